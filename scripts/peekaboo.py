@@ -123,21 +123,20 @@ SOURCES['peekaboo_min/__init__.py'] = 121, r'''"""Eyes and hands for AI agents o
 The map, from the ground up. A module imports only from its own wing and from those before it in this list;
 tests/test_architecture.py enforces that.
 
-core          errors models settings log cancellation text version: imports nothing of ours
+core          errors models offer settings log cancellation text version: imports nothing of ours
 system        process (the only subprocess) programs, web (the only urllib.request), files images
               resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
-              x11: backend connection server windows elements elements_atspi opening pointer presses keyboard
+              x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers errors images grid: asking a model
-automation    policy coordinates effects capture image listing elements input labels find_text wait opening:
+automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
               run report
-frontends     arguments results; tools capture_tools desktop_tools server; commands look_commands
-              machine_commands cli; client_config doctor
+frontends     arguments results; tools capture_tools desktop_tools server; commands cli; client_config doctor
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.
@@ -149,17 +148,16 @@ __all__ = ["__version__"]
 '''
 
 # ==================== peekaboo_min/agents/__init__.py =====================================================
-SOURCES['peekaboo_min/agents/__init__.py'] = 152, r''''''
+SOURCES['peekaboo_min/agents/__init__.py'] = 151, r''''''
 
 # ==================== peekaboo_min/agents/actions.py ======================================================
-SOURCES['peekaboo_min/agents/actions.py'] = 155, r'''"""The action JSON of a vision model, read strictly (pure)."""
+SOURCES['peekaboo_min/agents/actions.py'] = 154, r'''"""What a vision model may do: one table, of which prompt and reader are made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, NoReturn, Optional
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Optional
 
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError
@@ -167,192 +165,207 @@ from ..core.models import Point
 from ..core.text import control_character_in
 from ..desktop.keys import read_chord
 
-_LONGEST_HOLD_S = 5
-_LARGEST = 1e9  # no image is larger, and a float holds it
+_TYPES = {"number": float, "integer": float, "array": list, "boolean": bool, "string": str}
+_EXPECTED = {
+    "number": "a number",
+    "integer": "a whole number",
+    "array": "a list of names",
+    "boolean": "true or false",
+    "string": "a string",
+}
 
 
-@dataclass(frozen=True)
-class _Field:
-    """A property of a reply. default: what null means; bounds: of a number; names: of a string."""
+class Property(NamedTuple):
+    """A property of a reply. limits: of a number; choices: of a string; null means the default."""
 
     kind: str
+    """Its JSON type."""
     help: str
+    limits: Optional[tuple[float, float]] = None
+    choices: tuple[str, ...] = ()
     default: Any = None
-    bounds: Optional[tuple[float, float]] = None
-    names: tuple[str, ...] = ()
 
     @property
     def expected(self) -> str:
-        if self.bounds:
-            return f"a number from {self.bounds[0]:g} to {self.bounds[1]:g}"
-        if self.names:
-            return f"one of {', '.join(self.names)}"
-        return {"array": "a list of names", "boolean": "true or false"}.get(self.kind, f"a {self.kind}")
+        if self.limits:
+            return f"{_EXPECTED[self.kind]} from {self.limits[0]:g} to {self.limits[1]:g}"
+        return f"one of {', '.join(self.choices)}" if self.choices else _EXPECTED[self.kind]
 
-    def accepts(self, value: Any) -> bool:
-        if self.kind in ("number", "integer"):
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or not abs(value) < _LARGEST or (self.kind == "integer" and value != int(value)):
-                return False
-            return self.bounds is None or self.bounds[0] <= value <= self.bounds[1]
+    def read(self, value: Any) -> Any:
+        """The value as Python has it; None for one that is not as expected. A number comes as a float."""
+        fits = type(value) is _TYPES[self.kind]
+        fits = fits and (not self.limits or self.limits[0] <= value <= self.limits[1])
+        fits = fits and (not self.choices or value in self.choices)
         if self.kind == "array":
-            return isinstance(value, list) and all(isinstance(each, str) for each in value)
-        if self.kind == "boolean":
-            return isinstance(value, bool)
-        return isinstance(value, str) and (not self.names or value in self.names)
+            fits = fits and all(isinstance(name, str) for name in value)
+        if self.kind == "integer":
+            return int(value) if fits and value.is_integer() else None
+        return value if fits else None
 
 
-_FIELDS = {
-    "x": _Field("number", "from the left edge of the last image, in its grid"),
-    "y": _Field("number", "from the top edge of the last image, in its grid"),
-    "x2": _Field("number", "drag: where it ends; zoom: the other corner"),
-    "y2": _Field("number", "drag: where it ends; zoom: the other corner"),
-    "button": _Field(
-        "string", "left, right or middle; null: left", "left", names=("left", "right", "middle")
+PROPERTIES = {
+    "x": Property("number", "from the left edge of the last image, in its grid"),
+    "y": Property("number", "from the top edge of the last image, in its grid"),
+    "to_x": Property("number", "where a drag ends"),
+    "to_y": Property("number", "where a drag ends"),
+    "button": Property("string", "the mouse button", choices=("left", "right", "middle"), default="left"),
+    "clicks": Property("integer", "2 is a double click", (1, 3), default=1),
+    "modifiers": Property("array", "cmd, ctrl, alt, shift, held meanwhile"),
+    "direction": Property(
+        "string", "down shows what is further below", choices=("up", "down", "left", "right")
     ),
-    "clicks": _Field("integer", "1, 2 or 3; null: 1", 1, (1, 3)),
-    "modifiers": _Field("array", "cmd, ctrl, alt, shift, held meanwhile; null: none", ()),
-    "direction": _Field("string", "up, down, left or right", names=("up", "down", "left", "right")),
-    "amount": _Field("integer", "notches of the wheel; null: 3", 3, (1, 50)),
-    "text": _Field("string", "type: the text; wait: a text to wait for", ""),
-    "replace": _Field("boolean", "type: replace what the field holds; null: false", False),
-    "key": _Field("string", "one key, such as return, tab, escape, down, a, f5", ""),
-    "repeat": _Field("integer", "press: how often; null: 1", 1, (1, 50)),
-    "seconds": _Field("number", "press: how long it is held; wait: at most so long", None, (0, 60)),
-    "app": _Field("string", "open: an installed application's name", ""),
-    "path": _Field("string", "open: a document's path", ""),
-    "url": _Field("string", "open: an http or https address", ""),
+    "amount": Property("integer", "notches of the wheel", (1, 50), default=3),
+    "text": Property("string", "type: the text; wait: a text to wait for"),
+    "replace": Property("boolean", "type: replace what the field holds", default=False),
+    "key": Property("string", "one key, such as return, tab, escape, down, a, f5"),
+    "repeat": Property("integer", "press: how often", (1, 50), default=1),
+    "hold_ms": Property("integer", "press: milliseconds to hold the key", (0, 5000), default=0),
+    "seconds": Property("number", "wait: at most so long", (0, 45)),
+    "app": Property("string", "open: an installed application's name"),
+    "path": Property("string", "open: a document's path"),
+    "url": Property("string", "open: an http or https address"),
+    "done": Property("boolean", "true only when the goal is reached"),
+    "why": Property("string", "one short sentence"),
+    "confidence": Property("number", "how sure you are", (0, 1)),
 }
-OPENED = ("app", "path", "url")
-"""What `open` opens: one of these."""
-# The actions: the properties that each needs, and those that it may have.
-_OWN_FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "click": (("x", "y"), ("button", "clicks", "modifiers")),
-    "move": (("x", "y"), ()),
-    "drag": (("x", "y", "x2", "y2"), ("button",)),
-    "scroll": (("direction",), ("x", "y", "amount")),
-    "type": (("text",), ("replace",)),
-    "press": (("key",), ("modifiers", "repeat", "seconds")),
-    "wait": ((), ("text", "seconds")),
-    "zoom": (("x", "y", "x2", "y2"), ()),
-    "open": ((), OPENED),
-    "noop": ((), ()),
-    "done": ((), ()),
-}
-_QUIET_KINDS = ("wait", "zoom", "noop", "done")
-# What else models call them, as their families' own tools do, and the properties that such a name implies.
-_OTHER_NAMES: dict[str, dict[str, Any]] = {
-    "left_click": {"action": "click", "button": "left"},
-    "right_click": {"action": "click", "button": "right"},
-    "middle_click": {"action": "click", "button": "middle"},
-    "double_click": {"action": "click", "clicks": 2},
-    "triple_click": {"action": "click", "clicks": 3},
-    "mouse_move": {"action": "move"},
-    "move_pointer": {"action": "move"},
-    "hover": {"action": "move"},
-    "left_click_drag": {"action": "drag"},
-    "drag_and_drop": {"action": "drag"},
-    "key": {"action": "press"},
-    "press_key": {"action": "press"},
-    "keypress": {"action": "press"},
-    "hotkey": {"action": "press"},
-    "type_text": {"action": "type"},
-    "input_text": {"action": "type"},
-    "write": {"action": "type"},
-    "screenshot": {"action": "wait"},
-    "wait_for": {"action": "wait"},
-    "finished": {"action": "done"},
-    "finish": {"action": "done"},
-}
-_SHARED_FIELDS = {
-    "done": _Field("boolean", "true only when the goal is reached"),
-    "why": _Field("string", "one short sentence", ""),
-    "confidence": _Field("number", "0 to 1: how sure you are", None, (0, 1)),
-}
-_ALL_FIELDS = {**_FIELDS, **_SHARED_FIELDS}
+_OF_EVERY_ACTION = ("done", "why", "confidence")
 
 
-def _property(name: str, field: _Field) -> dict[str, Any]:
-    kind: Any = field.kind if name in ("done", "why") else [field.kind, "null"]
-    more = {"items": {"type": "string"}} if field.kind == "array" else {}
-    return {"type": kind, "description": field.help, **more}
+class Kind(NamedTuple):
+    """A row of the table: the tool that does it (empty: none does) and its parameters, as properties."""
+
+    tool: str
+    needs: tuple[str, ...]
+    may_have: tuple[str, ...]
+    line: str
+    """The prompt's."""
 
 
-_PROPERTIES: dict[str, dict[str, Any]] = {
-    "action": {"type": "string", "enum": list(_OWN_FIELDS)},
-    **{name: _property(name, field) for name, field in _ALL_FIELDS.items()},
+ACTIONS = {
+    "click": Kind(
+        "click", ("x", "y"), ("button", "clicks", "modifiers"),
+        'at x, y. button: left, right or middle; clicks: 1 to 3; modifiers: held, such as ["shift"].',
+    ),
+    "move": Kind(
+        "move_pointer", ("x", "y"), (),
+        "the pointer goes to x, y and stays there, for menus and hints that open under it.",
+    ),
+    "drag": Kind("drag", ("x", "y", "to_x", "to_y"), ("button",), "from x, y to to_x, to_y."),
+    "scroll": Kind(
+        "scroll", ("direction",), ("amount", "x", "y"),
+        "direction up, down, left or right; amount: notches of the wheel; over x, y, else in the middle.",
+    ),
+    "type": Kind(
+        "type_text", ("text",), ("replace",),
+        "the text goes where the keyboard focus is. Click a field first, and type in the next step. "
+        'replace true: the text replaces what the field holds. "\\n" presses return.',
+    ),
+    "press": Kind(
+        "press_key", ("key",), ("modifiers", "repeat", "hold_ms"),
+        'key is one key (return, tab, escape, backspace, down, f5, a), modifiers such as ["ctrl"] or '
+        '["cmd"]; repeat: how often; hold_ms: how long it is held.',
+    ),
+    "open": Kind(
+        "open", (), ("app", "path", "url"),
+        "one of app (an installed application's name), path (of a document) and url (http or https), only "
+        "where the goal needs it.",
+    ),
+    "wait": Kind(
+        "", (), ("text", "seconds"),
+        "the window is busy; look again in a second. With a text: until the window shows that text.",
+    ),
+    "noop": Kind("", (), (), "you do not know what to do. Two in a row end the run."),
+    "done": Kind(
+        "", (), (),
+        "the screenshot shows that the goal is reached. done is true with this action, and false otherwise.",
+    ),
+}  # fmt: skip
+# What else models call them, as their families' own tools do, and what such a name implies.
+_OTHER_NAMES = {
+    "click": ("left_click", "right_click", "middle_click", "double_click", "triple_click"),
+    "move": ("mouse_move", "move_pointer", "hover"),
+    "drag": ("left_click_drag", "drag_and_drop"),
+    "type": ("type_text", "input_text", "write"),
+    "press": ("key", "press_key", "keypress", "hotkey"),
+    "wait": ("screenshot", "wait_for"),
+    "done": ("finished", "finish"),
 }
+_KIND_OF = {other: kind for kind, others in _OTHER_NAMES.items() for other in others}
+_IMPLIED: dict[str, dict[str, Any]] = {
+    "right_click": {"button": "right"},
+    "middle_click": {"button": "middle"},
+    "double_click": {"clicks": 2.0},
+    "triple_click": {"clicks": 3.0},
+}
+
+
+def _property_schema(name: str, known: Property) -> dict[str, Any]:
+    limits = f"; {known.expected}" if known.limits or known.choices else ""
+    default = "" if known.default is None else f"; null: {json.dumps(known.default)}"
+    kind: Any = known.kind if name in ("done", "why") else [known.kind, "null"]
+    items = {"items": {"type": "string"}} if known.kind == "array" else {}
+    return {"type": kind, "description": f"{known.help}{limits}{default}", **items}
+
+
 # Every property is required and every object closed, as OpenAI enforces it; unused properties are null.
 ACTION_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": _PROPERTIES,
-    "required": list(_PROPERTIES),
+    "properties": {
+        "action": {"type": "string", "enum": list(ACTIONS)},
+        **{name: _property_schema(name, known) for name, known in PROPERTIES.items()},
+    },
+    "required": ["action", *PROPERTIES],
     "additionalProperties": False,
 }
+ACTION_LINES = "\n".join(f"- {name}: {kind.line}" for name, kind in ACTIONS.items())
+"""The actions, for a prompt."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One action of a model. `place` and `end` are in the grid in which the model was asked."""
+    """One action of a model. Its places are in the grid in which the model was asked."""
 
     kind: str
-    """A key of the table above. wait, zoom, noop (the model is unsure) and done change nothing."""
-    place: Optional[Point] = None
-    """None for what has no place, and for a scroll in the middle of the window."""
-    button: str = "left"
-    clicks: int = 1
-    text: str = ""
-    key: str = ""
-    modifiers: tuple[str, ...] = ()
-    end: Optional[Point] = None
-    """Where a drag ends; the other corner of what is zoomed into."""
-    direction: str = ""
-    amount: int = 3
-    replace: bool = False
-    repeat: int = 1
-    seconds: Optional[float] = None
-    app: str = ""
-    path: str = ""
-    url: str = ""
-    is_last: bool = False
-    """The model considers the goal reached: with `done`, or by this action."""
+    """A key of ACTIONS."""
+    values: dict[str, Any] = field(default_factory=dict)
+    """The properties of its kind that the reply gives, in the table's order; no defaults."""
     why: str = ""
     confidence: Optional[float] = None
+    is_last: bool = False
+    """The model considers the goal reached: with `done`, or by this action."""
 
     @property
-    def is_input(self) -> bool:
-        return self.kind not in _QUIET_KINDS
+    def place(self) -> Optional[Point]:
+        """None for what has no place, and for a scroll in the middle of the window."""
+        return Point(self.values["x"], self.values["y"]) if "x" in self.values else None
 
     @property
-    def needs_window(self) -> bool:
-        return self.kind != "open" and self.is_input
+    def end(self) -> Optional[Point]:
+        """Where a drag ends."""
+        return Point(self.values["to_x"], self.values["to_y"]) if "to_x" in self.values else None
+
+    @property
+    def is_act(self) -> bool:
+        """Whether it changes something: wait, noop and done do not."""
+        return ACTIONS[self.kind].tool != ""
 
     def describe(
         self, shows_text: bool = True, at: Optional[Point] = None, to: Optional[Point] = None
     ) -> str:
-        """A short description; shows_text=False leaves out the text to type, which may be private.
+        """`click 412,87 button right`; shows_text=False leaves out the text to type, which may be private.
 
         at, to: the places to show instead of the model's own numbers, in the window's pixels.
         """
-        where, end = _shown_place(at or self.place), _shown_place(to or self.end)
-        text = repr(self.text) if shows_text else f"{len(self.text)} character(s)"
-        chord = "+".join((*self.modifiers, self.key))
-        button = "" if self.button == "left" else f"{self.button} "
-        times = ("", "", "double-", "triple-")[self.clicks]
-        if self.kind == "click":
-            return f"{'+'.join((*self.modifiers, ''))}{button}{times}click {where}"
-        if self.kind == "press":
-            hold = f" for {self.seconds:g} s" if self.seconds else ""
-            return f"press {chord}{f' {self.repeat} times' if self.repeat > 1 else ''}{hold}"
-        return {
-            "move": f"move the pointer to {where}",
-            "drag": f"{button}drag {where} to {end}",
-            "scroll": f"scroll {self.direction} {self.amount}{f' at {where}' if where else ''}",
-            "type": f"type {text}{' in place of what is there' if self.replace else ''}",
-            "wait": f"wait for {text}" if self.text else "wait",
-            "zoom": f"zoom into {where} to {end}",
-            "open": f"open {self.app or self.path or self.url}",
-        }.get(self.kind, self.kind)
+        parts = [self.kind, _shown_place(at or self.place)]
+        parts.append(f"to {_shown_place(to or self.end)}" if self.end else "")
+        for name, value in self.values.items():
+            if name in ("x", "y", "to_x", "to_y"):
+                continue
+            shown = "+".join(value) if isinstance(value, list) else str(value)
+            if name == "text":
+                shown = repr(value) if shows_text else f"{len(value)} character(s)"
+            parts.append(shown if name in ACTIONS[self.kind].needs else f"{name} {shown}")
+        return " ".join(filter(None, parts))
 
 
 def _shown_place(place: Optional[Point]) -> str:
@@ -363,33 +376,33 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     """The action in a model's reply to a question in this grid; None: its numbers are read as they are.
 
     Fences and prose around its JSON are ignored; everything else must be correct, nothing is guessed.
-    Raises AI_PROVIDER_ERROR with the reason.
+    Raises AI_PROVIDER_ERROR with the reason; INVALID_ARGUMENT for a key or a modifier that does not exist.
     """
-    reply = _in_our_names(_first_object(text))
-    kind = reply.get("action")
-    if not isinstance(kind, str) or kind not in _OWN_FIELDS:
-        raise unusable(f"action is {_shown(kind)}; it must be one of {', '.join(_OWN_FIELDS)}")
-    unknown = [name for name in reply if name not in _PROPERTIES]
-    if unknown:
-        raise unusable(f"there is no property {_shown(unknown[0])}")
-    needed, optional = _OWN_FIELDS[kind]
-    own = (*needed, *optional)
-    if needed or kind == "open":  # what else wait, noop and done carry has no meaning
-        _check_foreign_fields(reply, kind, own)
-    if kind == "open" and sum(not _is_empty(reply.get(name)) for name in OPENED) != 1:
-        raise unusable(f"open needs one of {', '.join(OPENED)}, and only one")
-    if kind == "type" and reply.get("replace") is True and reply.get("text") == "":
-        needed = ()  # it clears the field
-    values = {name: _value(reply, name, is_needed=name in needed) for name in (*own, *_SHARED_FIELDS)}
-    values["is_last"] = _read_done(values.pop("done"), kind)
-    place = _read_place(values, "x", "y", grid)
-    end = _read_place(values, "x2", "y2", grid)
-    if values.get("text"):
-        bad = control_character_in(values["text"])
-        if bad:
-            raise unusable(f"text contains the character {bad!r}; use press for keys")
-    values.update(_read_keys(kind, values))
-    return Action(kind, place, end=end, **values)
+    reply = _first_object(text)
+    given_name = reply.pop("action", None)
+    name = _KIND_OF.get(given_name, given_name) if isinstance(given_name, str) else ""
+    if name not in ACTIONS:
+        raise unusable(f"action is {_shown(given_name)}; it must be one of {', '.join(ACTIONS)}")
+    reply.update(_IMPLIED.get(str(given_name), {}))
+    given = _read_properties(name, reply)
+    needs, may_have = ACTIONS[name].needs, ACTIONS[name].may_have
+    if given.get("replace"):
+        given.setdefault("text", "")  # it clears the field
+    missing = [each for each in needs if each not in given]
+    if missing:
+        raise unusable(f"{missing[0]} is missing; it must be {PROPERTIES[missing[0]].expected}")
+    if name == "open" and sum(each in given for each in may_have) != 1:
+        raise unusable(f"open needs one of {', '.join(may_have)}, and only one")
+    done = given.get("done", name == "done")
+    if not ACTIONS[name].tool and done != (name == "done"):
+        raise unusable(f"the action is {name}, but done is {str(done).lower()}")
+    values = {each: given[each] for each in (*needs, *may_have) if each in given}
+    if "key" in values:  # under the names of desktop.keys
+        values["key"] = str(read_chord(values["key"], values.pop("modifiers", ())))
+    if "modifiers" in values:
+        values["modifiers"] = list(read_chord("a", values["modifiers"]).modifiers)
+    _check_places(values, grid)
+    return Action(name, values, given.get("why", ""), given.get("confidence"), done)
 
 
 def unusable(reason: str) -> PeekabooError:
@@ -398,109 +411,62 @@ def unusable(reason: str) -> PeekabooError:
 
 
 def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text."""
+    """The first JSON object in a text, every number in it a float."""
     start = text.find("{")
     if start < 0:
         raise unusable("the reply contains no JSON object")
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     try:
-        found: dict[str, Any] = decoder.raw_decode(text, start)[0]
-    except json.JSONDecodeError as e:
-        raise unusable(f"the reply is not valid JSON: {e.msg}") from e
+        # float: an integer of 5,000 digits is one, too
+        reply: dict[str, Any] = json.JSONDecoder(parse_int=float).raw_decode(text, start)[0]
     except (ValueError, RecursionError) as e:
-        reason = "a number is too large, or the nesting too deep"
-        raise unusable(f"the reply is not valid JSON: {reason}") from e
-    return found
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise unusable("the JSON object repeats a property")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise unusable(f"{name} is not a JSON number")
-
-
-def _in_our_names(reply: dict[str, Any]) -> dict[str, Any]:
-    """The reply with our name of its action, and what that name implied."""
-    name = reply.get("action")
-    implied = _OTHER_NAMES.get(name, {}) if isinstance(name, str) else {}
-    for key, value in implied.items():
-        if key != "action" and reply.get(key) not in (None, value):
-            raise unusable(f"the action {name} with {key} {_shown(reply[key])} has two meanings")
-    return {**reply, **implied}
+        raise unusable(f"the reply is not valid JSON: {e}") from e
+    return reply
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
     return "missing" if value is None else repr(value)[:60]
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or value == "" or value == []
+def _read_properties(kind: str, reply: dict[str, Any]) -> dict[str, Any]:
+    """The properties that a reply gives, of the right type; without what is null, empty or a default.
+
+    What does not belong to the action is refused: a `type` with an x may mean a click first, and the model
+    has to say so itself. What else wait, noop and done carry has no meaning.
+    """
+    given = {}
+    for name, value in reply.items():
+        known = PROPERTIES.get(name)
+        if known is None:
+            raise unusable(f"there is no property {_shown(name)}")
+        if value in (None, "", [], known.default):
+            continue
+        if name not in (*ACTIONS[kind].needs, *ACTIONS[kind].may_have, *_OF_EVERY_ACTION):
+            if ACTIONS[kind].tool:
+                problem = f"{name} does not belong to the action {kind}"
+                raise unusable(f"{problem}; do one thing at a time, and leave it null")
+            continue
+        given[name] = known.read(value)
+        if given[name] is None:
+            raise unusable(f"{name} is {_shown(value)}; it must be {known.expected}")
+        bad = control_character_in(value) if isinstance(value, str) and name != "why" else ""
+        if bad:
+            raise unusable(f"{name} contains the character {bad!r}; use press for keys")
+    return given
 
 
-def _value(reply: dict[str, Any], name: str, is_needed: bool) -> Any:
-    """A property's value of the right type, or its default; refused where it is needed and missing."""
-    field = _ALL_FIELDS[name]
-    value: Any = reply.get(name)
-    if _is_empty(value):
-        if is_needed:
-            raise unusable(f"{name} is {'empty' if value == '' else 'missing'}; it must be {field.expected}")
-        return field.default
-    if not field.accepts(value):
-        raise unusable(f"{name} is {_shown(value)}; it must be {field.expected}")
-    return int(value) if field.kind == "integer" else float(value) if field.kind == "number" else value
-
-
-def _check_foreign_fields(reply: dict[str, Any], kind: str, own: Iterable[str]) -> None:
-    """A `type` with an x may mean a click first: the model has to say so itself."""
-    for name, field in _FIELDS.items():
-        value = reply.get(name)
-        # 0 is a coordinate, and equal to False
-        is_default = type(value) is type(field.default) and value == field.default
-        if name not in own and not _is_empty(value) and not is_default:
-            problem = f"{name} does not belong to the action {kind}"
-            raise unusable(f"{problem}; do one thing at a time, and leave it null")
-
-
-def _read_done(done: Optional[bool], kind: str) -> bool:
-    if done is None:
-        return kind == "done"
-    if kind in _QUIET_KINDS and done != (kind == "done"):
-        raise unusable(f"the action is {kind}, but done is {str(done).lower()}")
-    return done
-
-
-def _read_place(values: dict[str, Any], x_name: str, y_name: str, grid: Optional[Grid]) -> Optional[Point]:
-    x, y = values.pop(x_name, None), values.pop(y_name, None)
-    if x is None and y is None:
-        return None
-    if x is None or y is None:
-        raise unusable(f"{x_name if x is None else y_name} is missing; it must be a number")
-    problem = grid.problem_of(x, y) if grid else ""
-    if problem:
-        raise unusable(problem)
-    return Point(x, y)
-
-
-def _read_keys(kind: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Key and modifiers under the names of desktop.keys."""
-    if kind not in ("click", "press"):
-        return {}
-    if kind == "press" and (values["seconds"] or 0) > _LONGEST_HOLD_S:
-        raise unusable(f"seconds is {values['seconds']:g}; a key is held for at most {_LONGEST_HOLD_S}")
-    try:
-        chord = read_chord(values.get("key", "a"), values["modifiers"])
-    except PeekabooError as e:
-        raise unusable(e.sentence()) from e
-    return {"modifiers": chord.modifiers, **({"key": chord.key} if kind == "press" else {})}
+def _check_places(values: dict[str, Any], grid: Optional[Grid]) -> None:
+    for x, y in (("x", "y"), ("to_x", "to_y")):
+        if (x in values) != (y in values):
+            raise unusable(f"{y if x in values else x} is missing; it must be a number")
+        problem = grid.problem_of(values[x], values[y]) if grid and x in values else ""
+        if problem:
+            raise unusable(problem)
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 503, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 469, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -771,7 +737,7 @@ def keynote_turn_prompt(query: str, steps: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/keynote_protocol.py =============================================
-SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 774, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
+SOURCES['peekaboo_min/agents/keynote_protocol.py'] = 740, r'''"""The Keynote agent's lines: FUNCTION_CALL, and what the answers prove."""
 
 from __future__ import annotations
 
@@ -916,22 +882,21 @@ def _follows_rule(rect: Rect, slide: Rect) -> bool:
 '''
 
 # ==================== peekaboo_min/agents/loop.py =========================================================
-SOURCES['peekaboo_min/agents/loop.py'] = 919, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
+SOURCES['peekaboo_min/agents/loop.py'] = 885, r'''"""The vision agent's loop: look, decide, act, verify; with its limits."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice
-from ..ai.grid import ASSUMED, describe_unit, known_unit
+from ..ai.grid import ASSUMED, describe_unit
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import log_info
 from ..core.models import App, Point
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
@@ -955,29 +920,27 @@ class AgentLoop:
     def __init__(self, run: AgentRun, choice: ModelChoice, server: McpClient) -> None:
         self._task = run.task
         self._run = run
-        self._server = server
         self._target = AgentTarget(server)
-        self._choice = choice
-        self._planner: Planner
+        self._planner = Planner(run.task.goal, choice, run.task.confidence is not None)
         self._deadline = time.monotonic() + run.task.max_seconds
         self._owner: Optional[App] = None
-        self._progress = Progress()
         self._noops = 0
         self._refusals = 0
+        run.system_prompt = self._planner.system_prompt
+        run.grid = describe_unit(choice.model)
 
     def work(self) -> None:
         """Run until the run has its status.
 
         Raises AgentStop, or another PeekabooError, when the goal is not reached.
         """
-        task, run = self._task, self._run
-        apps = list(this_desktop().snapshot().apps)
-        self._owner = self._target.choose(apps, task)
+        self._owner = self._target.choose(list(this_desktop().snapshot().apps), self._task)
         self._check_may_continue()
-        run.folder = new_run_folder(task.run_folder)
-        self._choose_planner()
+        self._run.folder = new_run_folder(self._task.run_folder)
+        if ASSUMED in self._run.grid:
+            print(f"{self._run.model_used}: {ASSUMED}", file=sys.stderr, flush=True)
         try:
-            run.status = self._take_steps()
+            self._run.status = self._take_steps()
         except PeekabooError:
             self._look_at_the_end()
             raise
@@ -989,15 +952,14 @@ class AgentLoop:
             self._check_may_continue()
             step = AgentStep(number)
             self._run.steps.append(step)
-            started, called_ms = time.perf_counter(), self._server.called_ms
+            started = time.monotonic()
             try:
                 status = self._take(step)
             except PeekabooError as e:
                 step.effect = step.effect or e.message
                 raise
             finally:
-                step.times.total = _ms_since(started)
-                step.times.calls = max(0.0, self._server.called_ms - called_ms - step.times.settle)
+                step.milliseconds = round((time.monotonic() - started) * 1000)
                 save_step(self._run, step)
                 _show_progress(step)
             if status:
@@ -1008,21 +970,11 @@ class AgentLoop:
     def _look_at_the_end(self) -> None:
         """Take a screenshot of what the last action led to, for the report. A closed window is no failure."""
         last = self._run.steps[-1].action if self._run.steps else None
-        if last and last.is_input and not self._task.dry_run:
+        if last and last.is_act and not self._task.dry_run:
             end = AgentStep(0)
-            try:
+            with suppress(PeekabooError):
                 self._target.observe(end)
-            except PeekabooError as e:
-                log_info(f"there is no screenshot of the end: {e.message}")
             self._run.final_image = end.image
-
-    def _choose_planner(self) -> None:
-        task, run, choice = self._task, self._run, self._choice
-        self._planner = Planner(task.goal, choice, task.confidence is not None)
-        run.system_prompt = self._planner.system_prompt
-        run.grid = describe_unit(choice.model)
-        if known_unit(choice.model) is None:
-            print(f"{choice.name}: {ASSUMED}", file=sys.stderr, flush=True)
 
     def _check_may_continue(self) -> None:
         if not self._task.dry_run and self._owner:
@@ -1032,29 +984,30 @@ class AgentLoop:
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
-        started = time.perf_counter()
         if step.number == 1 and not self._task.dry_run:
             self._target.focus()
         self._target.observe(step)
-        step.times.look = _ms_since(started)
-        history = [each.history_line for each in self._run.steps if each.history_line]
-        history += self._progress.facts()
+        before = self._run.steps[:-1]
+        history = [each.history_line for each in before]
         steps_left = self._task.max_steps - step.number + 1
-        action = step.action = self._planner.decide(step, history, steps_left, self._deadline)
+        action = self._planner.decide(step, history, facts(before), steps_left, self._deadline)
+        step.action = action
         step.pixel, step.end_pixel = step.pixel_of(action.place), step.pixel_of(action.end)
         self._check_confidence(step, action)
         if action.kind == "done":
-            doubt = self._progress.note_report()
+            doubt = doubt_about(before)
+            if doubt and has_reported(before):
+                message = f"not confirmed: the model reports that the goal is reached, but {doubt}"
+                hint = "look at the last screenshot in the report"
+                raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
             self._run.message = "" if doubt else "the model reports that the goal is reached"
             step.effect = f"asked again: {doubt}" if doubt else self._run.message
             return "" if doubt else "done"
         self._noops = self._noops + 1 if action.kind == "noop" else 0
         if self._noops >= _MAX_NOOPS:
             raise _unsure("the model does not know what to do")
-        if not action.is_input:
-            started = time.perf_counter()
-            self._enlarge(step) if action.kind == "zoom" else self._wait(step, action)
-            step.times.act = _ms_since(started)
+        if not action.is_act:
+            self._wait(step, action)
             return ""
         if action.kind == "scroll" and step.pixel is None and step.image:
             step.pixel = Point(step.image.info.width // 2, step.image.info.height // 2)
@@ -1076,27 +1029,14 @@ class AgentLoop:
 
     def _wait(self, step: AgentStep, action: Action) -> None:
         """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""
-        started = time.perf_counter()
         left_s = max(0.0, self._deadline - time.monotonic())
         step.effect = "looked again"
-        if action.text and self._target.window and not self._task.dry_run:
-            step.effect = self._target.wait_for(action.text, action.seconds, left_s)
+        text, seconds = action.values.get("text"), action.values.get("seconds")
+        if text and self._target.window and not self._task.dry_run:
+            step.effect = self._target.wait_for(text, seconds, left_s)
         else:
-            pause(min(_WAIT_S if action.seconds is None else action.seconds, left_s))
-        step.times.settle = _ms_since(started)
+            pause(min(_WAIT_S if seconds is None else seconds, left_s))
         self._target.follow()
-
-    def _enlarge(self, step: AgentStep) -> None:
-        """The next question shows a part of the window enlarged. A useless part is an effect, no error."""
-        try:
-            step.detail = self._target.enlarge(step)
-        except PeekabooError as e:
-            if e.code is not ErrorCode.INVALID_ARGUMENT:
-                raise
-            step.effect = f"it was not done: {e.message}"
-        else:
-            step.effect = "shown enlarged"
-            self._planner.show_enlarged(step.detail, step.action.describe() if step.action else "")
 
     def _ask_person(self, step: AgentStep) -> None:
         """y or n on the terminal. The time it takes does not count."""
@@ -1112,7 +1052,6 @@ class AgentLoop:
 
     def _act(self, step: AgentStep) -> str:
         """Act and verify; then see which window is in front. Three refusals in a row end the run."""
-        started = time.perf_counter()
         self._target.act(step)
         self._target.follow()
         now = self._target.window
@@ -1121,12 +1060,16 @@ class AgentLoop:
             where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
             step.effect = where if step.effect == NOTHING_CHANGED else f"{step.effect}; {where}"
             step.changed, step.changed_rect = True, None
-        step.times.act = _ms_since(started)
         self._refusals = self._refusals + 1 if step.refusal else 0
         if self._refusals >= _MAX_REFUSALS:
             message = f"{_MAX_REFUSALS} actions in a row were refused; {step.effect}"
             raise AgentStop("failed", ErrorCode(step.refusal), message)
-        if self._progress.note_act(step):
+        if repeats(self._run.steps) >= _REPEATS_TO_STOP:
+            what = step.describe_action(shows_text=False)
+            message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
+            hint = "see the report; choose a stronger model, or state the goal more clearly"
+            raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
+        if step.changed and has_reported(self._run.steps):
             self._run.message = "the model reports that the goal is reached with its last action"
             return "done"
         return ""
@@ -1137,111 +1080,87 @@ def _unsure(message: str) -> AgentStop:
     return AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, message, hint)
 
 
-def _ms_since(started: float) -> float:
-    return (time.perf_counter() - started) * 1000
-
-
 def _show_progress(step: AgentStep) -> None:
     """One line on stderr; typed text stays in the report."""
     action = step.describe_action(shows_text=False)
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     effect = f" -> {step.effect}" if step.effect else ""
-    times = f"[{step.times.total / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
-    print(clean_text(f"step {step.number}: {action}{why}{effect} {times}", 600), file=sys.stderr, flush=True)
+    spent = f"[{step.milliseconds / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
+    print(clean_text(f"step {step.number}: {action}{why}{effect} {spent}", 600), file=sys.stderr, flush=True)
 
 
-class Progress:
-    """What is known of the effects of a run's acts."""
-
-    def __init__(self) -> None:
-        self._acts = 0
-        self._effects = 0
-        self._problem = ""  # why the last act was not done, or did not arrive
-        self._doubt = ""  # why the model's report that the goal is reached is not confirmed
-        self._idle: list[AgentStep] = []  # the acts since the last one with an effect
-
-    def note_act(self, step: AgentStep) -> bool:
-        """Note an act and its effect. Returns whether the run is done: it was the last act, and worked.
-
-        Raises AgentStop when the same act had no effect for too long.
-        """
-        self._acts += 1
-        self._effects += bool(step.changed)
-        is_done = bool(step.action and step.action.is_last) and step.is_delivered
-        self._problem = "" if step.is_delivered else f"your last action failed: {step.effect}"
-        self._doubt = ""
-        if step.changed:
-            self._idle.clear()
-            return is_done
-        if is_done and step.action:
-            self._doubt = f"your last action, `{step.action.describe()}`, was delivered, but {step.effect}"
-        self._idle.append(step)
-        if self._repeats() >= _REPEATS_TO_STOP:
-            what = step.describe_action(shows_text=False)
-            message = f"the same action had no effect {_REPEATS_TO_STOP} times: {what}"
-            hint = "see the report; choose a stronger model, or state the goal more clearly"
-            raise AgentStop("stuck", ErrorCode.AI_PROVIDER_ERROR, message, hint)
-        return False
-
-    def note_report(self) -> str:
-        """The model reports that the goal is reached. Returns why it is asked again; empty: the run is done.
-
-        Raises AgentStop when it was asked already: then the run ends without a confirmation.
-        """
-        if self._doubt:
-            message = f"not confirmed: the model reports that the goal is reached, but {self._doubt}"
-            hint = "look at the last screenshot in the report"
-            raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
-        if self._problem:
-            self._doubt = self._problem
-        elif self._acts and not self._effects:
-            self._doubt = "none of your actions had a visible effect"
-        return self._doubt
-
-    def facts(self) -> list[str]:
-        """What the model has to know before its next action, besides its history."""
-        facts = []
-        if self._doubt:
-            facts.append(
-                f"You reported that the goal is reached, but {self._doubt}. Answer done only if the last "
-                "image shows that the goal is reached; otherwise act."
-            )
-        repeats = self._repeats()
-        last = self._idle[-1].action if self._idle else None
-        if last and repeats >= _REPEATS_TO_REPORT:
-            facts.append(f"`{last.describe()}` had no effect {repeats} times. Do something else.")
-        return facts
-
-    def _repeats(self) -> int:
-        """How often the last act was made since anything had an effect."""
-        return sum(_is_same(each, self._idle[-1]) for each in self._idle)
+# what the steps so far show of their effects
 
 
-def _is_same(one: AgentStep, other: AgentStep) -> bool:
+def doubt_about(steps: list[AgentStep]) -> str:
+    """Why a report that the goal is reached is not believed after these steps; empty where it is."""
+    acts = _acts(steps)
+    if acts and not acts[-1].is_delivered:
+        return f"your last action failed: {acts[-1].effect}"
+    if acts and has_reported(acts) and not acts[-1].changed:
+        what = acts[-1].action.describe() if acts[-1].action else ""
+        return f"your last action, `{what}`, was delivered, but {acts[-1].effect}"
+    has_effect = not acts or any(step.changed for step in acts)
+    return "" if has_effect else "none of your actions had a visible effect"
+
+
+def has_reported(steps: list[AgentStep]) -> bool:
+    """Whether the model has reported that the goal is reached: since its last act, or with it."""
+    for step in reversed(steps):
+        if step.action and step.action.is_act:
+            return step.action.is_last and step.is_delivered
+        if step.action and step.action.kind == "done":
+            return True
+    return False
+
+
+def facts(steps: list[AgentStep]) -> list[str]:
+    """What the model has to consider before its next action."""
+    sentences = []
+    doubt, acts, count = doubt_about(steps), _acts(steps), repeats(steps)
+    if doubt and has_reported(steps):
+        sentences.append(
+            f"You reported that the goal is reached, but {doubt}. Answer done only if the last "
+            "image shows that the goal is reached; otherwise act."
+        )
+    if count >= _REPEATS_TO_REPORT and acts[-1].action:
+        sentences.append(f"`{acts[-1].action.describe()}` had no effect {count} times. Do something else.")
+    return sentences
+
+
+def repeats(steps: list[AgentStep]) -> int:
+    """How often the last act was made since anything had an effect."""
+    idle: list[AgentStep] = []
+    for step in _acts(steps):
+        idle = [] if step.changed else [*idle, step]
+    return sum(_is_same(step, idle[-1]) for step in idle)
+
+
+def _acts(steps: list[AgentStep]) -> list[AgentStep]:
+    return [step for step in steps if step.action and step.action.is_act]
+
+
+def _is_same(step: AgentStep, other: AgentStep) -> bool:
     """Whether two acts are the same, at nearly the same place."""
-    if one.pixel and other.pixel:
-        if math.hypot(one.pixel.x - other.pixel.x, one.pixel.y - other.pixel.y) > _SAME_PLACE_PX:
-            return False
-        return _without_comment(one.action, place=None) == _without_comment(other.action, place=None)
-    return _without_comment(one.action) == _without_comment(other.action)
+    if step.pixel and other.pixel and math.dist(step.pixel, other.pixel) > _SAME_PLACE_PX:
+        return False
+    return _without_place(step) == _without_place(other)
 
 
-def _without_comment(action: Optional[Action], **changes: Any) -> Optional[Action]:
-    return replace(action, why="", confidence=None, is_last=False, **changes) if action else None
+def _without_place(step: AgentStep) -> tuple[str, dict[str, Any]]:
+    action = step.action or Action("noop")
+    return action.kind, {name: value for name, value in action.values.items() if name not in ("x", "y")}
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 1234, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 1156, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
 import base64
-import gc
 import json
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -1280,13 +1199,11 @@ class OfferedTool:
 
 
 class McpClient:
-    """An open session with a server."""
+    """The SDK's client of a server, called from a program without async."""
 
-    def __init__(self, portal: Any, session: Any) -> None:
+    def __init__(self, portal: Any, client: Any) -> None:
         self._portal = portal
-        self._session = session
-        self.called_ms = 0.0
-        """How long all calls so far took."""
+        self._client = client
 
     def tools(self) -> list[OfferedTool]:
         """The tools that the server offers. Raises PROGRAM_FAILED."""
@@ -1295,11 +1212,7 @@ class McpClient:
 
     def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
         """Call a tool. A tool's own error is an answer. Raises PROGRAM_FAILED."""
-        started = time.perf_counter()
-        try:
-            answer = self._request("call_tool", name, arguments)
-        finally:
-            self.called_ms += (time.perf_counter() - started) * 1000
+        answer = self._request("call_tool", name, arguments)
         text = "\n".join(block.text for block in answer.content if block.type == "text")
         images = tuple(base64.b64decode(block.data) for block in answer.content if block.type == "image")
         code = str((answer.meta or {}).get("backend_error_code", ""))
@@ -1308,11 +1221,11 @@ class McpClient:
         )
 
     def _request(self, method: str, *arguments: Any) -> Any:
-        """The session's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
+        """The client's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
         from mcp import MCPError
 
         try:
-            return self._portal.call(getattr(self._session, method), *arguments)
+            return self._portal.call(getattr(self._client, method), *arguments)
         except (MCPError, OSError) as e:
             message = f"the MCP server failed in {arguments[0] if arguments else method}: {e}"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
@@ -1340,7 +1253,7 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
         with _session(extra_environment) as client:
             try:
                 yield client
-            except BaseException as e:  # the session's task groups would wrap it in a group
+            except BaseException as e:  # the client's task groups would wrap it in a group
                 failure = e
     except ModuleNotFoundError as e:
         message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
@@ -1357,32 +1270,19 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 @contextmanager
 def _session(extra_environment: dict[str, str]) -> Iterator[McpClient]:
     """A session with our own server, which ends when its stdin is closed."""
-    gc.disable()  # a fifth of its import: nothing is garbage while the SDK builds its models
-    try:
-        from anyio.from_thread import start_blocking_portal
-        from mcp import ClientSession, StdioServerParameters
-        from mcp.client.stdio import stdio_client
-    finally:
-        gc.freeze()
-        gc.enable()
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters
 
     argv = own_command()
     environment = {**child_environment(), **extra_environment}
     parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
-
-    @asynccontextmanager
-    async def connected():  # type: ignore[no-untyped-def]
-        transport = stdio_client(parameters, errlog=sys.stderr)
-        async with transport as pipes, ClientSession(*pipes, read_timeout_seconds=_LONGEST_CALL_S) as client:
-            await client.initialize()
-            yield client
-
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected()) as session:
-        yield McpClient(portal, session)
+    client = Client(parameters, read_timeout_seconds=_LONGEST_CALL_S, mode="legacy")  # one question, not two
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(client):
+        yield McpClient(portal, client)
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 1385, r'''"""`agent --check-model`: in which grid a model says where something is."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 1285, r'''"""`agent --check-model`: in which grid a model says where something is."""
 
 from __future__ import annotations
 
@@ -1467,7 +1367,7 @@ def _clicked_place(choice: ModelChoice, image: ImageData, digit: str) -> Point:
     answer = ask_model(
         this_desktop(),
         [image],
-        agent_prompt(goal, image.label, grid, None, [], 1),
+        agent_prompt(goal, [image.label], grid),
         choice=choice,
         system=agent_system_prompt(unit),
         schema=ACTION_SCHEMA,
@@ -1497,7 +1397,7 @@ def unit_of(places: dict[str, Point], width: int, height: int) -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 1500, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 1400, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1509,18 +1409,17 @@ from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
 from ..ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_for
-from ..ai.images import fit_for_model, fitted_size
+from ..ai.images import fit_for_model
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import settings
 from ..desktop.select import this_desktop
-from .actions import ACTION_SCHEMA, Action, read_action, unusable
+from .actions import ACTION_LINES, ACTION_SCHEMA, Action, read_action, unusable
 from .run import AgentStep, AgentStop, Exchange
 
 _MOST_ELEMENTS, _MOST_ELEMENT_CHARACTERS = 40, 3000
 _LONGEST_NAME = 60
 _PASSIVE_ROLES = ("text", "img", "heading", "tooltip", "progressbar", "meter")
-_HALF_A_PATCH = 16  # of a model whose images are divided into patches of 32 pixels
 
 
 class Planner:
@@ -1532,34 +1431,36 @@ class Planner:
         self._unit = unit_for(choice.model)
         self._needs_confidence = needs_confidence
         self.system_prompt = agent_system_prompt(self._unit)
-        self._first_image: Optional[ImageData] = None  # its label says in the prompt what it shows
+        self._previous: Optional[ImageData] = None
 
-    def decide(self, step: AgentStep, history: list[str], steps_left: int, deadline: float) -> Action:
+    def decide(
+        self, step: AgentStep, history: list[str], facts: list[str], steps_left: int, deadline: float
+    ) -> Action:
         """The model's action for this step; after an unusable reply it is asked again, once, with the reason.
 
-        history: the previous steps. deadline: monotonic; no question lasts longer. Raises AgentStop, and what
-        ask_model raises.
+        history: the previous steps. facts: what they show, and what the model has to consider. deadline:
+        monotonic; no question lasts longer. Raises AgentStop, and what ask_model raises.
         """
-        current, first = None, self._first_image
+        images, grid = [], grid_over(self._unit, 0, 0)
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
-            current = self._fitted(step.image)._replace(label=step.window.title or "")
-            step.seen_size = (current.info.width, current.info.height)
-        grid = step.grid = grid_over(self._unit, *step.seen_size)
-        title = current.label if current else ""
-        seen_before = f"is from before your last action: the window titled {_as_json_text(title)}"
-        self._first_image = current._replace(label=seen_before) if current else None
-        images = [image for image in (first, current) if image] if current else []
-        caption = first.label if first and current else None
+            current = fit_for_model(
+                this_desktop(), self._choice.provider, self._choice.model, step.image, self._unit == PIXELS
+            )._replace(label=step.window.title or "")
+            images = [self._previous, current] if self._previous else [current]
+            grid = grid_over(self._unit, current.info.width, current.info.height)
+        self._previous = images[-1] if images else None
+        step.grid = grid
         elements = elements_text(step.elements, step.image, grid)
-        prompt = question = agent_prompt(self._goal, title, grid, caption, history, steps_left, elements)
+        titles = [image.label for image in images]
+        prompt = question = agent_prompt(self._goal, titles, grid, elements, history, facts, steps_left)
         for _ in range(2):
             exchange = Exchange(question)
             step.exchanges.append(exchange)
             exchange.reply = self._ask(step, images, question, deadline)
             try:
                 action = read_action(exchange.reply, grid)
-                self._check_action(action, has_window=current is not None)
+                self._check_action(action, has_window=bool(images))
             except PeekabooError as e:
                 exchange.problem = e.message
                 question = _second_question(prompt, exchange.reply, e.message)
@@ -1569,23 +1470,8 @@ class Planner:
         hint = "choose a stronger model; the report has its replies"
         raise AgentStop("confused", ErrorCode.AI_PROVIDER_ERROR, message, hint)
 
-    def show_enlarged(self, part: ImageData, where: str) -> None:
-        """Send a part of the window with the next question, in place of the previous screenshot."""
-        caption = f"shows a part of the window enlarged ({where}), to read; give places in the last image"
-        self._first_image = self._fitted(part)._replace(label=caption)
-
-    def _fitted(self, image: ImageData) -> ImageData:
-        choice, in_pixels = self._choice, self._unit == PIXELS
-        width, height = image.info.width, image.info.height
-        if not in_pixels:
-            fitted = fitted_size(choice.provider, choice.model, width, height)
-            if max(abs(fitted[0] - width), abs(fitted[1] - height)) <= _HALF_A_PATCH:
-                return image  # the vendor's rounding moves no share of a side, and scaling takes a program
-        return fit_for_model(this_desktop(), choice.provider, choice.model, image, in_pixels)
-
     def _ask(self, step: AgentStep, images: list[ImageData], question: str, deadline: float) -> str:
-        started = time.monotonic()
-        left = deadline - started
+        left = deadline - time.monotonic()
         if left <= 0:
             raise out_of_time()
         try:
@@ -1603,19 +1489,15 @@ class Planner:
             if time.monotonic() >= deadline:
                 raise out_of_time() from e
             raise
-        finally:
-            step.times.model += (time.monotonic() - started) * 1000
         step.tokens_in += answer.tokens_in or 0
         step.tokens_out += answer.tokens_out or 0
-        if answer.cost is not None:
-            step.cost = (step.cost or 0.0) + answer.cost
         return answer.text
 
     def _check_action(self, action: Action, has_window: bool) -> None:
         problem = ""
         if self._needs_confidence and action.confidence is None:
             problem = "confidence is missing, and required here: 0 to 1"
-        elif action.needs_window and not has_window:
+        elif action.is_act and action.kind != "open" and not has_window:
             problem = "the application shows no window to act in; answer done or wait"
         if problem:
             raise unusable(problem)
@@ -1646,20 +1528,7 @@ Answer with one JSON object and nothing else, for instance:
 
 The actions. x (from the left edge) and y (from the top edge) are in the grid over the LAST image, as the \
 question states it: {place}. Aim at the middle of things.
-- click: at x, y. button: left, right or middle; clicks: 1 to 3; modifiers: held, such as ["shift"].
-- move: the pointer goes to x, y and stays there, for menus and hints that open under it.
-- drag: from x, y to x2, y2.
-- scroll: direction up, down, left or right; amount: notches of the wheel; over x, y, else in the middle.
-- type: the text goes where the keyboard focus is. Click a field first, and type in the next step. \
-replace true: the text replaces what the field holds. "\\n" presses return.
-- press: key is one key (return, tab, escape, backspace, down, f5, a), modifiers such as ["ctrl"] or \
-["cmd"]; repeat: how often; seconds: how long it is held.
-- wait: the window is busy; look again in a second. With a text: until the window shows that text.
-- zoom: the next question also shows the part from x, y to x2, y2 enlarged, to read what is small.
-- open: one of app (an installed application's name), path (of a document) and url (http or https), only \
-where the goal needs it.
-- noop: you do not know what to do. Two in a row end the run.
-- done: the screenshot shows that the goal is reached. done is true with this action, and false otherwise.
+{actions}
 A property that the action does not use is null or left out. One action at a time; after each you get a new \
 screenshot and read what changed. When an action changed nothing, do not repeat it: aim better, or find \
 another way.
@@ -1675,34 +1544,36 @@ _ELEMENTS = (
 
 def agent_system_prompt(unit: str) -> str:
     """The instructions for a model that counts in this unit; no other unit is mentioned."""
-    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit])
+    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit], actions=ACTION_LINES)
 
 
 def agent_prompt(
     goal: str,
-    title: str,
+    titles: Sequence[str],
     grid: Grid,
-    first_image: Optional[str],
-    history: Sequence[str],
-    steps_left: int,
     elements: Sequence[str] = (),
+    history: Sequence[str] = (),
+    facts: Sequence[str] = (),
+    steps_left: int = 1,
 ) -> str:
-    """One step's question. title: of the window in the last image; grid: over it, 0x0 where there is none.
+    """One step's question. titles: of the window in each image; grid: over the last, 0x0 where there is none.
 
-    first_image: what the first of two images shows; else None. history: the previous steps and what they
-    changed. elements: those of the window, as elements_text has them.
+    elements: those of the window, as elements_text has them. history: the previous steps and what they
+    changed. facts: what the model has to consider, as sentences.
     """
     lines = [f"The goal: {goal}", ""]
-    now = f"the window titled {_as_json_text(title)}, {grid.describe()}"
-    if not grid.width:
+    before, now = [f"the window titled {_as_json_text(title)}" for title in ("", "", *titles)][-2:]
+    if not titles:
         lines.append("The application shows no window now: answer done if that is the goal, else wait.")
-    elif first_image is not None:
-        lines += [f"The first image {first_image}.", f"The last image shows the present state: {now}."]
+    elif len(titles) == 1:
+        lines.append(f"The image: {now}, {grid.describe()}.")
     else:
-        lines.append(f"The image: {now}.")
+        lines.append(f"The first image is from before your last action: {before}.")
+        lines.append(f"The last image shows the present state: {now}, {grid.describe()}.")
     lines += ["", _ELEMENTS, *elements] if elements else []
-    lines += ["", "What you did so far:", *(history or ["nothing yet"]), ""]
-    lines.append(f"Steps left: {steps_left}. Your next action?")
+    lines += ["", "What you did so far:", *(history or ["nothing yet"])]
+    lines += ["", *facts] if facts else []
+    lines += ["", f"Steps left: {steps_left}. Your next action?"]
     return "\n".join(lines)
 
 
@@ -1737,298 +1608,173 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1740, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1611, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
 import base64
-import json
-import math
-import re
 from html import escape
-from typing import Optional
+from string import Template
 
-from ..ai.grid import ASSUMED
-from ..core.models import ImageData, ImageInfo
+from ..core.models import ImageData
 from ..core.text import shown_text
 from .run import AgentRun, AgentStep
 
-_UNSURE_BELOW = 0.5
-_SHOWN_WIDTH = 640  # of a screenshot beside another, CSS pixels
-_FENCED = re.compile(r"\A\s*```(?:json)?\s*(\{.*\})\s*```\s*\Z", re.DOTALL)
-# a second defence behind the escaping: nothing is loaded, nothing runs
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-_STYLE = """\
-:root { color-scheme: light dark; --paper: #fff; --ink: #1d2327; --soft: #5c6770; --line: #d8dde1;
-  --box: #f5f7f8; --mark: #d6232b; --good: #19713c; --warn: #fff3d6; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #15191c; --ink: #e4e8ea; --soft: #9aa5ad; --line: #343b40;
-    --box: #1e2428; --mark: #ff5a60; --good: #62c98c; --warn: #44371a; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1240px; padding: 24px 16px; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; margin: 0 0 8px; }
-h2 { font-size: 1.08rem; margin: 0; }
-p { margin: 4px 0; }
-section { border-top: 1px solid var(--line); padding: 18px 0; }
-figure { margin: 8px 0; min-width: 0; }
-figcaption, .soft, summary { color: var(--soft); font-size: .88rem; }
-.status { padding: 1px 10px; border: 1px solid var(--mark); border-radius: 12px; color: var(--mark); }
-.status.good { border-color: var(--good); color: var(--good); }
-.warnings { background: var(--warn); border-left: 4px solid #d99a1c; padding: 8px 12px; margin: 12px 0; }
-.pair { display: grid; gap: 16px; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); }
-.film { display: flex; gap: 8px; overflow-x: auto; padding: 4px 0 12px; }
-.film a { flex: 0 0 132px; color: var(--soft); font-size: .8rem; text-decoration: none; line-height: 1.3; }
-.film svg { height: 84px; }
-.images { position: absolute; width: 0; height: 0; }
-.shot { display: block; width: 100%; background: var(--box); outline: 1px solid var(--line); }
-.shot g { fill: none; stroke-linecap: round; }
-.shot g * { vector-effect: non-scaling-stroke; }
-.halo { stroke: #fff; stroke-width: 5; opacity: .8; }
-.mark { stroke: #d6232b; stroke-width: 2.5; }
-.would { stroke-dasharray: 6 4; }
-.changed { stroke: #1a8f4a; stroke-width: 3; stroke-dasharray: 8 5; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 12px 0; }
-dt { color: var(--soft); } dd { margin: 0; }
-pre { margin: 4px 0; padding: 8px 10px; background: var(--box); border: 1px solid var(--line);
-  white-space: pre-wrap; font: 12.5px/1.45 ui-monospace, monospace; }
-summary { cursor: pointer; }
-.problem { color: var(--mark); }"""
-_PAGE = """\
+_SHOWN_WIDTH = 960  # of a screenshot on the page, CSS pixels
+# The policy is a second defence behind the escaping: nothing is loaded, nothing runs.
+_PAGE = Template("""\
 <!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
+<title>$goal</title>
 <style>
-{style}
+:root { color-scheme: light dark; }
+body { margin: 0 auto; max-width: 992px; padding: 16px; font: 15px/1.5 system-ui, sans-serif;
+  overflow-wrap: anywhere; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 0; } p, figure { margin: 4px 0; }
+section { border-top: 1px solid #8888; padding: 16px 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; } dd { margin: 0; }
+pre { white-space: pre-wrap; font-size: .85rem; background: #8882; padding: 8px; }
+svg { display: block; width: 100%; outline: 1px solid #8888; }
+svg * { fill: none; stroke-width: 2.5; vector-effect: non-scaling-stroke; }
+.halo { stroke: #fff; stroke-width: 5; opacity: .8; }
+.mark { stroke: #d6232b; } .would { stroke-dasharray: 6 4; }
+.changed { stroke: #1a8f4a; stroke-dasharray: 8 5; }
+.problem { color: #d6232b; }
 </style>
 </head>
 <body>
-{body}
+<h1>$goal</h1>
+<p><strong>$status</strong>: $message</p>
+<p>$word</p>
+<dl>
+<dt>Model</dt><dd>$model</dd>
+<dt>Grid</dt><dd>$grid</dd>
+<dt>Started</dt><dd>$started</dd>
+<dt>Steps</dt><dd>$steps in $seconds s, $tokens tokens</dd>
+</dl>
+$sections
+<section><details><summary>System prompt</summary><pre>
+$system_prompt</pre></details></section>
 </body>
 </html>
-"""
+""")
+_STEP = Template("""\
+<section>
+<h2>$title</h2>
+<p>$action → $effect</p>
+$figure
+<p>$window, $seconds s, $tokens tokens</p>
+$exchanges
+</section>""")
+_EXCHANGE = Template("""\
+$problem<details><summary>Reply</summary><pre>
+$reply</pre></details>
+<details><summary>Question</summary><pre>
+$prompt</pre></details>""")
+_FIGURE = Template("""\
+<figure><svg viewBox="0 0 $width $height" style="max-width:${width}px" role="img" aria-label="$label">
+<image width="$width" height="$height" href="data:$kind;base64,$data"/>
+$overlay</svg></figure>""")
 
 
 def run_report(run: AgentRun) -> str:
     """The page. Everything that a window, a model or a person wrote is in it as text only."""
-    good = "good" if run.status in ("done", "dry_run") else "bad"
-    warnings = "".join(f"<p>{_text(each)}</p>" for each in run_warnings(run))
-    body = [
-        f'<svg class="images" aria-hidden="true"><defs>{_images(run)}</defs></svg>',
-        f"<h1>{_text(run.task.goal)}</h1>",
-        f'<p><span class="status {good}">{run.status}</span> {_text(run.message)}</p>',
-        f'<div class="warnings">{warnings}</div>' if warnings else "",
-        _final_shot(run),
-        f'<nav class="film">{"".join(map(_film_frame, run.steps))}</nav>',
-        _facts(run),
-        *(_step_section(run, step) for step in run.steps),
-        f"<section>{_folded('System prompt', run.system_prompt)}</section>",
-    ]
-    title = _text(run.task.goal[:80])
-    return _PAGE.format(policy=_POLICY, title=title, style=_STYLE, body="\n".join(filter(None, body)))
-
-
-def run_warnings(run: AgentRun) -> list[str]:
-    """What a person should look at, whatever the run's status says."""
-    acts = [step for step in run.steps if step.action and step.action.is_input]
-    refused = [str(step.number) for step in acts if step.refusal]
-    unsure = [
-        f"{step.number} ({step.action.confidence:g})"
-        for step in run.steps
-        if step.action and step.action.confidence is not None and step.action.confidence < _UNSURE_BELOW
-    ]
-    unused = sum(bool(each.problem) for step in run.steps for each in step.exchanges)
-    warnings = {
-        f"actions that were refused: step {', '.join(refused)}": refused,
-        f"the model was not sure of step {', '.join(unsure)}": unsure,
-        f"{unused} of the model's replies could not be used": unused,
-        "no action had a visible effect": acts and run.status == "done" and not any(s.changed for s in acts),
-        run.grid: ASSUMED in run.grid,
-    }
-    return [text for text, holds in warnings.items() if holds]
+    sections = [_step_section(run, step) for step in run.steps]
+    if run.final_image:
+        sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run.final_image, 'the end')}\n</section>")
+    summary = run.summary_data()
+    return _PAGE.substitute(
+        goal=_text(run.task.goal),
+        status=run.status,
+        message=_text(run.message),
+        word="Done is the model's word; the last screenshot shows what is so."
+        if run.status == "done"
+        else "",
+        model=_text(run.model_used),
+        grid=_text(run.grid),
+        started=run.started_text + (" (dry run: nothing was touched)" if run.task.dry_run else ""),
+        steps=summary["steps"],
+        seconds=summary["seconds"],
+        tokens=f"{run.tokens_in} + {run.tokens_out}",
+        sections="\n".join(sections),
+        system_prompt=_text(run.system_prompt),
+    )
 
 
 def _text(text: str) -> str:
     return escape(shown_text(text), quote=True)
 
 
-def _folded(title: str, text: str) -> str:
-    # a newline right after <pre> would be dropped
-    return f"<details><summary>{title}</summary>\n<pre>\n{_text(text)}</pre></details>" if text else ""
-
-
-def _facts(run: AgentRun) -> str:
-    times = run.times
-    shares = (
-        f"{run.summary_data()['seconds']:g} s: the model {times.model / 1000:.1f}, looking "
-        f"{times.look / 1000:.1f}, acting {(times.act - times.settle) / 1000:.1f}, waiting for effects "
-        f"{times.settle / 1000:.1f}"
-    )
-    facts = {
-        "Model": run.model_used,
-        "Places": run.grid,
-        "Started": run.started_text + (" (dry run: nothing was touched)" if run.task.dry_run else ""),
-        "Steps": str(len(run.steps)),
-        "Time": shares,
-        "Tokens": f"{run.tokens_in} in, {run.tokens_out} out",
-        "Cost": "" if run.cost is None else f"{run.cost:g}, as the vendor's answers state it",
-    }
-    rows = "".join(f"<dt>{name}</dt><dd>{_text(value)}</dd>" for name, value in facts.items() if value)
-    return f"<dl>{rows}</dl>\n{_folded('Run it again', run.task.command(run.model_used))}"
-
-
-# the screenshots: each is in the page once, and shown where it is used ---
-
-
-def _images(run: AgentRun) -> str:
-    named: list[tuple[str, Optional[ImageData]]] = [("final", run.final_image)]
-    for step in run.steps:
-        named += [(f"image-{step.number}", step.image), (f"detail-{step.number}", step.detail)]
-    return "".join(_image(name, image) for name, image in named if image)
-
-
-def _image(name: str, image: ImageData) -> str:
-    data, info = base64.b64encode(image.data).decode("ascii"), image.info
-    url = f"data:{info.mime_type};base64,{data}"
-    return f'<image id="{name}" width="{info.width}" height="{info.height}" href="{url}"/>'
-
-
-def _shot(name: str, info: ImageInfo, label: str, overlay: str = "") -> str:
-    return (
-        f'<svg class="shot" viewBox="0 0 {info.width} {info.height}" style="max-width:{info.width}px" '
-        f'role="img" aria-label="{_text(label)}"><use href="#{name}"/>{overlay}</svg>'
-    )
-
-
-def _figure(shot: str, caption: str) -> str:
-    return f"<figure>{shot}<figcaption>{_text(caption)}</figcaption></figure>"
-
-
-def _final_shot(run: AgentRun) -> str:
-    shown = [(f"image-{step.number}", step.image) for step in run.steps] + [("final", run.final_image)]
-    for name, image in reversed(shown):
-        if image:
-            return _figure(_shot(name, image.info, "the window at the end"), "At the end")
-    return ""
-
-
-def _film_frame(step: AgentStep) -> str:
-    shot = _shot(f"image-{step.number}", step.image.info, "") if step.image else ""
-    return f'<a href="#step-{step.number}">{shot}{step.number}. {_text(step.describe_action())}</a>'
-
-
 def _step_section(run: AgentRun, step: AgentStep) -> str:
-    action = step.action
-    done = step.describe_action()
-    title = action.why if action and action.why else done
-    parts = [f"{done} → {step.effect}" if step.effect else done]
-    if action and action.confidence is not None:
-        parts.append(f"confidence {action.confidence:g}")
-    times = f"model {step.times.model:.0f} ms, look {step.times.look:.0f} ms, act {step.times.act:.0f} ms"
-    window = f"window {step.window.window_id} of {step.window.app_name}" if step.window else "no window"
-    lines = [
-        f"<h2>{step.number}. {_text(title)}</h2>",
-        f'<p class="{"problem" if step.refusal else "done"}">{_text(" · ".join(parts))}</p>',
-        f'<div class="pair">{_shots(run, step)}</div>',
-        f'<p class="soft">{_text(window)} · {times} · {step.tokens_in} + {step.tokens_out} tokens</p>',
+    why = step.action.why if step.action else ""
+    exchanges = [
+        _EXCHANGE.substitute(
+            problem=f'<p class="problem">Not used: {_text(each.problem)}</p>\n' if each.problem else "",
+            reply=_text(each.reply),
+            prompt=_text(each.prompt),
+        )
+        for each in step.exchanges
     ]
-    for each in step.exchanges:
-        if each.problem:
-            lines.append(f'<p class="problem">Not used: {_text(each.problem)}</p>')
-        lines += [_folded("Reply", _without_nulls(each.reply)), _folded("Question", each.prompt)]
-    return f'<section id="step-{step.number}">\n' + "\n".join(filter(None, lines)) + "\n</section>"
+    label = f"before step {step.number}"
+    return _STEP.substitute(
+        title=f"{step.number}. {_text(why or step.describe_action())}",
+        action=_text(step.describe_action()),
+        effect=_text(step.effect or "nothing is known"),
+        figure=_figure(step.image, label, _overlay(run, step)) if step.image else "<p>no screenshot</p>",
+        window=_text(f"{step.window.title!r} of {step.window.app_name}") if step.window else "no window",
+        seconds=f"{step.milliseconds / 1000:.1f}",
+        tokens=f"{step.tokens_in} + {step.tokens_out}",
+        exchanges="\n".join(exchanges),
+    )
 
 
-def _without_nulls(reply: str) -> str:
-    """A reply for people: JSON, fenced or not, indented and without what is null; anything else as it is."""
-    try:
-        data = json.loads(_FENCED.sub(r"\1", reply))
-    except (ValueError, RecursionError):
-        return reply
-    if not isinstance(data, dict):
-        return reply
-    used = {name: value for name, value in data.items() if value is not None}
-    return json.dumps(used, indent=2, ensure_ascii=False)
+def _figure(image: ImageData, label: str, overlay: str = "") -> str:
+    return _FIGURE.substitute(
+        width=image.info.width,
+        height=image.info.height,
+        kind=image.info.mime_type,
+        data=base64.b64encode(image.data).decode("ascii"),
+        label=label,
+        overlay=overlay,
+    )
 
 
-def _shots(run: AgentRun, step: AgentStep) -> str:
-    """Before, with the action marked; after, with what changed; and what was shown enlarged."""
-    if step.image is None:
-        return "<p>no screenshot</p>"
-    title = (step.window.title if step.window else None) or "the window"
-    name, label = f"image-{step.number}", f"before step {step.number}"
-    shown = [_figure(_shot(name, step.image.info, label, _mark(step, run.task.dry_run)), title)]
-    if step.detail:
-        shot = _shot(f"detail-{step.number}", step.detail.info, "the part that the model asked for")
-        shown.append(_figure(shot, "enlarged"))
-    following = run.steps[step.number] if step.number < len(run.steps) else None
-    after, name = (following.image, f"image-{step.number + 1}") if following else (run.final_image, "final")
-    if step.changed and after:
-        shot = _shot(name, after.info, f"after step {step.number}", _changed_outline(step, after.info))
-        shown.append(_figure(shot, "afterwards"))
-    return "".join(shown)
-
-
-def _changed_outline(step: AgentStep, info: ImageInfo) -> str:
-    rect = step.changed_rect
-    if rect is None or step.image is None or step.image.info != info:
-        return ""
-    x, y = max(0.0, rect.x - 3), max(0.0, rect.y - 3)
-    width, height = min(info.width - x, rect.width + 6), min(info.height - y, rect.height + 6)
-    box = f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>'
-    return f'<g class="halo">{box}</g><g class="changed">{box}</g>'
-
-
-def _mark(step: AgentStep, is_dry: bool) -> str:
-    """Brackets around the place of an action, in the screenshot's pixels: what is there stays visible."""
-    if step.pixel is None or step.action is None:
-        return ""
-    kind, start, end = step.action.kind, step.pixel, step.end_pixel
-    # a large screenshot is shown smaller; the brackets would be too
-    size = max(1.0, step.image.info.width / _SHOWN_WIDTH) if step.image else 1.0
-    a, b, c = (f"{length * size:g}" for length in (18, 11, 16))
-    path = f"M-{a} -{b}V-{c}H-{b}M{b} -{c}H{a}V-{b}M{a} {b}V{c}H{b}M-{b} {c}H-{a}V{b}"
-    if kind == "zoom" and end:
-        path = f"M0 0H{end.x - start.x:g}V{end.y - start.y:g}H0Z"
-    elif kind == "drag" and end:
-        path += _arrow(end.x - start.x, end.y - start.y, size)
-    elif kind == "scroll":
-        dx, dy = {"up": (0, -1), "down": (0, 1), "left": (-1, 0)}.get(step.action.direction, (1, 0))
-        path += _arrow(48 * size * dx, 48 * size * dy, size)
-    drawn = f'<path transform="translate({start.x:.1f} {start.y:.1f})" d="{path}"/>'
-    would = " would" if is_dry else ""
-    return f'<g class="halo">{drawn}</g><g class="mark{would}">{drawn}</g>'
-
-
-def _arrow(x: float, y: float, size: float) -> str:
-    """From beside the brackets to a place that is so far from their middle."""
-    angle = math.atan2(y, x)
-
-    def at(distance: float, turn: float = 0.0) -> str:
-        return f"{distance * math.cos(angle + turn):.1f} {distance * math.sin(angle + turn):.1f}"
-
-    def behind(turn: float) -> str:
-        head = 12 * size
-        return f"{x - head * math.cos(angle + turn):.1f} {y - head * math.sin(angle + turn):.1f}"
-
-    return f"M{at(22 * size)}L{x:.1f} {y:.1f}M{behind(0.5)}L{x:.1f} {y:.1f}L{behind(-0.5)}"
+def _overlay(run: AgentRun, step: AgentStep) -> str:
+    """Brackets around the action's place, a line to a drag's end, and what changed, in the image's pixels."""
+    drawn = {}
+    if step.changed_rect:
+        x, y, width, height = step.changed_rect
+        drawn["changed"] = f"M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z"
+    if step.pixel and step.image:
+        # a large screenshot is shown smaller; the brackets would be too
+        a, b, c = (length * max(1.0, step.image.info.width / _SHOWN_WIDTH) for length in (18, 11, 7))
+        x, y = step.pixel
+        corners = "".join(
+            f"M{x + right * a:.1f} {y + down * b:.1f}v{down * c:.1f}h{-right * c:.1f}"
+            for right in (-1, 1)
+            for down in (-1, 1)
+        )
+        line = f"M{x:.1f} {y:.1f}L{step.end_pixel.x:.1f} {step.end_pixel.y:.1f}" if step.end_pixel else ""
+        drawn["mark would" if run.task.dry_run else "mark"] = corners + line
+    return "".join(
+        f'<path class="halo" d="{d}"/><path class="{kind}" d="{d}"/>\n' for kind, d in drawn.items()
+    )
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 2022, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1770, r'''"""A run of the vision agent: screenshots, replies and actions in a folder."""
 
 from __future__ import annotations
 
 import json
-import shlex
-import statistics
+import tempfile
 import time
-from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
@@ -2064,14 +1810,6 @@ class AgentTask:
     run_folder: Optional[str] = None
     confirm: bool = False
 
-    def command(self, model: str) -> str:
-        """The shell command that runs it again, in a new folder."""
-        argv = ["peekaboo-min", "agent", "--model", model]
-        for name, value in asdict(self).items():
-            if value not in (None, False, getattr(AgentTask, name, None)) and name != "run_folder":
-                argv += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-        return shlex.join(argv)
-
 
 @dataclass
 class Exchange:
@@ -2080,28 +1818,6 @@ class Exchange:
     prompt: str
     reply: str = ""
     problem: str = ""
-
-
-@dataclass
-class Times:
-    """How long the parts of a step took, or those of all steps; milliseconds."""
-
-    look: float = 0.0
-    model: float = 0.0
-    act: float = 0.0
-    settle: float = 0.0
-    """The part of `act` spent waiting for the action's effect."""
-    calls: float = 0.0
-    """The tool calls of the step, without that part."""
-    total: float = 0.0
-
-    @property
-    def own(self) -> float:
-        """Our own share: without the model, and without waiting for an action's effect."""
-        return max(0.0, self.total - self.model - self.settle)
-
-    def as_data(self) -> dict[str, int]:
-        return {name: round(value) for name, value in (*asdict(self).items(), ("own", self.own))}
 
 
 @dataclass
@@ -2116,10 +1832,6 @@ class AgentStep:
     screenshot_id: str = ""
     elements: list[dict[str, Any]] = field(default_factory=list)
     """As find_elements has them, with x and y as pixels of `image`; empty where the app offers none."""
-    detail: Optional[ImageData] = None
-    """The enlarged part that the model asked for."""
-    seen_size: tuple[int, int] = (0, 0)
-    """The size of the image that the model got, pixels."""
     grid: Optional[Grid] = None
     """The grid over that image, in which the model counts; None before it was asked."""
     exchanges: list[Exchange] = field(default_factory=list)
@@ -2127,7 +1839,7 @@ class AgentStep:
     pixel: Optional[Point] = None
     """Where the action's place is, in pixels of `image`."""
     end_pixel: Optional[Point] = None
-    """Where its end is: of a drag, or the other corner of what is zoomed into."""
+    """Where a drag ends."""
     point: Optional[Point] = None
     """`pixel` as a screen point."""
     effect: str = ""
@@ -2139,11 +1851,10 @@ class AgentStep:
     """Whether the action changed the window; None: not known, or nothing was done."""
     changed_rect: Optional[Rect] = None
     """Where, in pixels of `image`."""
-    times: Times = field(default_factory=Times)
+    milliseconds: int = 0
+    """How long the step took, with the model and the wait for an effect."""
     tokens_in: int = 0
     tokens_out: int = 0
-    cost: Optional[float] = None
-    """What the vendor's answers say that they cost; None where they say nothing."""
 
     def pixel_of(self, place: Optional[Point]) -> Optional[Point]:
         """A place in the model's grid as a pixel of `image`."""
@@ -2157,32 +1868,34 @@ class AgentStep:
 
     @property
     def history_line(self) -> str:
-        """The action in the model's own numbers, with its effect, for its next prompt; empty without one."""
-        if self.action is None:
-            return ""
-        return f"{self.number}. {self.action.describe()} -> {self.effect or 'nothing changed'}"
+        """The action in the model's own numbers, with its effect, for its next prompt."""
+        action = self.action.describe() if self.action else "no action"
+        return f"{self.number}. {action} -> {self.effect}"
+
+    @property
+    def stem(self) -> str:
+        """Of its files."""
+        return f"step_{self.number:03d}"
 
     def as_data(self) -> dict[str, Any]:
-        left_out = ("number", "window", "image", "elements", "detail", "action", "times")
+        left_out = ("number", "window", "image", "elements", "action")
         plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in left_out}
         info = self.image.info if self.image else None
         return {
             "step": self.number,
-            "image": image_file(self.number) if info else None,
+            "image": f"{self.stem}.jpg" if info else None,
             "image_width": info.width if info else 0,
             "image_height": info.height if info else 0,
             "window": window_data(self.window) if self.window else None,
             "action": _action_data(self.action) if self.action else None,
             **plain,
-            "milliseconds": self.times.as_data(),
         }
 
 
 def _action_data(action: Action) -> dict[str, Any]:
-    """The action as our schema has it, without what it does not use; its place is the model's own."""
-    data = {name: as_plain(value) for name, value in asdict(action).items()}
-    named = {"action": data.pop("kind"), "done": data.pop("is_last")}
-    return {**named, **{name: value for name, value in data.items() if value not in (None, "", (), False)}}
+    """The action as our schema has it, without what it does not use; its places are the model's own."""
+    data = {"action": action.kind, **action.values, "done": action.is_last, "why": action.why}
+    return data if action.confidence is None else {**data, "confidence": action.confidence}
 
 
 @dataclass
@@ -2212,23 +1925,12 @@ class AgentRun:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
 
     @property
-    def times(self) -> Times:
-        """The sums over all steps."""
-        return Times(*map(sum, zip(*(astuple(step.times) for step in self.steps))))
-
-    @property
     def tokens_in(self) -> int:
         return sum(step.tokens_in for step in self.steps)
 
     @property
     def tokens_out(self) -> int:
         return sum(step.tokens_out for step in self.steps)
-
-    @property
-    def cost(self) -> Optional[float]:
-        """The sum of what the vendor's answers say; None where none says anything."""
-        costs = [step.cost for step in self.steps if step.cost is not None]
-        return sum(costs) if costs else None
 
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""
@@ -2241,23 +1943,17 @@ class AgentRun:
             "seconds": round(time.time() - self.started, 1),
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
-            **({} if self.cost is None else {"cost": self.cost}),
         }
 
     def as_data(self) -> dict[str, Any]:
-        own = [step.times.own for step in self.steps]
         return {
             **self.summary_data(),
-            "goal": self.task.goal,
+            "task": asdict(self.task),
             "message": self.message,
             "model_used": self.model_used,
-            "dry_run": self.task.dry_run,
-            "command": self.task.command(self.model_used),
             "started": self.started_text,
             "version": VERSION,
             "system_prompt": self.system_prompt,
-            "milliseconds": self.times.as_data(),
-            "own_milliseconds_a_step": round(statistics.median(own)) if own else 0,
         }
 
 
@@ -2273,28 +1969,17 @@ def new_run_folder(asked: Optional[str]) -> Path:
             if any(path.iterdir()):
                 raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not empty", hint="name a new folder")
         return path
-    stem = asked_path(time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ", time.gmtime()))
-    for number in range(1, 100):
-        path = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
-        with file_errors(path), suppress(FileExistsError):  # another run began in this second
-            path.mkdir(mode=0o700)
-            return path
-    raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{stem} exists already", hint="name a new folder")
-
-
-def image_file(number: int) -> str:
-    return f"step_{number:03d}.jpg"
+    time_text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    with file_errors(asked_path(".")):
+        return Path(tempfile.mkdtemp(prefix=f"peekaboo-run-{time_text}-", dir=asked_path(".")))
 
 
 def save_step(run: AgentRun, step: AgentStep) -> None:
     """Write a step into the run's folder: step_001.jpg and step_001.json. Raises FILE_IO_ERROR."""
     assert run.folder is not None
-    stem = f"step_{step.number:03d}"
     if step.image:
-        write_privately(run.folder / image_file(step.number), step.image.data)
-    if step.detail:
-        write_privately(run.folder / f"{stem}_zoom.{step.detail.info.kind}", step.detail.data)
-    write_privately(run.folder / f"{stem}.json", _as_text(step.as_data()))
+        write_privately(run.folder / f"{step.stem}.jpg", step.image.data)
+    write_privately(run.folder / f"{step.stem}.json", _as_text(step.as_data()))
 
 
 def save_run(run: AgentRun, report: str) -> None:
@@ -2312,7 +1997,7 @@ def _as_text(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 2315, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 2000, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -2325,7 +2010,7 @@ from ..core.log import log_info
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, windows_of
 from ..system.images import sniff_image
-from .actions import OPENED, Action
+from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
 from .run import AgentStep, AgentTask
 
@@ -2339,13 +2024,13 @@ _NEXT_WINDOW_S = 1.0
 _NEXT_WINDOW_POLL_S = 0.1
 # An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
 _X_CLIENT_BITS = 21
-# Refusals after which the model looks again and may choose better.
+# Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
+# may also come later.
 _RECOVERABLE = (
     "STALE_SCREENSHOT", "WINDOW_NOT_FOUND", "WINDOW_COVERED", "WINDOW_BLOCKED", "FOCUS_FAILED", "FOCUS_LOST",
     "CAPTURE_FAILED", "INVALID_ARGUMENT",
+    "APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "TIMEOUT",
 )  # fmt: skip
-# Of `open`: the model may have named the wrong thing, or its window may come later.
-_OPEN_FAILED = ("APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "INVALID_ARGUMENT", "TIMEOUT")
 _SLOW_TREE_S = 4.0
 _LONGEST_WAIT_S = 45.0
 _WAIT_FOR_TEXT_S = 10.0
@@ -2426,13 +2111,9 @@ class AgentTarget:
                 break
             self.follow()  # the window closed just now
         image = _image_of(answer)
-        if "screenshot_id" not in answer.data:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} can be seen, but its pixels cannot be clicked",
-                hint="try again; see the server's log",
-            )
-        step.window, step.image, step.screenshot_id = window, image, str(answer.data["screenshot_id"])
+        step.window, step.image = window, image
+        # none where its pixels cannot be clicked: an act is refused then
+        step.screenshot_id = answer.data.get("screenshot_id", "")
         step.elements = self._elements(window, image)
 
     def _elements(self, window: Window, image: ImageData) -> list[dict[str, Any]]:
@@ -2453,23 +2134,12 @@ class AgentTarget:
         factor = image.info.width / answer.data["image_width"]
         return [{**one, "x": one["x"] * factor, "y": one["y"] * factor} for one in answer.data["elements"]]
 
-    def enlarge(self, step: AgentStep) -> ImageData:
-        """The part of the window between the step's two pixels, at full resolution.
-
-        Raises INVALID_ARGUMENT for a part without an area, and what take_window_screenshot raises.
-        """
-        assert step.window and step.pixel and step.end_pixel
-        one, other = step.pixel, step.end_pixel
-        region = [min(one.x, other.x), min(one.y, other.y), abs(one.x - other.x), abs(one.y - other.y)]
-        arguments = {"window_id": step.window.window_id, "region": region}
-        return _image_of(self._call("take_window_screenshot", arguments))
-
     def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
         """Wait until the window shows a text; returns what came of it. left_s: no longer than this."""
         assert self.window is not None
         timeout_s = max(1.0, min(seconds or _WAIT_FOR_TEXT_S, left_s, _LONGEST_WAIT_S))
         arguments = {"window_id": self.window.window_id, "text": text, "timeout_s": timeout_s}
-        answer = self._call("wait_for", arguments, ("TIMEOUT", *_RECOVERABLE))
+        answer = self._call("wait_for", arguments, _RECOVERABLE)
         return answer.text if answer.is_error else "the window shows it"
 
     def act(self, step: AgentStep) -> None:
@@ -2478,37 +2148,29 @@ class AgentTarget:
         A refusal that a new screenshot may solve is an effect. Raises PeekabooError for the others.
         """
         assert step.action
-        tool, arguments = _tool_call(step.action, step.end_pixel)
-        arguments = {name: value for name, value in arguments.items() if value is not None}
-        if step.action.kind == "open":
-            self._open(step, arguments)
-            return
-        assert step.window
-        arguments["window_id"] = step.window.window_id
+        tool, arguments = ACTIONS[step.action.kind].tool, dict(step.action.values)
+        if tool != "open":
+            assert step.window
+            arguments["window_id"] = step.window.window_id
+        if tool not in ("open", "move_pointer"):
+            arguments["verify"] = True
         if step.pixel is not None:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
-        if step.action.kind != "move":
-            arguments["verify"] = True
+        if step.end_pixel is not None:
+            arguments.update(to_x=step.end_pixel.x, to_y=step.end_pixel.y)
         answer = self._call(tool, arguments, _RECOVERABLE)
         if answer.is_error:
-            _note_refusal(step, answer)
+            step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
+            step.changed = step.is_delivered = False
+        elif tool == "open":  # its window, of whichever app, is the agent's from now on
+            self._app_window = self.window = _read_window(answer.data)
+            self._front_id = self.window.window_id
+            step.changed = True
+            step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
         else:
             _note_effect(step, answer.data)
         if answer.code == "WINDOW_BLOCKED":
             self._front_id = None  # the dialog is followed, also one that was in front before
-
-    def _open(self, step: AgentStep, arguments: dict[str, Any]) -> None:
-        """Open something; its window, of whichever app, is the agent's from then on."""
-        started = time.perf_counter()
-        answer = self._call("open", arguments, _OPEN_FAILED)
-        step.times.settle = (time.perf_counter() - started) * 1000
-        if answer.is_error:
-            _note_refusal(step, answer)
-            return
-        self._app_window = self.window = _read_window(answer.data)
-        self._front_id = self.window.window_id
-        step.changed = True
-        step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
 
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
@@ -2574,33 +2236,6 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint=hint)
 
 
-def _tool_call(action: Action, end: Optional[Point]) -> tuple[str, dict[str, Any]]:
-    """The tool of an action, with its own arguments; None where its default is meant."""
-    modifiers = list(action.modifiers) or None
-    repeat = action.repeat if action.repeat > 1 else None
-    hold_ms = round(action.seconds * 1000) if action.seconds else None
-    clicking = {"button": action.button, "clicks": action.clicks, "modifiers": modifiers}
-    ending = {"to_x": end.x, "to_y": end.y} if end else {}
-    calls: dict[str, tuple[str, dict[str, Any]]] = {
-        "click": ("click", clicking),
-        "move": ("move_pointer", {}),
-        "drag": ("drag", {**ending, "button": action.button}),
-        "scroll": ("scroll", {"direction": action.direction, "amount": action.amount}),
-        "type": ("type_text", {"text": action.text, "replace": action.replace or None}),
-        "press": (
-            "press_key",
-            {"key": action.key, "modifiers": modifiers, "repeat": repeat, "hold_ms": hold_ms},
-        ),
-        "open": ("open", {name: getattr(action, name) or None for name in OPENED}),
-    }
-    return calls[action.kind]
-
-
-def _note_refusal(step: AgentStep, answer: ToolAnswer) -> None:
-    step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
-    step.changed = step.is_delivered = False
-
-
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
     step.changed = True if data.get("window_closed") else data.get("changed")
     step.effect = "it is not known whether anything changed" if step.changed is None else NOTHING_CHANGED
@@ -2616,7 +2251,6 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
         step.point = Point(**data["point"])
     if "pixel" in data:
         step.pixel = Point(**data["pixel"])
-    step.times.settle = data.get("effect_ms", 0.0)
     if "changed_rect" in data and step.image:
         rect = dict(data["changed_rect"])
         factor = step.image.info.width / rect.pop("image_width")
@@ -2624,7 +2258,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2627, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2261, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2779,10 +2413,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2782, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2416, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2785, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2419, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -3150,7 +2784,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 3153, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 2787, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -3288,7 +2922,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 3291, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2925, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3406,12 +3040,11 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3409, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3043, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
 import stat
 from collections.abc import Iterator
@@ -3441,30 +3074,21 @@ _LARGER_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5,
 def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
     with file_errors(path):
-        data = _read_regular(path)
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe must not block us
+            raise _unfit(path, "is not a regular file")
+        if status.st_size > _MAX_FILE_BYTES:
+            raise _unfit(path, f"has more than {_MAX_FILE_BYTES // 1024 // 1024} MB")
+        data = path.read_bytes()
     info = whole_image(data)
     if not info:
         is_part = sniff_image(data) is not None
         raise _unfit(path, "is only a part of an image" if is_part else _NOT_AN_IMAGE if data else "is empty")
-    if info.kind == "gif":
-        raise _unfit(path, "holds a gif image, which is not supported")
+    if info.kind in ("gif", "bmp"):
+        raise _unfit(path, f"holds a {info.kind} image, which is not supported")
     if info.width * info.height > _MAX_PIXELS:
         raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
     return ImageData(data, info, path.name, str(path))
-
-
-def _read_regular(path: Path) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not block us
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise _unfit(path, "is not a regular file")
-        if found.st_size > _MAX_FILE_BYTES:
-            raise _unfit(path, f"has more than {_MAX_FILE_BYTES // 1024 // 1024} MB")
-        with open(descriptor, "rb", closefd=False) as f:
-            return f.read(_MAX_FILE_BYTES)
-    finally:
-        os.close(descriptor)
 
 
 def _unfit(path: Path, why: str) -> PeekabooError:
@@ -3501,10 +3125,7 @@ def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
     # where a version is unknown, the smaller size is safe for all
     edge, patches = (2576, 4784) if _takes_larger(name) else (1568, 1568)
     for long_side in range(min(max(width, height), edge), 0, -1):
-        if width >= height:
-            size = long_side, max(1, round(long_side * height / width))
-        else:
-            size = max(1, round(long_side * width / height)), long_side
+        size = _fit_edges(width, height, long_side, long_side)
         if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
             break
     return size
@@ -3536,11 +3157,8 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
 def _whole_patches(width: int, height: int) -> tuple[int, int]:
     """Qwen3's models see whole patches of 32 pixels, and answer in thousandths."""
     most = max(1280, width, height) // 32
-
-    def rounded(side: int) -> int:
-        return 32 * max(1, min(most, round(side / 32)))
-
-    return rounded(width), rounded(height)
+    columns, rows = (max(1, min(most, round(side / 32))) for side in (width, height))
+    return 32 * columns, 32 * rows
 
 
 def fit_for_model(
@@ -3561,7 +3179,7 @@ def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: 
 
     Where none is, the last and smallest is returned: the vendor may take it.
     """
-    is_right_size = size == (image.info.width, image.info.height)
+    is_right_size = size == image.info[1:]
     if is_right_size and len(image.data) <= most_bytes:
         return image
     attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
@@ -3569,24 +3187,25 @@ def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: 
         attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
     with private_copy(image) as source:
         for kind, quality in attempts:
-            data = _resized(desktop, source, size, kind, quality)
-            if len(data) <= most_bytes:
+            fitted = resized(desktop, source, size, kind, quality)
+            if len(fitted.data) <= most_bytes:
                 break
-    info = whole_image(data)
-    if info is None:
-        raise invalid(f"{image.label or 'the image'} cannot be scaled", hint="save it again as PNG")
-    return image._replace(data=data, info=info)
+    return image._replace(data=fitted.data, info=fitted.info)
 
 
-def _resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int) -> bytes:
-    """Through a file with a name of our own: the desktop's programs read and write files."""
-    target = new_temporary_path("model", kind)
+def resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int = 80) -> ImageData:
+    """A file's image at another size. Raises INVALID_ARGUMENT where that fails, and what fit_image raises."""
+    target = new_temporary_path("model", kind)  # the desktop's programs read and write files
     try:
         desktop.fit_image(source, target, size[0], size[1], kind, quality)
         with file_errors(target):
-            return target.read_bytes()
+            data = target.read_bytes()
     finally:
         target.unlink(missing_ok=True)
+    info = whole_image(data)
+    if info is None:
+        raise invalid("the image cannot be scaled", "save it again as PNG")
+    return ImageData(data, info)
 
 
 @contextmanager
@@ -3601,7 +3220,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3604, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3223, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3879,10 +3498,299 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3882, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3501, r''''''
+
+# ==================== peekaboo_min/automation/act.py ======================================================
+SOURCES['peekaboo_min/automation/act.py'] = 3504, r'''"""Do an act in a window: its safety rules, the input lock, the effect."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Callable, Optional
+
+from ..core.cancellation import pause
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Scene, Window
+from ..core.settings import settings
+from ..core.text import control_character_in
+from ..desktop.base import Desktop
+from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
+from ..system.files import file_lock
+from .coordinates import Screenshot, find_record
+from .effects import Effect, Watch
+from .policy import audited, check_may_act, denied, stop_file, write_audit_line
+
+_LOCK_S = 20.0
+_FOCUS_S = 2.0
+_FOCUS_AGAIN_S = 0.6
+_FOCUS_POLL_S = 0.05
+_MENU_S = 0.4  # a menu whose item was chosen closes within that time
+# What is posted within a tool's 50 seconds.
+_LONGEST_TEXT, _MOST_LINES = 20_000, 1000
+_LONGEST_MS = 40_000
+# There the keys that select all go to the start of the line, or select what was printed.
+_NO_SELECT_ALL = re.compile(
+    r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
+)
+_MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
+
+
+def input_lock(session: str) -> AbstractContextManager[None]:
+    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
+    several processes. A program that acts inherits it (system.files.held_locks).
+    """
+    return file_lock(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
+
+
+def focus_by_id(desktop: Desktop, window_id: int) -> Window:
+    """Bring a window to the front and give it the keyboard; return it as it is then.
+
+    Raises FOCUS_FAILED, and WINDOW_BLOCKED while a menu of another application keeps the keyboard.
+    """
+    with input_lock(desktop.session):
+        scene = desktop.snapshot()
+        window = _permitted_window("focus", scene, window_id)
+        if window.is_popup:
+            raise PeekabooError(
+                ErrorCode.FOCUS_FAILED,
+                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
+                hint="click it, or type into it, without focusing it",
+            )
+        scene = _without_menu(desktop, scene, window_id, foreign_menu)
+        write_audit_line("focus", audited(window))
+        return _focused(desktop, scene, window_id).by_id(window_id)
+
+
+def perform(
+    desktop: Desktop, window_id: int, act: Act, screenshot_id: Optional[str] = None, verify: bool = False
+) -> dict[str, Any]:
+    """Do one act in a window; its points are pixels of a screenshot. The answer of the tool: where that was,
+    whether it arrived, and what is known of its effect.
+
+    The window is brought to the front and focused first, unless it is a popup. Raises INVALID_ARGUMENT,
+    WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
+    nothing was done. FOCUS_LOST and POLICY_DENIED (the stop file) say how much of a text went out.
+    """
+    act = _checked(act)
+    given = list(act.points)
+    record: Optional[Screenshot] = None
+    pixels: list[Point] = []
+    with input_lock(desktop.session):
+        scene = desktop.snapshot()
+        window = _permitted_window(act.kind, scene, window_id)
+        if act.points:
+            record = find_record(desktop.session, window, screenshot_id)
+            pixels = [_clamped(pixel, record) for pixel in act.points]
+            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
+            is_covered = any(cover_at(point, window, scene.windows) for point in points)
+            scene = _ready_for_input(desktop, scene, window, is_covered)
+        else:
+            scene = _ready_for_keys(desktop, scene, window, act)
+        window = scene.by_id(window_id)
+        if record:
+            record = find_record(desktop.session, window, record.screenshot_id)
+            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
+            _check_on_a_display(scene, window, points)
+            act = act._replace(points=tuple(points))
+        watch = Watch(desktop, scene, window) if verify else None
+        write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
+        delivery = desktop.act(window, act, stop_file())
+        effect = watch.effect() if watch else Effect()
+    data: dict[str, Any] = {"window_id": window_id}
+    if record is None:
+        done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
+        return {**data, **done, "delivered": delivery.delivered, **effect.as_data()}
+    point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
+    data.update(pixel=pixels[0].as_data(), point=point.as_data())
+    if len(pixels) > 1:
+        data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
+    factor = record.image_width / watch.width if watch else 1.0
+    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect.as_data(factor))
+    if delivery.reached_id is not None:
+        data["reached_window_id"] = delivery.reached_id
+    return data
+
+
+def _audited_act(act: Act) -> dict[str, Any]:
+    """What the audit log says of an act: never the text."""
+    details: dict[str, dict[str, Any]] = {
+        "click": {"button": act.button, "clicks": act.clicks, "modifiers": act.modifiers or None},
+        "scroll": {"direction": act.direction, "amount": act.amount},
+        "drag": {"button": act.button},
+        "type": {"characters": len(act.text), "replace": act.replace or None},
+        "press": {"key": str(act.chord), "repeat": act.repeat if act.repeat > 1 else None},
+    }
+    where = {"point": act.points[0].as_data()} if act.points else {}
+    return {
+        **where,
+        **{name: value for name, value in details.get(act.kind, {}).items() if value is not None},
+    }
+
+
+# the rules
+
+
+def _checked(act: Act) -> Act:
+    """The act, its modifiers in our order. Raises INVALID_ARGUMENT for what its fields cannot be."""
+    named = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
+    for what, name in named:
+        if name not in ACT_NAMES[what]:
+            raise invalid(f"there is no {what} {name[:40]!r}", f"choose one of {', '.join(ACT_NAMES[what])}")
+    if act.clicks not in (1, 2, 3):
+        raise invalid(f"clicks is {act.clicks}", "give 1, 2 or 3")
+    if act.kind == "type":
+        _check_text(act.text, act.replace)
+    for what in ("amount", "hold_ms", "repeat", "delay_ms"):
+        check_range(what, getattr(act, what), *ACT_LIMITS[what])
+    check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
+    check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
+    if not all(math.isfinite(value) for point in act.points for value in point):
+        raise invalid("x and y must be numbers", "give pixels of the screenshot")
+    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
+
+
+def _check_text(text: str, may_be_empty: bool) -> None:
+    if not text and not may_be_empty:
+        raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
+    lines = sum(text.count(key) for key in "\n\r\t")
+    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
+        raise invalid(
+            f"the text has {len(text)} characters, {lines} of them returns and tabs",
+            f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
+        )
+    bad = control_character_in(text)
+    if bad:
+        raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
+
+
+def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
+    window = scene.by_id(window_id)
+    if not window.app_name:
+        check_may_act(action)
+        raise denied(
+            f"{action} in window {window_id} is refused: it belongs to no known application",
+            "act on a window that list_windows shows",
+        )
+    check_may_act(action, window.app_name, window.bundle_id)
+    if scene.is_locked:
+        raise PeekabooError(
+            ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
+        )
+    return window
+
+
+def _ready_for_input(desktop: Desktop, scene: Scene, window: Window, is_covered: bool = False) -> Scene:
+    """The desktop as it is once the window can be acted on: in front, focused, and not blocked by a dialog.
+
+    A popup stays as it is: it would close if anything was focused.
+    """
+    if window.is_popup:
+        return scene
+    _check_not_blocked(window, scene)
+    if is_covered or not (window.is_focused and window.is_on_screen):
+        return _focused(desktop, scene, window.window_id)
+    return scene
+
+
+def _ready_for_keys(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
+    """As _ready_for_input, once no menu takes the keys; the window's own may take a key without modifiers."""
+    if act.replace and _NO_SELECT_ALL.search(window.app_name):
+        raise invalid(
+            f"{window.app_name} has no field whose text the keys for `select all` would select",
+            "clear its line by keys of its own, then type without replace",
+        )
+    scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
+    scene = _ready_for_input(desktop, scene, scene.by_id(window.window_id))
+    if act.kind == "type" or set(act.chord.modifiers) - {"shift"}:
+        scene = _without_menu(desktop, scene, window.window_id, open_menu)
+    return scene
+
+
+def _check_not_blocked(window: Window, scene: Scene) -> None:
+    dialog = blocking_dialog(window, scene)
+    if dialog:
+        raise PeekabooError(
+            ErrorCode.WINDOW_BLOCKED,
+            f"window {window.window_id} takes no input while its dialog {dialog.title!r} "
+            f"(window {dialog.window_id}) is open; nothing was done",
+            hint=f"act on window {dialog.window_id}: answer it or close it",
+        )
+
+
+def _without_menu(
+    desktop: Desktop, scene: Scene, window_id: int, menu_of: Callable[[Window, Scene], Optional[Window]]
+) -> Scene:
+    """The desktop as it is once no menu takes the window's keys. Raises WINDOW_BLOCKED for one that stays."""
+    deadline = time.monotonic() + _MENU_S
+    while menu := menu_of(scene.by_id(window_id), scene):
+        if time.monotonic() > deadline:
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
+                "the keys; nothing was done",
+                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
+            )
+        pause(_FOCUS_POLL_S)
+        scene = desktop.snapshot()
+    return scene
+
+
+def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
+    """Focus a window and look until it has the focus; return the desktop as it is then.
+
+    It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
+    """
+    started = ask_at = time.monotonic()
+    window = scene.by_id(window_id)
+    was_shown = window.is_on_screen
+    while True:
+        if time.monotonic() >= ask_at:
+            desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
+            ask_at = time.monotonic() + _FOCUS_AGAIN_S
+        scene = desktop.snapshot()
+        before, window = window, scene.by_id(window_id)
+        _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
+        # a window manager may show how a minimised window comes: it moves for a moment
+        is_at_rest = was_shown or (window.bounds == before.bounds and before.is_on_screen)
+        if window.is_focused and window.is_on_screen and is_at_rest:
+            return scene
+        if time.monotonic() > started + _FOCUS_S:
+            may_click = "" if settings().may_focus_by_click else _MAY_CLICK
+            raise PeekabooError(
+                ErrorCode.FOCUS_FAILED,
+                f"window {window_id} of {window.app_name} could not be brought to the front",
+                hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
+                + may_click,
+            )
+        pause(_FOCUS_POLL_S)
+
+
+def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
+    for point in points:
+        if not any(display.bounds.contains(point) for display in scene.displays):
+            # the pointer would be held at the screen's edge, and the click would go there
+            raise PeekabooError(
+                ErrorCode.WINDOW_COVERED,
+                f"that part of window {window.window_id} is outside the screen; nothing was clicked",
+                hint="move the window onto the screen",
+            )
+
+
+def _clamped(pixel: Point, record: Screenshot) -> Point:
+    """The nearest pixel inside the image: [0, width) x [0, height)."""
+
+    def nearest(value: float, size: int) -> float:
+        return value if 0 <= value < size else min(max(value, 0), size - 1)
+
+    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
+'''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3885, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3793, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3892,16 +3800,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
+from ..ai.images import fit_for_client, resized
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors
 from ..core.log import log_debug
-from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Screenshot, Window
+from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_all_into_place, new_temporary_path
+from ..system.files import move_all_into_place, new_temporary_path, write_privately
 from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
-from .coordinates import find_record, find_region, forget_records, record_of, save_record
+from .coordinates import (
+    Screenshot,
+    find_record,
+    find_region,
+    forget_records,
+    record_of,
+    save_record,
+)
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
@@ -3914,9 +3830,6 @@ _NOT_CLICKABLE = (
 class Subject(NamedTuple):
     """What one image shows: a display or a window."""
 
-    label: str
-    suffix: str = ""
-    """What is added to a file's name where several images share one path."""
     display: Optional[Display] = None
     window: Optional[Window] = None
     number: Optional[int] = None
@@ -3924,10 +3837,19 @@ class Subject(NamedTuple):
     windows: tuple[Window, ...] = ()
     """Of a display: the windows that it shows, front to back."""
 
+    @property
+    def label(self) -> str:
+        if self.window:
+            return self.window.title or self.window.app_name
+        assert self.display
+        return f"Display {self.display.number}" + (" / Main" if self.display.is_main else "")
 
-def window_subject(window: Window, number: Optional[int] = None) -> Subject:
-    label = window.title or window.app_name
-    return Subject(label, f"_window{number or 0}_{label}", window=window, number=number)
+    @property
+    def suffix(self) -> str:
+        """What is added to a file's name where several images share one path."""
+        if self.display:
+            return f"_display{self.number}" + ("_main" if self.display.is_main else "")
+        return f"_window{self.number or 0}_{self.label}"
 
 
 class CapturedImage(NamedTuple):
@@ -3947,13 +3869,13 @@ class CapturedImage(NamedTuple):
 
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
-        if self.screenshot and self.region:
+        assert self.subject.window
+        data = (self.screenshot or record_of(self.subject.window, self.info)).as_data()
+        if not self.screenshot:
+            del data["screenshot_id"]
+        if self.region:
             size = {"region_image_width": self.info.width, "region_image_height": self.info.height}
-            return {**self.screenshot.as_data(), "region": self.region.as_data(), **size}
-        if self.screenshot:
-            return self.screenshot.as_data()
-        data = record_of(self.subject.window, self.info).as_data() if self.subject.window else {}
-        data.pop("screenshot_id", None)
+            data.update(region=self.region.as_data(), **size)
         return data
 
     def region_text(self) -> str:
@@ -4020,15 +3942,9 @@ def _missing_folders(targets: Sequence[Path]) -> list[Path]:
     return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
 
 
-def screenshot_to_read(desktop: Desktop, window: Window) -> tuple[CapturedImage, Screenshot]:
-    """A window at its own pixels, its record in those of take_window_screenshot. The caller deletes it."""
-    image = image_to_read(desktop, window)
-    return image, record_to_read(desktop, image)
-
-
 def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
     """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    return _capture_subject(desktop, window_subject(window), "png")
+    return _capture_subject(desktop, Subject(window=window), "png")
 
 
 def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
@@ -4041,7 +3957,7 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    subject = window_subject(window)
+    subject = Subject(window=window)
     image = _new_image(subject, kind, lambda path: desktop.capture_rect(window.bounds, path, kind))
     return image._replace(is_of_rect=True)
 
@@ -4055,7 +3971,7 @@ def screenshot_window(
     an older image is refused, for it might be meant for this one.
     """
     try:
-        return _capture_subject(desktop, window_subject(window), kind, with_shadow)
+        return _capture_subject(desktop, Subject(window=window), kind, with_shadow)
     except PeekabooError as e:
         is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
         if not is_failure or not _is_seen_whole(window, scene):
@@ -4084,23 +4000,16 @@ def screenshot_whole_or_region(
     if found is None:
         return screenshot_window(desktop, scene, window, kind)
     record, inside = found
-    whole = _capture_subject(desktop, window_subject(window), "bmp")
+    whole = _capture_subject(desktop, Subject(window=window), "bmp")
     bitmap = read_bitmap(whole.path)
     whole.path.unlink(missing_ok=True)
     assert bitmap and whole.subject.window
     record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
     scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
-    part = bitmap.cropped(
-        round(inside.x * scale_x),
-        round(inside.y * scale_y),
-        round((inside.x + inside.width) * scale_x),
-        round((inside.y + inside.height) * scale_y),
-    )
-
-    def write(path: Path) -> None:
-        path.write_bytes(part.as_png())
-
-    image = _new_image(whole.subject, "png", write)
+    left, right = inside.x * scale_x, (inside.x + inside.width) * scale_x
+    top, bottom = inside.y * scale_y, (inside.y + inside.height) * scale_y
+    png = bitmap.cropped(round(left), round(top), round(right), round(bottom)).as_png()
+    image = _new_image(whole.subject, "png", lambda path: write_privately(path, png))
     return image._replace(screenshot=record, region=inside)
 
 
@@ -4147,7 +4056,7 @@ def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Wind
     try:
         with file_errors(path):
             window = take(path) or subject.window
-            info = _checked(path, kind)
+            info = _checked(path)
             path.chmod(0o600)
         return CapturedImage(path, info, subject._replace(window=window))
     except BaseException:
@@ -4157,16 +4066,15 @@ def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Wind
 
 def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
     """An image with at most so many pixels on the long side, in the same file; a failure deletes that."""
-    path, kind = image.path, image.info.kind
     if not max_dimension or max(image.info.width, image.info.height) <= max_dimension:
         return image
     size = model_size(image.info, max_dimension, 10**9)
     try:
-        smaller = _new_image(image.subject, kind, lambda target: desktop.fit_image(path, target, *size, kind))
+        smaller = resized(desktop, image.path, size, image.info.kind)
+        write_privately(image.path, smaller.data)
     except BaseException:
-        path.unlink(missing_ok=True)
+        image.path.unlink(missing_ok=True)
         raise
-    os.replace(smaller.path, path)
     return image._replace(info=smaller.info)
 
 
@@ -4186,7 +4094,7 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
                 raise
             log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
         else:
-            info = _checked(path, kind)
+            info = _checked(path)
             if bounds in (None, window.bounds) and (with_shadow or _is_of(window, info, [window.scale])):
                 return window
             before, scene = window.bounds, desktop.snapshot()
@@ -4208,14 +4116,9 @@ def _is_of(window: Window, info: ImageInfo, scales: Sequence[float]) -> bool:
     return any(size.has_size_of(window.bounds) for size in sizes)
 
 
-def _checked(path: Path, kind: str) -> ImageInfo:
+def _checked(path: Path) -> ImageInfo:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
-    info = None
-    if path.is_file() and kind == "bmp":
-        bitmap = read_bitmap(path)
-        info = ImageInfo(kind, bitmap.width, len(bitmap.rows)) if bitmap else None
-    elif path.is_file():
-        info = read_image_info(path)
+    info = read_image_info(path) if path.is_file() else None
     if info is None:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
@@ -4229,14 +4132,12 @@ def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
     """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes. The
     file of `image` is left as it is.
     """
-    from ..ai.images import fit_for_client  # only what returns an image needs it
-
     taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
     return fit_for_client(desktop, taken)
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4239, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4140, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4247,15 +4148,62 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import ImageInfo, Rect, Screenshot, Window, as_plain
+from ..core.models import ImageInfo, Point, Rect, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _ROUNDING = 2  # pixels, between images of one scale
 _SIZES_SHOWN = 8
+
+
+class Screenshot(NamedTuple):
+    """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
+
+    screenshot_id: str
+    window_id: int
+    app_name: str
+    pid: Optional[int]
+    bounds: Rect
+    image_width: int
+    image_height: int
+    taken_at: float
+    """Seconds since 1970."""
+    identity: str = ""
+    """Window.identity at that time."""
+    supersedes_older: bool = False
+    """True where older screenshots of the window count by their ids only from then on."""
+
+    @property
+    def scale(self) -> float:
+        """Pixels of the returned image per screen point."""
+        return round(self.image_width / self.bounds.width, 4)
+
+    def as_data(self) -> dict[str, Any]:
+        """What take_window_screenshot answers besides its image."""
+        return {
+            "window_id": self.window_id,
+            "bounds": self.bounds.as_data(),
+            "image_width": self.image_width,
+            "image_height": self.image_height,
+            "scale": self.scale,
+            "screenshot_id": self.screenshot_id,
+        }
+
+    def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
+        """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
+        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
+            self.image_width / bounds.width
+        )
+
+    def to_point(self, pixel: Point, bounds: Rect) -> Point:
+        """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
+        return Point(
+            bounds.x + pixel.x * bounds.width / self.image_width,
+            bounds.y + pixel.y * bounds.height / self.image_height,
+        )
 
 
 def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
@@ -4393,7 +4341,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4396, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4344, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -4570,7 +4518,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 4573, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 4521, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -4580,7 +4528,7 @@ from ..core.errors import WindowMoves
 from ..core.models import NOTHING_FOUND, Element, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import scene_to_capture, screenshot_to_read
+from .capture import image_to_read, record_to_read, scene_to_capture
 
 _ELEMENTS_AT_MOST = 200
 _ROLES_SHOWN = 30
@@ -4599,8 +4547,9 @@ def find_elements_in_window(
     """
     window = scene_to_capture(desktop).by_id(window_id)
     all_elements = desktop.read_elements(window)
-    image, record = screenshot_to_read(desktop, window)
+    image = image_to_read(desktop, window)
     image.path.unlink(missing_ok=True)
+    record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
     found = [element for element in all_elements if _fits(element, text, role)]
@@ -4661,7 +4610,7 @@ def _line_of(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4664, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4613, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -4670,13 +4619,13 @@ from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, RecognisedText, Rect, Result, Screenshot
+from ..core.models import NOTHING_FOUND, Act, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import CapturedImage, scene_to_capture, screenshot_to_read
-from .coordinates import find_region
+from .act import perform
+from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
+from .coordinates import Screenshot, find_region
 from .effects import is_other_within, take_bitmap
-from .input import click_pixel
 from .labels import Place, find_in_lines, likeness, rows_of, with_characters
 from .policy import check_may_act
 
@@ -4744,17 +4693,17 @@ def wanted_text(text: str) -> str:
 def search_image(
     desktop: Desktop,
     image: CapturedImage,
-    record: Screenshot,
     wanted: str,
     part: Optional[tuple[Screenshot, Rect]] = None,
 ) -> TextSearch:
-    """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of
-    `record`; without one, read all. The image's file is deleted.
+    """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of a new
+    record; without one, read all. The image's file is deleted.
 
     part: of the window, as find_region has it; only what has its middle there counts.
     """
-    report_progress(f"reading the text of window {record.window_id}")
     try:
+        record = record_to_read(desktop, image)
+        report_progress(f"reading the text of window {record.window_id}")
         lines = desktop.read_text(image.path)
         is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
         if wanted and is_like_a_key and (len(wanted) == 1 or not _is_found(wanted, lines)):
@@ -4801,7 +4750,7 @@ def find_text_in_window(
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
-    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
     if not wanted:
         return _all_lines(seen)
     if not seen.found:
@@ -4839,9 +4788,9 @@ def click_text_in_window(
     """Click the middle of the only label that is `text`; with a region also what is within a longer label or
     similar, where it is the only such place there.
 
-    The answer is click_pixel's, with `text`, what was clicked, and `similar`, the other places.
+    The answer is a click's, with `text`, what was clicked, and `similar`, the other places.
     Raises TEXT_NOT_FOUND with the similar or nearest texts, AMBIGUOUS_TEXT for several places,
-    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and click_pixel
+    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and perform
     raise.
     """
     wanted = wanted_text(text)
@@ -4850,7 +4799,7 @@ def click_text_in_window(
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    seen = search_image(desktop, *screenshot_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
         raise PeekabooError(
@@ -4858,9 +4807,8 @@ def click_text_in_window(
             f"window {window_id} changed where {place.text!r} was while it was read; nothing was clicked",
             hint="try again once it rests: wait_for with still=true",
         )
-    data = click_pixel(
-        desktop, window_id, place.box.centre, button, clicks, seen.record.screenshot_id, verify
-    )
+    act = Act("click", (place.box.centre,), button, clicks)
+    data = perform(desktop, window_id, act, seen.record.screenshot_id, verify)
     others = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
     return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": others}
 
@@ -4888,7 +4836,7 @@ def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 4891, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 4839, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -4907,6 +4855,7 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, new_temporary_path
 from ..system.images import EXTENSIONS, kind_by_name
+from .act import focus_by_id
 from .capture import (
     CapturedImage,
     Subject,
@@ -4914,10 +4863,8 @@ from .capture import (
     recorded,
     scene_to_capture,
     take_images,
-    window_subject,
 )
 from .effects import wait_until_painted
-from .input import focus_by_id
 from .listing import session_warnings
 from .policy import check_may_act
 
@@ -4926,6 +4873,8 @@ _OTHER_EXTENSIONS = (
     *(".avif", ".bmp", ".eps", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl"),
     *(".pdf", ".psd", ".svg", ".tga", ".tif", ".tiff"),
 )
+# What keeps a window from the front, and nobody from capturing it.
+_MAY_STAY_BEHIND = (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT, ErrorCode.PERMISSION_DENIED_ACCESSIBILITY)
 _NOT_RAISED = "Could not raise specific window; proceeding with frontmost of activated app."
 
 
@@ -5049,16 +4998,17 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     mode = request.effective_mode
     if mode == "screen":
         return _screens(scene, request.screen_index)
+    chosen = _named_window(scene, request)
     if request.window_id is not None:
-        return [window_subject(scene.by_id(request.window_id))]
+        return [Subject(window=chosen)]
     if mode == "frontmost" or request.app is None:
-        return [window_subject(_frontmost(scene), 0)]
-    app = find_app(request.app, scene.apps)
-    own = visible_windows(windows_of(app, scene.windows))
-    chosen = find_window(app, own, request.window_title, request.window_index)
-    if mode == "multi":
-        return [window_subject(window, index) for index, window in enumerate(own)]
-    return [window_subject(chosen, own.index(chosen))]
+        return [Subject(window=chosen, number=0)]
+    windows = visible_windows(windows_of(find_app(request.app, scene.apps), scene.windows))
+    return [
+        Subject(window=window, number=index)
+        for index, window in enumerate(windows)
+        if mode == "multi" or window == chosen
+    ]
 
 
 def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
@@ -5070,23 +5020,10 @@ def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
     if index is not None and not 0 <= index < len(displays):
         raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
     return [
-        Subject(
-            f"Display {display.number}" + (" / Main" if display.is_main else ""),
-            f"_display{number}" + ("_main" if display.is_main else ""),
-            display=display,
-            windows=tuple(visible_windows(scene.windows)),
-            number=number,
-        )
+        Subject(display=display, windows=tuple(visible_windows(scene.windows)), number=number)
         for number, display in enumerate(displays)
         if index is None or number == index
     ]
-
-
-def _frontmost(scene: Scene) -> Window:
-    visible = visible_windows(scene.windows)
-    for window in [*(window for window in visible if window.is_focused), *visible]:
-        return window
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", hint="open one")
 
 
 def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
@@ -5096,14 +5033,14 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     """
     check_may_act("foreground capture")
     scene = scene_to_capture(desktop)
+    if request.effective_mode == "screen" and request.app is None:
+        return _find_subjects(scene, request), ()  # a screen has no front
     try:
-        window = _window_to_raise(scene, request)
+        window = _named_window(scene, request, with_off_screen=True)
     except PeekabooError as e:
         if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
             raise
         return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
-    if window is None:
-        return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()
     was_shown = window.is_on_screen
     try:
@@ -5111,11 +5048,7 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         if not was_shown:
             wait_until_painted(desktop, window)
     except PeekabooError as e:
-        if e.code not in (
-            ErrorCode.FOCUS_FAILED,
-            ErrorCode.TIMEOUT,
-            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY,
-        ):
+        if e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning(_NOT_RAISED)
         messages = (f"the window could not be brought to the front: {e.sentence()}",)
@@ -5127,24 +5060,28 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     if shows_more or is_behind:
         return _find_subjects(scene, request), messages
     if request.window_id is not None:
-        return [window_subject(window)], messages
+        return [Subject(window=window)], messages
     if window.is_on_screen:
-        return [window_subject(window, request.window_index or 0)], messages
+        return [Subject(window=window, number=request.window_index or 0)], messages
     return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
 
 
-def _window_to_raise(scene: Scene, request: ImageRequest) -> Optional[Window]:
-    """The window that is meant, also one that is minimised or hidden; None for screens without an app."""
-    if request.effective_mode == "screen" and request.app is None:
-        return None
+def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> Window:
+    """The window that is meant. Raises as find_app and find_window do, and WINDOW_NOT_FOUND.
+
+    with_off_screen: an app's minimised and hidden windows count too, after the others.
+    """
     if request.window_id is not None:
         return scene.by_id(request.window_id)
     if request.effective_mode == "frontmost" or request.app is None:
-        return _frontmost(scene)
+        visible = visible_windows(scene.windows)
+        if not visible:
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
+        return next((window for window in visible if window.is_focused), visible[0])
     app = find_app(request.app, scene.apps)
-    own = visible_windows(windows_of(app, scene.windows), with_off_screen=True)
-    own.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
-    return find_window(app, own, request.window_title, request.window_index)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
+    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    return find_window(app, windows, request.window_title, request.window_index)
 
 
 # where to save it
@@ -5240,423 +5177,10 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
                 }
             )
     return rows
-
-
-def piped(result: Result, paths: Sequence[Path]) -> Result:
-    """The image's bytes for stdout instead of its file. Raises INVALID_ARGUMENT for several images."""
-    images = [path.read_bytes() for path in paths]
-    for path in paths:
-        path.unlink(missing_ok=True)
-    if len(images) != 1:
-        raise invalid(f"stdout takes one image, not {len(images)}", "name one screen or window, or a folder")
-    return result._replace(stdout=images[0])
-'''
-
-# ==================== peekaboo_min/automation/input.py ====================================================
-SOURCES['peekaboo_min/automation/input.py'] = 5256, r'''"""Every act in a window: its safety rules, the input lock, the effect."""
-
-from __future__ import annotations
-
-import math
-import re
-import time
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Any, Callable, Optional
-
-from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Delivery, KeyChord, Point, Scene, Screenshot, Window
-from ..core.settings import settings
-from ..core.text import control_character_in
-from ..desktop.base import Desktop
-from ..desktop.keys import read_chord
-from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
-from ..system.files import file_lock
-from .coordinates import find_record
-from .effects import Effect, Watch
-from .policy import audited, check_may_act, denied, stop_file, write_audit_line
-
-_LOCK_S = 20.0
-_FOCUS_S = 2.0
-_FOCUS_AGAIN_S = 0.6
-_FOCUS_POLL_S = 0.05
-_MENU_S = 0.4  # a menu whose item was chosen closes within that time
-# What is posted within a tool's 50 seconds.
-_LONGEST_TEXT, _MOST_LINES = 20_000, 1000
-_LONGEST_MS = 40_000
-BUTTONS = ("left", "right", "middle")
-DIRECTIONS = ("up", "down", "left", "right")
-_CLICK_MODIFIERS = ("cmd", "ctrl", "alt", "shift", "super")
-_DELETE = KeyChord("backspace")
-# There the keys that select all go to the start of the line, or select what was printed.
-_NO_SELECT_ALL = re.compile(
-    r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
-)
-_MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
-
-
-def input_lock(session: str) -> AbstractContextManager[None]:
-    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
-    several processes. A program that acts inherits it (system.files.held_locks).
-    """
-    return file_lock(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
-
-
-def focus_by_id(desktop: Desktop, window_id: int) -> Window:
-    """Bring a window to the front and give it the keyboard; return it as it is then.
-
-    Raises FOCUS_FAILED, and WINDOW_BLOCKED while a menu of another application keeps the keyboard.
-    """
-    with input_lock(desktop.session):
-        scene = desktop.snapshot()
-        window = _permitted_window("focus", scene, window_id)
-        if window.is_popup:
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
-                hint="click it, or type into it, without focusing it",
-            )
-        scene = _without_menu(desktop, scene, window_id, foreign_menu)
-        write_audit_line("focus", audited(window))
-        return _focused(desktop, scene, window_id).by_id(window_id)
-
-
-# by the pointer
-
-
-def click_pixel(
-    desktop: Desktop,
-    window_id: int,
-    pixel: Point,
-    button: str,
-    clicks: int,
-    screenshot_id: Optional[str],
-    verify: bool,
-    modifiers: Sequence[str] = (),
-) -> dict[str, Any]:
-    """Click a pixel of a window's screenshot; the answer says where that was and what is known of the effect.
-
-    Raises WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED;
-    then nothing was clicked.
-    """
-    _check_choice("button", button, BUTTONS)
-    if clicks not in (1, 2, 3):
-        raise invalid(f"clicks is {clicks}", "give 1, 2 or 3")
-    for name in modifiers:
-        _check_choice("modifier", name, _CLICK_MODIFIERS)
-    held = tuple(name for name in _CLICK_MODIFIERS if name in modifiers)
-    return _by_pointer(
-        desktop, "click", window_id, [pixel], screenshot_id, verify,
-        {"button": button, "clicks": clicks, **({"modifiers": held} if held else {})},
-        lambda window, points: desktop.click(window, points[0], button, clicks, held),
-    )  # fmt: skip
-
-
-def scroll_at(
-    desktop: Desktop,
-    window_id: int,
-    pixel: Point,
-    direction: str,
-    amount: int,
-    screenshot_id: Optional[str],
-    verify: bool,
-) -> dict[str, Any]:
-    """Turn the wheel by `amount` notches over a pixel of a screenshot. Raises as click_pixel does."""
-    _check_choice("direction", direction, DIRECTIONS)
-    check_range("amount", amount, 1, 50)
-    return _by_pointer(
-        desktop, "scroll", window_id, [pixel], screenshot_id, verify,
-        {"direction": direction, "amount": amount},
-        lambda window, points: desktop.scroll(window, points[0], direction, amount),
-    )  # fmt: skip
-
-
-def drag_pixels(
-    desktop: Desktop,
-    window_id: int,
-    start: Point,
-    end: Point,
-    button: str,
-    screenshot_id: Optional[str],
-    verify: bool,
-) -> dict[str, Any]:
-    """Press at one pixel of a window's screenshot and release at another. Raises as click_pixel does."""
-    _check_choice("button", button, BUTTONS)
-    return _by_pointer(
-        desktop, "drag", window_id, [start, end], screenshot_id, verify, {"button": button},
-        lambda window, points: desktop.drag(window, points[0], points[1], button),
-    )  # fmt: skip
-
-
-def move_to_pixel(
-    desktop: Desktop, window_id: int, pixel: Point, screenshot_id: Optional[str]
-) -> dict[str, Any]:
-    """Move the pointer over a pixel of a window's screenshot. Raises as click_pixel does."""
-    return _by_pointer(
-        desktop, "move_pointer", window_id, [pixel], screenshot_id, False, {},
-        lambda window, points: desktop.move_pointer(window, points[0]),
-    )  # fmt: skip
-
-
-def _by_pointer(
-    desktop: Desktop,
-    action: str,
-    window_id: int,
-    pixels: list[Point],
-    screenshot_id: Optional[str],
-    verify: bool,
-    what: dict[str, Any],
-    post: Callable[[Window, list[Point]], Delivery],
-) -> dict[str, Any]:
-    """Do `post` at the screen points of these pixels; `what`: the audit log's. The answer of the tool."""
-    if not all(math.isfinite(value) for pixel in pixels for value in (pixel.x, pixel.y)):
-        raise invalid("x and y must be numbers", "give pixels of the screenshot")
-    with input_lock(desktop.session):
-        scene = desktop.snapshot()
-        window = _permitted_window(action, scene, window_id)
-        record = find_record(desktop.session, window, screenshot_id)
-        inside = [_clamped(pixel, record) for pixel in pixels]
-        is_covered = any(
-            cover_at(record.to_point(each, window.bounds), window, scene.windows) for each in inside
-        )
-        scene = _ready_for_input(desktop, scene, window, is_covered)
-        window = scene.by_id(window_id)
-        record = find_record(desktop.session, window, record.screenshot_id)
-        points = [record.to_point(each, window.bounds) for each in inside]
-        _check_on_a_display(scene, window, points)
-        watch = Watch(desktop, scene, window) if verify else None
-        write_audit_line(action, {**audited(window), "point": points[0].as_data(), **what})
-        delivery = post(window, points)
-        effect = watch.effect() if watch else Effect()
-    point = delivery.point if delivery.point and delivery.delivered is False else points[0]
-    data = {"window_id": window_id, "pixel": inside[0].as_data(), "point": point.as_data()}
-    if len(points) > 1:
-        data.update(to_pixel=inside[1].as_data(), to_point=points[1].as_data())
-    factor = record.image_width / watch.width if watch else 1.0
-    data.update(clamped=inside != pixels, delivered=delivery.delivered, **effect.as_data(factor))
-    if delivery.reached_id is not None:
-        data["reached_window_id"] = delivery.reached_id
-    return data
-
-
-# by the keyboard
-
-
-def type_into_window(
-    desktop: Desktop, window_id: int, text: str, verify: bool, replace: bool, delay_ms: int
-) -> dict[str, Any]:
-    """Type text into a window, which is focused first unless it is a popup.
-
-    replace: the keys that select all that the field holds are pressed first; then the text may be empty.
-    Raises as click_pixel does; FOCUS_LOST and POLICY_DENIED (the stop file) say how many characters went out.
-    """
-    _check_text(text, replace, delay_ms)
-
-    def post(window: Window) -> None:
-        if replace:
-            desktop.select_all(window, stop_file())
-        if text:
-            desktop.type_text(window, text, stop_file(), delay_ms)
-        else:
-            desktop.press_key(window, _DELETE, stop_file=stop_file())
-
-    def check(window: Window) -> None:
-        if replace and _NO_SELECT_ALL.search(window.app_name):
-            raise invalid(
-                f"{window.app_name} has no field whose text the keys for `select all` would select",
-                "clear its line by keys of its own, then type without replace",
-            )
-
-    what = {"characters": len(text), **({"replace": True} if replace else {})}
-    effect = _by_keyboard(desktop, "type", window_id, verify, what, post, check, is_for_menus=False)
-    return {"window_id": window_id, "characters": len(text), "delivered": True, **effect.as_data()}
-
-
-def press_in_window(
-    desktop: Desktop,
-    window_id: int,
-    key: str,
-    modifiers: Sequence[str],
-    verify: bool,
-    hold_ms: int,
-    repeat: int,
-) -> dict[str, Any]:
-    """Press a key or chord in a window, focused first unless it is a popup. Raises as click_pixel does."""
-    chord = read_chord(key, modifiers)
-    check_range("hold_ms", hold_ms, 0, 5000)
-    check_range("repeat", repeat, 1, 50)
-    check_range("hold_ms times repeat", hold_ms * repeat, 0, _LONGEST_MS)
-
-    what = {"key": str(chord), **({"repeat": repeat} if repeat > 1 else {})}
-    effect = _by_keyboard(
-        desktop, "press", window_id, verify, what,
-        lambda window: desktop.press_key(window, chord, hold_ms, repeat, stop_file()),
-        is_for_menus=not set(chord.modifiers) - {"shift"},
-    )  # fmt: skip
-    return {"window_id": window_id, "key": str(chord), "delivered": True, **effect.as_data()}
-
-
-def _by_keyboard(
-    desktop: Desktop,
-    action: str,
-    window_id: int,
-    verify: bool,
-    what: dict[str, Any],
-    post: Callable[[Window], None],
-    check: Callable[[Window], None] = lambda window: None,
-    is_for_menus: bool = True,
-) -> Effect:
-    """is_for_menus: whether the window's open menu may take it."""
-    with input_lock(desktop.session):
-        scene = desktop.snapshot()
-        window = _permitted_window(action, scene, window_id)
-        check(window)
-        scene = _without_menu(desktop, scene, window_id, foreign_menu)
-        scene = _ready_for_input(desktop, scene, scene.by_id(window_id))
-        if not is_for_menus:
-            scene = _without_menu(desktop, scene, window_id, open_menu)
-        window = scene.by_id(window_id)
-        watch = Watch(desktop, scene, window) if verify else None
-        write_audit_line(action, {**audited(window), **what})
-        post(window)
-        return watch.effect() if watch else Effect()
-
-
-# the rules
-
-
-def _check_choice(what: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise invalid(f"there is no {what} {value[:40]!r}", f"choose one of {', '.join(choices)}")
-
-
-def _check_text(text: str, may_be_empty: bool, delay_ms: int) -> None:
-    if not text and not may_be_empty:
-        raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
-    lines = sum(text.count(key) for key in "\n\r\t")
-    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
-        raise invalid(
-            f"the text has {len(text)} characters, {lines} of them returns and tabs",
-            f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
-        )
-    bad = control_character_in(text)
-    if bad:
-        raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
-    check_range("delay_ms", delay_ms, 0, 200)
-    check_range("delay_ms times the characters", delay_ms * len(text), 0, _LONGEST_MS)
-
-
-def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
-    window = scene.by_id(window_id)
-    if not window.app_name:
-        check_may_act(action)
-        raise denied(
-            f"{action} in window {window_id} is refused: it belongs to no known application",
-            "act on a window that list_windows shows",
-        )
-    check_may_act(action, window.app_name, window.bundle_id)
-    if scene.is_locked:
-        raise PeekabooError(
-            ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
-        )
-    return window
-
-
-def _ready_for_input(desktop: Desktop, scene: Scene, window: Window, is_covered: bool = False) -> Scene:
-    """The desktop as it is once the window can be acted on: in front, focused, and not blocked by a dialog.
-
-    A popup stays as it is: it would close if anything was focused.
-    """
-    if window.is_popup:
-        return scene
-    _check_not_blocked(window, scene)
-    if is_covered or not (window.is_focused and window.is_on_screen):
-        return _focused(desktop, scene, window.window_id)
-    return scene
-
-
-def _check_not_blocked(window: Window, scene: Scene) -> None:
-    dialog = blocking_dialog(window, scene)
-    if dialog:
-        raise PeekabooError(
-            ErrorCode.WINDOW_BLOCKED,
-            f"window {window.window_id} takes no input while its dialog {dialog.title!r} "
-            f"(window {dialog.window_id}) is open; nothing was done",
-            hint=f"act on window {dialog.window_id}: answer it or close it",
-        )
-
-
-def _without_menu(
-    desktop: Desktop, scene: Scene, window_id: int, menu_of: Callable[[Window, Scene], Optional[Window]]
-) -> Scene:
-    """The desktop as it is once no menu takes the window's keys. Raises WINDOW_BLOCKED for one that stays."""
-    deadline = time.monotonic() + _MENU_S
-    while menu := menu_of(scene.by_id(window_id), scene):
-        if time.monotonic() > deadline:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
-                "the keys; nothing was done",
-                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
-            )
-        pause(_FOCUS_POLL_S)
-        scene = desktop.snapshot()
-    return scene
-
-
-def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
-    """Focus a window and look until it has the focus; return the desktop as it is then.
-
-    It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
-    """
-    started = ask_at = time.monotonic()
-    window = scene.by_id(window_id)
-    was_shown = window.is_on_screen
-    while True:
-        if time.monotonic() >= ask_at:
-            desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
-            ask_at = time.monotonic() + _FOCUS_AGAIN_S
-        scene = desktop.snapshot()
-        before, window = window, scene.by_id(window_id)
-        _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
-        # a window manager may show how a minimised window comes: it moves for a moment
-        is_at_rest = was_shown or (window.bounds == before.bounds and before.is_on_screen)
-        if window.is_focused and window.is_on_screen and is_at_rest:
-            return scene
-        if time.monotonic() > started + _FOCUS_S:
-            may_click = "" if settings().may_focus_by_click else _MAY_CLICK
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} of {window.app_name} could not be brought to the front",
-                hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
-                + may_click,
-            )
-        pause(_FOCUS_POLL_S)
-
-
-def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
-    for point in points:
-        if not any(display.bounds.contains(point) for display in scene.displays):
-            # the pointer would be held at the screen's edge, and the click would go there
-            raise PeekabooError(
-                ErrorCode.WINDOW_COVERED,
-                f"that part of window {window.window_id} is outside the screen; nothing was clicked",
-                hint="move the window onto the screen",
-            )
-
-
-def _clamped(pixel: Point, record: Screenshot) -> Point:
-    """The nearest pixel inside the image: [0, width) x [0, height)."""
-
-    def nearest(value: float, size: int) -> float:
-        return value if 0 <= value < size else min(max(value, 0), size - 1)
-
-    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 5659, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 5183, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -5665,6 +5189,7 @@ label 0.5 to 1.6. So a tick box is known by how it reads: of 82 that were read, 
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import unicodedata
@@ -5801,8 +5326,6 @@ def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
         return EQUAL
     if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
         return LOOKALIKE
-    import difflib  # 3 ms that most commands do not need
-
     matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
     if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
         return 0.0
@@ -5949,27 +5472,59 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5952, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5475, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal, Optional
 
-from ..core.errors import ErrorCode, invalid
-from ..core.models import App, Display, Result, Scene, Window
+from ..core.errors import ErrorCode
+from ..core.models import App, Display, Result, Window
+from ..core.offer import SHELL_ONLY
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..desktop.matching import find_app, visible_windows, windows_of
+from ..desktop.matching import catalogue_windows, find_app, visible_windows, windows_of
+from ..desktop.select import this_desktop
 
-DETAILS = ("off_screen", "bounds", "ids")
+WindowDetails = Annotated[
+    Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
+]
 
 
-def list_running_apps(desktop: Desktop) -> Result:
-    """`{"applications": [...]}`; text numbered from 1."""
+def list_windows(
+    app: Annotated[Optional[str], "only this app's windows", SHELL_ONLY] = None,
+    all: Annotated[bool, "include docks, menus, minimised and tiny windows", SHELL_ONLY] = False,
+) -> Result:
+    """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points.
+    Start here: the other tools take a window_id.
+
+    In the shell: Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are
+    what the other commands take.
+
+    Example: peekaboo-min windows --app Safari
+    """
+    desktop = this_desktop()
+    scene = desktop.snapshot()
+    windows = list(scene.windows) if all else catalogue_windows(scene)
+    if app is not None:
+        windows = windows_of(find_app(app, scene.apps), windows)
+    messages = session_warnings(desktop)
+    if not scene.can_see_titles:
+        hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+        messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
+    text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
+    return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
+
+
+def list_apps() -> Result:
+    """Lists the running applications, with their process ids and how many windows they show.
+
+    Example: peekaboo-min list apps --json-output
+    """
     apps = sorted(
-        (app for app in desktop.snapshot().apps if app.is_regular or app.window_count),
+        (app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count),
         key=lambda app: app.name.lower(),
     )
     lines = [
@@ -5980,26 +5535,35 @@ def list_running_apps(desktop: Desktop) -> Result:
     return Result(text, {"applications": [_app_data(app) for app in apps]})
 
 
-def list_app_windows(desktop: Desktop, identifier: str, details: Sequence[str]) -> Result:
-    """`{"windows": [...], "target_application_info": {...}}`, front to back; details as in DETAILS."""
-    unknown = [name for name in details if name not in DETAILS]
-    if unknown:
-        raise invalid(f"there is no window detail {unknown[0][:40]!r}", f"they are {', '.join(DETAILS)}")
+def list_app_windows(
+    *,
+    app: Annotated[str, "name, bundle id, PID:n or a part of the name"],
+    include_details: WindowDetails = None,
+) -> Result:
+    """Lists an application's windows, front to back.
+
+    Example: peekaboo-min list windows --app Safari --include-details bounds,ids
+    """
+    details = include_details or []
+    desktop = this_desktop()
     scene = desktop.snapshot()
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
-    app = find_app(identifier, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows), with_off_screen="off_screen" in details)
+    owner = find_app(app, scene.apps)
+    windows = visible_windows(windows_of(owner, scene.windows), with_off_screen="off_screen" in details)
     lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
-    head = f"Found {len(windows)} window(s) for application: {_app_text(app)}"
+    head = f"Found {len(windows)} window(s) for application: {_app_text(owner)}"
     text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
     rows = [_listed_window(index, window, details) for index, window in enumerate(windows)]
-    return Result(text, {"windows": rows, "target_application_info": app_info(app)})
+    return Result(text, {"windows": rows, "target_application_info": app_info(owner)})
 
 
-def list_displays(desktop: Desktop) -> Result:
-    """`{"screens": [...]}`; screen_index is what `image --screen-index` takes."""
-    displays = desktop.snapshot().displays
+def list_screens() -> Result:
+    """Lists the screens, the main one first, with their bounds and scales.
+
+    Example: peekaboo-min list screens
+    """
+    displays = this_desktop().snapshot().displays
     rows = [
         {
             "screen_index": display.number - 1,
@@ -6021,16 +5585,6 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
     return (
         "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session",
     )
-
-
-def catalogue(desktop: Desktop, scene: Scene, windows: Sequence[Window]) -> Result:
-    """Windows as `list_windows` shows them, front to back, with a message where not all can be seen."""
-    messages = session_warnings(desktop)
-    if not scene.can_see_titles:
-        hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-        messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
-    text = "\n".join([f"{len(windows)} window(s), front to back:", *map(_catalogue_line, windows)])
-    return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
 
 
 def _catalogue_line(window: Window) -> str:
@@ -6117,7 +5671,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 6120, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 5674, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -6135,7 +5689,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
 from ..system.files import asked_path
-from .input import input_lock
+from .act import input_lock
 from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
 
@@ -6286,7 +5840,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 6289, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 5843, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -6386,7 +5940,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 6389, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 5943, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -6401,7 +5955,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
-from .capture import image_to_read, record_to_read, scene_to_capture
+from .capture import image_to_read, scene_to_capture
 from .effects import is_caret, take_bitmap
 from .find_text import search_image, wanted_text
 from .listing import window_data
@@ -6551,8 +6105,7 @@ class _TextLook:
             if state in self._read:
                 image.path.unlink()
                 continue
-            record = record_to_read(self._desktop, image)
-            seen = search_image(self._desktop, image, record, self._wanted)
+            seen = search_image(self._desktop, image, self._wanted)
             self._read.add(state)
             if seen.found:
                 return Result(seen.found_text(), seen.as_data())
@@ -6589,10 +6142,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6592, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6145, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6595, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6148, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6721,7 +6274,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6724, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6277, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6880,7 +6433,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 6883, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 6436, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -7065,7 +6618,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 7068, r'''"""The data types: points, windows, displays, screenshots, results.
+SOURCES['peekaboo_min/core/models.py'] = 6621, r'''"""The data types: points, windows, displays, acts, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7074,7 +6627,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional, get_args
 
 from .errors import ErrorCode, PeekabooError
 
@@ -7293,17 +6846,6 @@ class Scene(NamedTuple):
         return next((window for window in self.windows if window.is_focused), None)
 
 
-class Delivery(NamedTuple):
-    """What was under the pointer at the last moment before the press."""
-
-    delivered: Optional[bool]
-    """Whether that was the expected window; None: not known."""
-    point: Optional[Point] = None
-    """Where the pointer was right before the press."""
-    reached_id: Optional[int] = None
-    """The window that was under the pointer instead of the expected one."""
-
-
 class Permissions(NamedTuple):
     """The grants that this process has; None means that this system has no such grant."""
 
@@ -7320,6 +6862,63 @@ class KeyChord(NamedTuple):
 
     def __str__(self) -> str:
         return "+".join((*self.modifiers, self.key))
+
+
+# The names and limits of acts, for the tools, for what a model may answer, and for what checks them; the
+# defaults are those of Act.
+Button = Literal["left", "right", "middle"]
+Direction = Literal["up", "down", "left", "right"]
+ACT_NAMES: dict[str, tuple[str, ...]] = {
+    "button": get_args(Button),
+    "direction": get_args(Direction),
+    "modifier": ("cmd", "ctrl", "alt", "shift", "super"),
+}
+ACT_LIMITS = {
+    "clicks": (1, 3),
+    "amount": (1, 50),
+    "hold_ms": (0, 5000),
+    "repeat": (1, 50),
+    "delay_ms": (0, 200),
+}
+
+
+class Act(NamedTuple):
+    """What pointer or keyboard do in one window; each kind reads its own fields."""
+
+    kind: str
+    """click, scroll, drag or move_pointer, which have points; type or press, which have none."""
+    points: tuple[Point, ...] = ()
+    """Where; a drag's start and end. Screen points, or pixels of a screenshot where a function says so."""
+    button: str = "left"
+    clicks: int = 1
+    modifiers: tuple[str, ...] = ()
+    """What a click holds; a key's are in its chord."""
+    direction: str = "down"
+    """As the content's scroll bar moves."""
+    amount: int = 3
+    """Notches of a wheel."""
+    text: str = ""
+    """Any Unicode; a newline is the return key, a tab the tab key."""
+    chord: KeyChord = KeyChord("return")
+    hold_ms: int = 0
+    """How long a key stays down."""
+    repeat: int = 1
+    """How often a key is pressed."""
+    delay_ms: int = 0
+    """The pause between two keys of a text; 0: the platform's own."""
+    replace: bool = False
+    """Of a text: the keys that select all that the field holds come first; an empty text deletes it."""
+
+
+class Delivery(NamedTuple):
+    """What became of what was posted."""
+
+    delivered: Optional[bool]
+    """Whether the window got it; None: not known."""
+    point: Optional[Point] = None
+    """Where the pointer was right before the press."""
+    reached_id: Optional[int] = None
+    """The window that was under the pointer instead of the expected one."""
 
 
 class RecognisedText(NamedTuple):
@@ -7358,7 +6957,7 @@ class Handler(NamedTuple):
 
 
 class ImageInfo(NamedTuple):
-    """What an image file's own header says. kind: png, jpg, gif or webp; sizes in pixels."""
+    """What an image file's own header says. kind: png, jpg, gif, webp or bmp; sizes in pixels."""
 
     kind: str
     width: int
@@ -7367,53 +6966,6 @@ class ImageInfo(NamedTuple):
     @property
     def mime_type(self) -> str:
         return "image/jpeg" if self.kind == "jpg" else f"image/{self.kind}"
-
-
-class Screenshot(NamedTuple):
-    """The coordinate record: what a screenshot of a window showed, to click its pixels later."""
-
-    screenshot_id: str
-    window_id: int
-    app_name: str
-    pid: Optional[int]
-    bounds: Rect
-    image_width: int
-    image_height: int
-    taken_at: float
-    """Seconds since 1970."""
-    identity: str = ""
-    """Window.identity at that time."""
-    supersedes_older: bool = False
-    """True where older screenshots of the window count by their ids only from then on."""
-
-    @property
-    def scale(self) -> float:
-        """Pixels of the returned image per screen point."""
-        return round(self.image_width / self.bounds.width, 4)
-
-    def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot answers besides its image."""
-        return {
-            "window_id": self.window_id,
-            "bounds": self.bounds.as_data(),
-            "image_width": self.image_width,
-            "image_height": self.image_height,
-            "scale": self.scale,
-            "screenshot_id": self.screenshot_id,
-        }
-
-    def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
-        """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
-        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
-            self.image_width / bounds.width
-        )
-
-    def to_point(self, pixel: Point, bounds: Rect) -> Point:
-        """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
-        return Point(
-            bounds.x + pixel.x * bounds.width / self.image_width,
-            bounds.y + pixel.y * bounds.height / self.image_height,
-        )
 
 
 class ImageData(NamedTuple):
@@ -7460,14 +7012,38 @@ class Result(NamedTuple):
         return self.text.split("\n", 1)[0].rstrip(":")
 '''
 
+# ==================== peekaboo_min/core/offer.py ==========================================================
+SOURCES['peekaboo_min/core/offer.py'] = 7016, r'''"""Where a tool's parameter is not the same over MCP and in the shell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Offer(NamedTuple):
+    """Further metadata of a parameter's hint: `Annotated[type, "its help", Offer(...)]`."""
+
+    only: str = ""
+    """`shell` or `mcp`, where the other does not have it."""
+    shell_help: str = ""
+    """Its help in the shell; empty: the same."""
+    shell_choices: tuple[str, ...] = ()
+    """What the shell may choose as well."""
+
+
+SHELL_ONLY = Offer("shell")
+MCP_ONLY = Offer("mcp")
+'''
+
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7464, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7039, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -7724,7 +7300,7 @@ def settings_with_env_file(folder: Path) -> Settings:
     variables only. Raises FILE_IO_ERROR.
     """
     _env_file_values.update(_read_env_file(folder / ".env"))
-    settings.cache_clear()
+    forget_environment()
     return settings()
 
 
@@ -7779,15 +7355,15 @@ def search_path() -> list[str]:
     ]
 
 
-def system_temporary_folder() -> Path:
-    """What `tempfile.gettempdir` answers, without its import: 4 ms for every command."""
-    asked = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
-    usable = (folder for folder in (*asked, "/tmp", "/var/tmp") if os.access(folder, os.W_OK | os.X_OK))
-    return Path(next(usable, "/tmp")).absolute()
+def forget_environment() -> None:
+    """Let the environment be read anew: the settings, what children inherit, the temporary folder."""
+    settings.cache_clear()
+    child_environment.cache_clear()
+    tempfile.tempdir = None
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7790, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7366, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -7834,16 +7410,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7837, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7413, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7843, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7419, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7846, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7422, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -7852,13 +7428,12 @@ from typing import Optional, Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import (
+    Act,
     Delivery,
     Display,
     Element,
     Handler,
-    KeyChord,
     Permissions,
-    Point,
     RecognisedText,
     Rect,
     Scene,
@@ -7870,8 +7445,8 @@ class Desktop(Protocol):
     """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is
     expected.
 
-    The caller of focus, click, type_text and press_key holds the input lock; the program that acts inherits
-    the lock's descriptor (system.files.held_locks), so that the lock lives as long as the act.
+    The caller of focus and act holds the input lock; the program that acts inherits the lock's descriptor
+    (system.files.held_locks), so that the lock lives as long as the act.
     """
 
     name: str
@@ -7917,59 +7492,17 @@ class Desktop(Protocol):
         may_click: where nothing else works, a click on its title bar is allowed.
         """
 
-    def click(
-        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
-    ) -> Delivery:
-        """Click at a screen point that lies in `window`. button: left, right or middle.
+    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
+        """Do one act in a window; its points are screen points that lie in it.
 
-        Right before it posts it asks the window server what is under the point; when that is not the window,
-        its frame or a child of it, nothing is posted and WINDOW_COVERED names what is there.
-        """
+        Right before a click, a scroll or a drag presses, the window server is asked what is under the point;
+        when that is not the window, its frame or a child of it, nothing is posted and WINDOW_COVERED names
+        what is there. A pointer that only moves is never refused: `delivered` says whether it is over the
+        window. A button or key that was pressed is released whatever happens.
 
-    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
-        """Turn the wheel over a screen point of `window`, after the same last look as a click's.
-
-        direction: up, down, left or right, as the content's scroll bar moves; amount: notches of a wheel, 1
-        to 50.
-        """
-
-    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
-        """Press at one screen point of `window`, move in several steps to another, release there.
-
-        The last look is before the press; a button that was pressed is released whatever happens.
-        """
-
-    def move_pointer(self, window: Window, point: Point) -> Delivery:
-        """Move the pointer to a screen point of `window`; `delivered` says whether it is over the window."""
-
-    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-        """Type any Unicode text; a newline is the return key, a tab the tab key.
-
-        delay_ms: the pause between two keys; 0: the platform's own.
-
-        It goes out in pieces of at most 20 characters; before each, the focus, the stop file and cancellation
-        are checked. A popup needs the focus of the window it belongs to. Raises FocusLost, and POLICY_DENIED
-        for the stop file; both say how many characters went out.
-        """
-
-    def press_key(
-        self,
-        window: Window,
-        chord: KeyChord,
-        hold_ms: int = 0,
-        repeat: int = 1,
-        stop_file: Optional[Path] = None,
-    ) -> None:
-        """Press and release one key with its modifiers held. Raises FocusLost, with nothing pressed, when
-        another window has the focus. hold_ms: how long it stays down; repeat: how often it is pressed.
-
-        stop_file: before each press, and while the key is down, it is looked for; POLICY_DENIED says how
-        often the key was pressed.
-        """
-
-    def select_all(self, window: Window, stop_file: Path) -> None:
-        """Press the keys that select all that the focused field holds, so that what comes next replaces it.
-        Raises as press_key does.
+        Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
+        stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises
+        FocusLost, and POLICY_DENIED for the stop file; both say how much went out.
         """
 
     def read_elements(self, window: Window) -> list[Element]:
@@ -8007,7 +7540,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 8010, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 7543, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -8122,10 +7655,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 8125, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 7658, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 8128, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 7661, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -8213,7 +7746,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 8216, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7749, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -8232,7 +7765,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 8235, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7768, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -8246,6 +7779,7 @@ from ...core.cancellation import uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_safe
 from ...core.models import (
+    Act,
     App,
     Delivery,
     Display,
@@ -8264,7 +7798,8 @@ from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
-from .input import act, act_at_pointer, chord_request, mac_modifier_flags, target_of
+from .input import act as post
+from .input import act_at_pointer, chord_request, mac_modifier_flags, target_of
 from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
 from .swift_helper import find_helper, last_build
 
@@ -8356,53 +7891,54 @@ class MacDesktop:
         if may_click and state["is_trusted"] and state["title_bar_is_free"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
             bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
-            self.click(window, bar, "left", 1)
+            self._act_by_pointer(window, Act("click", (bar,)))
         elif not state["is_trusted"] and not state["is_front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
             )
 
-    def click(
-        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
-    ) -> Delivery:
-        request = {"do": "click", "button": button, "clicks": clicks, "flags": mac_modifier_flags(modifiers)}
-        return act_at_pointer(window, point, clicks, request)
+    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
+        if act.points:
+            return self._act_by_pointer(window, act)
+        stop = str(stop_file)
+        if act.kind == "press":
+            self._press(window, act, stop)
+            return Delivery(True)
+        if act.replace:
+            self._press(window, Act("press", chord=KeyChord("a", ("cmd",))), stop)
+        if act.text:
+            request = {"do": "type", "text": act.text, "stop_file": stop, "delay_ms": act.delay_ms}
+            post(window, request, len(act.text) * (_S_PER_CHARACTER + act.delay_ms / 1000))
+        else:
+            self._press(window, Act("press", chord=KeyChord("backspace")), stop)
+        return Delivery(True)
 
-    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
-        request = {"do": "scroll", "direction": direction, "amount": amount}
-        return act_at_pointer(window, point, amount, request, amount * _S_PER_NOTCH)
+    def _act_by_pointer(self, window: Window, act: Act) -> Delivery:
+        start = act.points[0]
+        if act.kind == "scroll":
+            request = {"do": "scroll", "direction": act.direction, "amount": act.amount}
+            return act_at_pointer(window, start, act.amount, request, act.amount * _S_PER_NOTCH)
+        if act.kind == "drag":
+            end = act.points[1]
+            request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": act.button}
+            with uninterrupted():  # a program that is killed in the middle would leave the button down
+                return act_at_pointer(window, start, 1, request)
+        if act.kind == "move_pointer":
+            return act_at_pointer(window, start, 1, {"do": "move"})
+        request = {"do": "click", "button": act.button, "clicks": act.clicks}
+        request["flags"] = mac_modifier_flags(act.modifiers)
+        return act_at_pointer(window, start, act.clicks, request)
 
-    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
-        request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": button}
-        with uninterrupted():  # a program that is killed in the middle would leave the button down
-            return act_at_pointer(window, start, 1, request)
-
-    def move_pointer(self, window: Window, point: Point) -> Delivery:
-        return act_at_pointer(window, point, 1, {"do": "move"})
-
-    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-        request = {"do": "type", "text": text, "stop_file": str(stop_file), "delay_ms": delay_ms}
-        act(window, request, len(text) * (_S_PER_CHARACTER + delay_ms / 1000))
-
-    def press_key(
-        self,
-        window: Window,
-        chord: KeyChord,
-        hold_ms: int = 0,
-        repeat: int = 1,
-        stop_file: Optional[Path] = None,
-    ) -> None:
+    def _press(self, window: Window, act: Act, stop_file: str) -> None:
+        hold_ms, repeat = act.hold_ms, act.repeat
         if hold_ms * repeat > _LONGEST_HOLD_MS:
             raise invalid(
                 f"{repeat} presses of {hold_ms} ms are too long", hint="hold it for at most 10 seconds in all"
             )
-        request = {"do": "press", **chord_request(chord), "hold_ms": hold_ms, "repeat": repeat}
-        request["stop_file"] = str(stop_file or "")
+        request = {"do": "press", **chord_request(act.chord), "hold_ms": hold_ms, "repeat": repeat}
+        request["stop_file"] = stop_file
         with uninterrupted() if hold_ms else nullcontext():  # a killed program would leave the key down
-            act(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
-
-    def select_all(self, window: Window, stop_file: Path) -> None:
-        self.press_key(window, KeyChord("a", ("cmd",)), stop_file=stop_file)
+            post(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
@@ -8605,7 +8141,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8608, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8144, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8765,7 +8301,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8768, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8304, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8816,7 +8352,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8819, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8355, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -8859,7 +8395,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8862, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8398, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
 //   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
 //       System Events finds the key of the character
 // Comes after window_list.js and accessibility.js.
@@ -9248,7 +8784,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 9251, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 8787, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
 
 from __future__ import annotations
 
@@ -9428,7 +8964,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9431, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 8967, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
 //   {"do":"move","window":W,"x":n,"y":n}; points are screen points
 //   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
@@ -9894,7 +9430,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9897, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9433, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -10075,7 +9611,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 10078, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 9614, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -10089,7 +9625,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 10092, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 9628, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -10135,7 +9671,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 10138, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 9674, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -10260,7 +9796,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 10263, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 9799, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10402,7 +9938,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10405, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 9941, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -10506,7 +10042,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10509, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10045, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10778,7 +10314,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10781, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10317, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10802,10 +10338,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10805, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10341, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10808, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10344, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10819,23 +10355,21 @@ from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import (
+    Act,
     Delivery,
     Display,
     Element,
     Handler,
-    KeyChord,
     Permissions,
-    Point,
     RecognisedText,
     Rect,
     Scene,
     Window,
 )
-from ...system.files import held_locks
 from ...system.process import run_program
-from .connection import x_connection
-from .server import UTF8, check_xdotool, x11_session
+from .connection import x11_session, x_connection
 from .windows import shown_bounds, take_scene
+from .xdotool import UTF8, check_xdotool, run_xdotool
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
@@ -10905,60 +10439,26 @@ class X11Desktop:
         target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
-            _run_xdotool("windowactivate", "--sync", target, "windowraise", target)
+            check_xdotool(run_xdotool(["windowactivate", "--sync", target, "windowraise", target], _FOCUS_S))
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
-            _run_xdotool("windowmap", "--sync", target, "windowraise", target, "windowfocus", target)
+            words = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
+            check_xdotool(run_xdotool(words, _FOCUS_S))
             now = take_scene().find(window.window_id) if may_click else None
             if may_click and not (now and now.is_focused):
                 from .pointer import click_title_bar
 
                 click_title_bar(window)
 
-    def click(
-        self, window: Window, point: Point, button: str, clicks: int, modifiers: tuple[str, ...] = ()
-    ) -> Delivery:
-        from .pointer import click_x11
+    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
+        if act.points:
+            from .pointer import act_by_pointer
 
-        return click_x11(window, point, button, clicks, modifiers)
+            return act_by_pointer(window, act)
+        from .keyboard import act_by_keyboard
 
-    def scroll(self, window: Window, point: Point, direction: str, amount: int) -> Delivery:
-        from .pointer import scroll_x11
-
-        return scroll_x11(window, point, direction, amount)
-
-    def drag(self, window: Window, start: Point, end: Point, button: str) -> Delivery:
-        from .pointer import drag_x11
-
-        return drag_x11(window, start, end, button)
-
-    def move_pointer(self, window: Window, point: Point) -> Delivery:
-        from .pointer import move_x11
-
-        return move_x11(window, point)
-
-    def type_text(self, window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-        from .keyboard import type_x11_text
-
-        type_x11_text(window, text, stop_file, delay_ms)
-
-    def press_key(
-        self,
-        window: Window,
-        chord: KeyChord,
-        hold_ms: int = 0,
-        repeat: int = 1,
-        stop_file: Optional[Path] = None,
-    ) -> None:
-        from .keyboard import press_x11_key
-
-        press_x11_key(window, chord, hold_ms, repeat, stop_file)
-
-    def select_all(self, window: Window, stop_file: Path) -> None:
-        from .keyboard import select_x11_all
-
-        select_x11_all(window, stop_file)
+        return act_by_keyboard(window, act, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -10999,13 +10499,6 @@ class X11Desktop:
         return "xdotool"
 
 
-def _run_xdotool(*arguments: str) -> None:
-    done = run_program(
-        ["xdotool", *arguments], timeout_s=_FOCUS_S, accept=None, environment=UTF8, pass_fds=held_locks()
-    )
-    check_xdotool(done)
-
-
 def _run_maim(what: list[str], path: Path, kind: str) -> None:
     """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
     argv = ["maim", "--hidecursor", "-f", kind, *what]
@@ -11023,7 +10516,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 11026, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10519, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -11237,7 +10730,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 11240, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 10733, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11260,6 +10753,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 from ...core.cancellation import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
+from ...core.text import clean_text
 
 if TYPE_CHECKING:
     import socket
@@ -11269,6 +10763,12 @@ _ANSWER_S = 5.0
 _WAKE_S = 0.05
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 _COOKIES_TRIED = 4
+_DEEPEST = 16  # windows in each other
+IS_VIEWABLE = 2
+_WM_CLASS = 67  # an atom that every server has
+_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
+_QUERY_CLIENT_IDS, _ITS_PID = 4, 2
+_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
 
@@ -11285,6 +10785,15 @@ def display_address() -> Optional[Address]:
     if not match:
         return None
     return Address("" if match[1] == "unix" else match[1], int(match[2]), int(match[3] or 0))
+
+
+def x11_session() -> str:
+    """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
+    address = display_address()
+    if address is None:
+        return "x11-none"
+    host = re.sub(r"[^A-Za-z0-9.-]+", "_", address.host)[:60]
+    return f"x11-{host}-{address.number}" if host else f"x11-{address.number}"
 
 
 def no_display(details: str) -> PeekabooError:
@@ -11392,6 +10901,7 @@ class XConnection:
     def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
         """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
         check_cancelled()
+        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
         self._socket.sendall(b"".join(requests))
         replies: list[Optional[bytes]] = []
         while len(replies) < len(requests):
@@ -11419,6 +10929,93 @@ class XConnection:
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])
         return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
+
+    # questions about single windows, the pointer and the keyboard
+
+    def is_viewable(self, window_id: int) -> bool:
+        """Whether a window is mapped, and all that contain it; False for one that is gone."""
+        (reply,) = self.ask([request(ATTRIBUTES, window_id)])
+        return reply is not None and reply[26] == IS_VIEWABLE
+
+    def containing(self, window_id: int) -> list[int]:
+        """A window and those that contain it, up to the top-level one; empty for a window that is gone."""
+        found: list[int] = []
+        while window_id not in (0, self.root_id) and len(found) < _DEEPEST:
+            (reply,) = self.ask([request(CHILDREN, window_id)])
+            if reply is None:
+                return []
+            found.append(window_id)
+            window_id = fields_in(reply, "4xI")[0]
+        return found
+
+    def top_level(self, window_id: int) -> int:
+        """The top-level window that contains a window; 0 when the window is gone."""
+        return [0, *self.containing(window_id)][-1]
+
+    def is_same_program(self, window_id: int, other_id: int) -> bool:
+        """Whether a window was made by the process of another, which may have several connections; True where
+        the server does not know that one's process, as a remote one's.
+
+        Encoding: the extension X-Resource 1.2, QueryClientIds.
+        """
+        if is_same_client(window_id, other_id):
+            return True
+        is_there, opcode = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "BB")
+        if not is_there:
+            return True
+        asked = [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
+        # no pid of a program that has ended, as xclip does at once
+        pid, other_pid = (
+            struct.unpack_from("<I", reply, 44)[0] if reply and len(reply) >= 48 else 0
+            for reply in self.ask(asked)
+        )
+        return not other_pid or pid == other_pid
+
+    def describe(self, window_id: int) -> str:
+        """`Form (window 42)`, or only `window 42`, for an error's text."""
+        names = texts_in(self.ask([property_of(window_id, _WM_CLASS)])[0])
+        return f"{clean_text(names[-1])} (window {window_id})" if names else f"window {window_id}"
+
+    def under_pointer(self) -> int:
+        """The top-level window under the pointer, 0 for the root window.
+
+        xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
+        """
+        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "4xI")[0]
+
+    def held_input(self) -> str:
+        """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
+        (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
+        return (
+            "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
+        )
+
+    def is_keyboard_grabbed(self) -> bool:
+        """Whether a program has grabbed the keyboard, as an open menu does.
+
+        It is asked for a window that is never mapped: such a grab fails always, and disturbs nobody.
+        """
+        window_id = self.resource_base
+        self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
+        (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
+        return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
+
+    def physical_button(self, button: int) -> str:
+        """The number to press for the button that programs see, which differ for whoever swapped them."""
+        (reply,) = self.ask([request(BUTTONS)])
+        mapped = reply[32 : 32 + reply[1]] if reply else b""
+        return str(mapped.index(button) + 1 if button in mapped else button)
+
+    def client_with_focus(self) -> int:
+        """The client that has the X input focus, or has the window that has it; 0 for none."""
+        (focused_id,) = fields_in(self.ask([request(FOCUS)])[0], "I")
+        if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
+            return 0
+        containing = self.containing(focused_id)
+        state = self.atoms(["WM_STATE"])["WM_STATE"]
+        replies = self.ask([property_of(each, state) for each in containing])
+        clients = [each for each, reply in zip(containing, replies) if numbers_in(reply)]
+        return (clients or containing or [0])[0]
 
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
@@ -11511,7 +11108,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11514, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11111, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11613,7 +11210,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11616, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11213, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
@@ -11989,7 +11586,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11992, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11589, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -12004,14 +11601,19 @@ from typing import Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
-from ...core.models import KeyChord, Window
-from ...system.files import held_locks
-from ...system.process import run_program
+from ...core.models import Act, Delivery, KeyChord, Window
 from .clipboard import Clipboard
-from .connection import KEYBOARD, is_same_client, property_of, request, texts_in, x_connection
-from .pointer import x11_modifiers, xdotool_session
+from .connection import (
+    KEYBOARD,
+    XConnection,
+    is_same_client,
+    property_of,
+    request,
+    texts_in,
+    x_connection,
+)
 from .presses import PressRecord, recorded_presses
-from .server import UTF8, client_with_focus, is_viewable, top_level
+from .xdotool import run_xdotool, x11_modifiers, xdotool_session
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -12050,98 +11652,33 @@ _LOWEST_KEY, _KEYS = 8, 248
 _BOUND_MS = 120
 
 
-def press_x11_key(
-    window: Window, chord: KeyChord, hold_ms: int = 0, repeat: int = 1, stop_file: Optional[Path] = None
-) -> None:
-    """Press one chord in a window that has the focus. Raises FocusLost, POLICY_DENIED (the stop file), with
-    how often it was pressed, and INVALID_ARGUMENT for what would take longer than a call may.
-    """
-    keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if re.fullmatch(r"f\d+", chord.key) else chord.key)
-    keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
-    is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - characters_with_keys()
-    if is_bound and hold_ms:
-        raise invalid(
-            f"the keyboard's layout has no key {chord.key!r} that could be held", "press it without hold_ms"
-        )
-    bound_ms = _BOUND_MS if is_bound else 0
-    _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
-    with recorded_presses() as record:
-        keyboard = _Keyboard(window, repeat, "key press(es)", stop_file, record)
-        keyboard.is_shortcut = bool(chord.modifiers) or keysym[0] == "F"
-        for number in range(repeat):
-            if number:
-                pause(_AGAIN_S)
-            keyboard.check()
-            if hold_ms:
-                keyboard.hold(keys, hold_ms / 1000)
-            else:
-                keyboard.send(_key_words(keys, bound_ms))
-
-
-def characters_with_keys() -> frozenset[str]:
-    """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another group:
-    a German one has no ^ but a dead key, a Russian one no Latin letters.
+def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
+    """Type a text or press a chord. Raises FocusLost and POLICY_DENIED (the stop file), with how much went
+    out, and INVALID_ARGUMENT for what would take longer than a call may.
     """
     with x_connection() as server:
-        (reply,) = server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
-    if reply is None:
-        return _ASCII
-    keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
-    return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
+        keyboard = _Keyboard(server, window, stop_file)
+        if act.kind == "press":
+            keyboard.press(act.chord, act.hold_ms, act.repeat)
+        if act.replace:
+            # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
+            is_tk = _is_tk(server, window)
+            keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
+            if is_tk or not act.text:
+                keyboard.press(KeyChord("delete" if is_tk else "backspace"))
+        if act.text:
+            keyboard.type(act.text, act.delay_ms / 1000)
+    return Delivery(True)
 
 
-def select_x11_all(window: Window, stop_file: Path) -> None:
-    """Select all in the focused field by ctrl+a. For Tk that is the start of the line (it takes ctrl+slash),
-    and its paste does not replace a selection: there it is deleted, too.
-    """
-    chords = [KeyChord("a", ("ctrl",))]
-    if _is_tk(window):
-        chords = [KeyChord("slash", ("ctrl",)), KeyChord("delete")]
-    for chord in chords:
-        press_x11_key(window, chord, stop_file=stop_file)
-
-
-def _is_tk(window: Window) -> bool:
+def _is_tk(server: XConnection, window: Window) -> bool:
     """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
-    with x_connection() as server:
-        atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
-        (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
-        ids = [int(one[1], 16) for text in texts_in(reply) if (one := re.match(r"([0-9a-f]{1,8}) ", text))]
-        own = [one for one in ids if is_same_client(one, window.window_id)]
-        # a program that crashed leaves its name there, and its ids to another program
-        return any(map(texts_in, server.ask([property_of(one, atoms["TK_APPLICATION"]) for one in own])))
-
-
-def type_x11_text(window: Window, text: str, stop_file: Path, delay_ms: int = 0) -> None:
-    """Type text: returns and tabs as their keys, what keys type by xdotool, other characters
-    through the clipboard.
-
-    Raises FocusLost and POLICY_DENIED (the stop file), with how many characters went out, and
-    INVALID_ARGUMENT for what would take longer than a call may.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    by_key = characters_with_keys()
-    pauses = pauses_in(text, delay_ms / 1000)
-    pieces = list(pieces_of(text, pauses, by_key))
-    pasted = sum(piece not in _LINE_KEYS and not by_key.issuperset(piece) for piece in pieces)
-    seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
-    _check_time(seconds, len(text), "characters of it")
-    clipboard = Clipboard(window)
-    with recorded_presses() as record, clipboard.put_back():
-        keyboard = _Keyboard(window, len(text), "character(s)", stop_file, record)
-        start = 0
-        for piece in pieces:
-            pause(pauses[start])
-            keyboard.check()
-            if piece in _LINE_KEYS:
-                keyboard.send(_key_words(_LINE_KEYS[piece]))
-            elif by_key.issuperset(piece):
-                keyboard.send(_typing_words(piece, pauses[start:]), piece, len(piece))
-            else:
-                keyboard.paste(clipboard, piece, 0 if "v" in by_key else _BOUND_MS)
-            start += len(piece)
-        if keyboard.in_doubt:  # after a return or tab another focus may be its effect
-            keyboard.check_focus()
+    atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
+    (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
+    ids = [int(match[1], 16) for text in texts_in(reply) if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
+    same = [window_id for window_id in ids if is_same_client(window_id, window.window_id)]
+    # a program that crashed leaves its name there, and its ids to another program
+    return any(map(texts_in, server.ask([property_of(each, atoms["TK_APPLICATION"]) for each in same])))
 
 
 def _check_time(seconds: float, count: int, unit: str) -> None:
@@ -12220,23 +11757,80 @@ class _Keyboard:
     that sends it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(
-        self, window: Window, total: int, unit: str, stop_file: Optional[Path], record: Optional[PressRecord]
-    ) -> None:
-        self._window, self._total, self._unit, self._stop_file = window, total, unit, stop_file
-        self._record = record
-        own = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
-        self._known = own - {None}
-        self._sent = 0
-        self.in_doubt = 0
-        """How many of those sent may have gone elsewhere: the focus has not been looked at since."""
-        self.is_shortcut = False
-        """Whether a window manager may have bound it: the root window gets it then."""
+    def __init__(self, server: XConnection, window: Window, stop_file: Path) -> None:
+        self._server, self._window, self._stop_file = server, window, stop_file
+        self._record: Optional[PressRecord] = None
+        known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._known = known - {None}
+        self._by_key = self._characters_with_keys()
+        self._start(0, "")
+
+    def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
+        """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
+        self._total, self._unit, self._is_shortcut = total, unit, is_shortcut
+        self._sent = self._in_doubt = 0  # in doubt: of those sent, since the focus was looked at
+
+    def _characters_with_keys(self) -> frozenset[str]:
+        """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
+        group: a German one has no ^ but a dead key, a Russian one no Latin letters.
+        """
+        (reply,) = self._server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
+        if reply is None:
+            return _ASCII
+        keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
+        return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
+
+    def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
+        keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if chord.key[1:].isdigit() else chord.key)
+        keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
+        is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - self._by_key
+        if is_bound and hold_ms:
+            raise invalid(
+                f"the keyboard's layout has no key {chord.key!r} that could be held",
+                "press it without hold_ms",
+            )
+        bound_ms = _BOUND_MS if is_bound else 0
+        _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
+        self._start(repeat, "key press(es)", bool(chord.modifiers) or keysym[0] == "F")
+        with recorded_presses(self._server) as self._record:
+            for number in range(repeat):
+                if number:
+                    pause(_AGAIN_S)
+                self.check()
+                if hold_ms:
+                    self.hold(keys, hold_ms / 1000)
+                else:
+                    self.send(_key_words(keys, bound_ms))
+
+    def type(self, text: str, delay_s: float) -> None:
+        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        pauses = pauses_in(text, delay_s)
+        pieces = list(pieces_of(text, pauses, self._by_key))
+        pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
+        seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
+        _check_time(seconds, len(text), "characters of it")
+        self._start(len(text), "character(s)")
+        clipboard = Clipboard(self._window)
+        with recorded_presses(self._server) as self._record, clipboard.put_back():
+            start = 0
+            for piece in pieces:
+                pause(pauses[start])
+                self.check()
+                if piece in _LINE_KEYS:
+                    self.send(_key_words(_LINE_KEYS[piece]))
+                elif self._by_key.issuperset(piece):
+                    self.send(_typing_words(piece, pauses[start:]), piece, len(piece))
+                else:
+                    self.paste(clipboard, piece)
+                start += len(piece)
+            if self._in_doubt:  # after a return or tab another focus may be its effect
+                self.check_focus()
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
         check_cancelled()
-        if self._stop_file and os.path.lexists(self._stop_file):
+        if os.path.lexists(self._stop_file):
             went_out = f"{self._sent} of {self._total} {self._unit} went out"
             raise PeekabooError(
                 ErrorCode.POLICY_DENIED,
@@ -12246,13 +11840,12 @@ class _Keyboard:
         self.check_focus()
 
     def check_focus(self) -> None:
-        with x_connection() as server:
-            focused_id = client_with_focus(server)
+        focused_id = self._server.client_with_focus()
         if not self._is_ours(focused_id):
             raise self._lost(f"{self._name(focused_id)} has the keyboard")
-        if self._window.is_popup and not is_viewable(self._window.window_id):
+        if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
             raise self._lost(f"the popup {self._window.window_id} closed")
-        self.in_doubt = 0
+        self._in_doubt = 0
 
     def send(self, words: Sequence[str], text: str = "", presses: int = 1) -> None:
         """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
@@ -12262,15 +11855,8 @@ class _Keyboard:
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            done = run_program(
-                ["xdotool", "-"],
-                timeout_s=_KEYS_S,
-                # other users can read the arguments of a process
-                stdin=" ".join([*_WHO, *words]).encode("ascii") + b"\n",
-                accept=None,
-                environment=UTF8,
-                pass_fds=held_locks(),
-            )
+            # by stdin: other users can read the arguments of a process
+            done = run_xdotool(["-"], _KEYS_S, " ".join([*_WHO, *words]).encode("ascii") + b"\n")
         printed = re.search(_PRINTED_WHO, done.text)
         if done.code and not printed:
             raise self._lost("no window has the keyboard")
@@ -12297,8 +11883,8 @@ class _Keyboard:
                 self.check()
             xdotool.end()
 
-    def paste(self, clipboard: Clipboard, text: str, bound_ms: int) -> None:
-        sent = self._sent
+    def paste(self, clipboard: Clipboard, text: str) -> None:
+        sent, bound_ms = self._sent, 0 if "v" in self._by_key else _BOUND_MS
         try:
             clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text), self._record)
         except PeekabooError as e:
@@ -12310,14 +11896,14 @@ class _Keyboard:
     def _count(self, focused_id: int, text: str = "", presses: int = 1) -> None:
         """Count what was sent. Raises FocusLost when it went elsewhere: xdotool named the focus before it."""
         got = self._record.windows_with_keys(presses) if self._record else set()
-        thief_id = next((one for one in got if self._is_thief(one)), None)
+        thief_id = next(filter(self._is_thief, got), None)
         if thief_id or not self._is_ours(focused_id):
             focused_id = thief_id or focused_id
             # a piece goes out at once: which of its characters the other window got is not known
             what = f"at most the last {len(text)} character(s)" if text else "the last 1 key"
             raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
         self._sent += len(text) or 1
-        self.in_doubt = len(text)
+        self._in_doubt = len(text)
 
     def _is_ours(self, focused_id: int) -> bool:
         if focused_id in self._known:
@@ -12325,7 +11911,7 @@ class _Keyboard:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
         # some programs focus a child of their window; without a window manager xdotool names that
-        if top_level(focused_id) not in self._known:
+        if self._server.top_level(focused_id) not in self._known:
             return False
         self._known.add(focused_id)
         return True
@@ -12334,25 +11920,25 @@ class _Keyboard:
         """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
         if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
             return False
-        return not self.is_shortcut or top_level(window_id) != 0
+        return not self._is_shortcut or self._server.top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
         if not focused_id:
             return "no window"
-        if not top_level(focused_id):
+        if not self._server.top_level(focused_id):
             return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
-        sure = self._sent - self.in_doubt
+        sure = self._sent - self._in_doubt
         if not self._sent:
             return FocusLost(f"{what}; before that nothing was typed or pressed")
-        doubt = f", and some of the next {self.in_doubt} may have gone to the other window"
-        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self.in_doubt else ''}")
+        doubt = f", and some of the next {self._in_doubt} may have gone to the other window"
+        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self._in_doubt else ''}")
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12355, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 11941, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -12575,7 +12161,7 @@ def _line_of(words: list[RecognisedText]) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12578, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12164, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12725,40 +12311,20 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12728, r'''"""The pointer on X11, by an xdotool that releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12314, r'''"""The pointer on X11: one xdotool for an act, and one place that says whether it arrived."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from typing import NamedTuple, Optional
 
 from ...core.cancellation import check_cancelled, uninterrupted
-from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.log import log_debug, log_warning
-from ...core.models import Delivery, Point, Window
-from ...system.files import held_locks
-from ...system.process import (
-    RunningProgram,
-    exit_hooks,
-    run_program,
-    running,
-    start_daemon,
-)
-from .connection import ORIGIN, fields_in, is_same_client, request, x_connection
-from .presses import Delivered, recorded_presses
-from .server import (
-    UTF8,
-    app_with_window,
-    check_xdotool,
-    held_input,
-    is_viewable,
-    physical_button,
-    top_level,
-    top_level_under_pointer,
-)
+from ...core.errors import ErrorCode, PeekabooError
+from ...core.log import log_debug
+from ...core.models import Act, Delivery, Point, Window
+from .connection import ORIGIN, XConnection, fields_in, is_same_client, request, x_connection
+from .presses import Event, recorded_presses
 from .windows import own_rect, take_scene
+from .xdotool import Xdotool, x11_modifiers, xdotool_session
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
@@ -12767,86 +12333,12 @@ _CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
 _DRAG_STEPS = 12
 # Printed once something is pressed; a look at the pointer would fail where the press closes its window.
-_IS_PRESSED = "getdisplaygeometry"
+_IS_PRESSED, _PRINTED_PRESSED = "getdisplaygeometry", r"\d+ \d+\n"
 # getwindowgeometry's, whose place is wrong by the frame's offset, and getmouselocation's
 _PRINTED_LOOK = (
     r"WINDOW=\d+\nX=-?\d+\nY=-?\d+\nWIDTH=(\d+)\nHEIGHT=(\d+)\nSCREEN=\d+\n"
     r"X=(-?\d+)\nY=(-?\d+)\nSCREEN=\d+\nWINDOW=(\d+)\n"
 )
-
-_RELEASE_S = 5.0
-# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
-_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
-
-
-def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
-    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
-    if "fn" in modifiers:
-        raise invalid("X11 has no fn key", "leave it out")
-    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
-
-
-class Xdotool:
-    """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
-
-    def __init__(self, program: RunningProgram) -> None:
-        self._program = program
-        self.is_pressing = False
-
-    def look(self, words: Sequence[str], pattern: str) -> Iterator[int]:
-        """The numbers of the pattern's groups in what a line prints that presses nothing, as soon as that
-        fits. Raises what its error output means when it never does.
-        """
-        text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
-        found = re.search(pattern, text)
-        if found is None:
-            check_xdotool(self._program.end())
-            what = "something may have been" if self.is_pressing else "nothing was"
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"xdotool ended early; {what} pressed",
-                hint="take a new screenshot and see",
-                details=text[-300:],
-            )
-        return map(int, found.groups())
-
-    def press(self, words: Sequence[str], pattern: str) -> Iterator[int]:
-        """As `look`, for a line that presses something, and releases it in the end."""
-        self.is_pressing = True
-        return self.look(words, pattern)
-
-    def end(self) -> None:
-        """Wait until everything is done."""
-        check_xdotool(self._program.end())
-        self.is_pressing = False
-
-
-@contextmanager
-def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotool]:
-    """An xdotool for one act. `release`: its words that release what the act presses; they are run when the
-    block ends before the act does, also by a signal: a killed xdotool leaves everything pressed.
-    """
-    words = ["xdotool", *release]
-    session: list[Xdotool] = []
-
-    def release_by_daemon() -> None:
-        if session and session[0].is_pressing:
-            start_daemon(words, b"")
-
-    exit_hooks.append(release_by_daemon)
-    try:
-        with running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as program:
-            session.append(Xdotool(program))
-            yield session[0]
-    finally:
-        try:
-            if session and session[0].is_pressing:
-                with uninterrupted():
-                    run_program(words, timeout_s=_RELEASE_S, accept=None, pass_fds=held_locks())
-        except PeekabooError as e:
-            log_warning(f"a key or button may be pressed still: {e.message}")
-        finally:
-            exit_hooks.remove(release_by_daemon)
 
 
 class _Look(NamedTuple):
@@ -12859,56 +12351,70 @@ class _Look(NamedTuple):
     under_id: int
     """The window under the pointer; xdotool names the client, its frame, or a child of the root window."""
 
-    @property
-    def point(self) -> Point:
-        return Point(self.x, self.y)
+
+class _Press(NamedTuple):
+    """What xdotool does, with the pointer at its place."""
+
+    button: int
+    """As programs see it."""
+    words: list[str]
+    """What presses, prints something then, and releases."""
+    release: list[str]
+    """What releases a button or key that an interrupted press has left down."""
+    times: int = 1
+    again_s: str = "0"
 
 
-def click_x11(
-    window: Window, point: Point, button: str, clicks: int, modifiers: Sequence[str] = ()
-) -> Delivery:
-    number = physical_button(_BUTTONS[button])
-    press, release = [*_CLICK, number], ["mouseup", number]
-    held = x11_modifiers(modifiers)
+def act_by_pointer(window: Window, act: Act) -> Delivery:
+    """Click, scroll, drag, or move the pointer."""
+    start, end = act.points[0], act.points[-1]
+    with x_connection() as server:
+        if act.kind == "move_pointer":
+            return _Pointer(server, window, start).move()
+        if act.kind == "drag":
+            target = _Pointer(server, window, end)
+            there = target.move()
+            if not there.delivered:  # what is dropped there would be another window's
+                raise target.covered(there.reached_id or 0)
+        press = {"click": _click, "scroll": _scroll, "drag": _drag}[act.kind](server, act)
+        return _Pointer(server, window, start).press(press)
+
+
+def _click(server: XConnection, act: Act) -> _Press:
+    button = _BUTTONS[act.button]
+    number = server.physical_button(button)
+    words, release = [*_CLICK, number], ["mouseup", number]
+    held = x11_modifiers(act.modifiers)
     if held:
         up = ["keyup", "--delay", "0", "+".join(held)]
         # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
         # modifiers of that moment
-        press = ["keydown", "--delay", "0", "+".join(held), *press, "sleep", _HELD_ON_S, *up]
+        words = ["keydown", "--delay", "0", "+".join(held), *words, "sleep", _HELD_ON_S, *up]
         release += up
-    return _press(
-        window, point, [*press, _IS_PRESSED], release, _BUTTONS[button], times=clicks, again_s=_CLICK_AGAIN_S
-    )
+    return _Press(button, [*words, _IS_PRESSED], release, act.clicks, _CLICK_AGAIN_S)
 
 
-def scroll_x11(window: Window, point: Point, direction: str, amount: int) -> Delivery:
-    number = physical_button(_WHEEL[direction])
-    press, release = [*_CLICK, number, _IS_PRESSED], ["mouseup", number]
-    return _press(window, point, press, release, _WHEEL[direction], times=amount, again_s=_NOTCH_AGAIN_S)
+def _scroll(server: XConnection, act: Act) -> _Press:
+    button = _WHEEL[act.direction]
+    number = server.physical_button(button)
+    return _Press(button, [*_CLICK, number, _IS_PRESSED], ["mouseup", number], act.amount, _NOTCH_AGAIN_S)
 
 
-def drag_x11(window: Window, start: Point, end: Point, button: str) -> Delivery:
-    """Press, move in steps that a program notices as a drag, release; all in one line of xdotool's, which it
-    ends also when we are killed.
-
-    The way is in screen points: what is dragged may be the window itself.
+def _drag(server: XConnection, act: Act) -> _Press:
+    """In steps that a program notices as a drag, all in one line of xdotool's, which it ends also when we are
+    killed. They are in screen points: what is dragged may be the window itself.
     """
-    target = move_x11(window, end)
-    if not target.delivered:  # what is dropped there would be another window's
-        raise _covered(window, target.reached_id or 0)
-    path = []
+    start, end = act.points
+    steps = []
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
-        path += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    number = physical_button(_BUTTONS[button])
+        steps += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+    button = _BUTTONS[act.button]
+    number = server.physical_button(button)
     release = ["mouseup", number]
-    press = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *path, "sleep", "0.1", *release]
-    return _press(window, start, press, release, _BUTTONS[button])
-
-
-def move_x11(window: Window, point: Point) -> Delivery:
-    return _press(window, point, [], [])
+    words = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *steps, "sleep", "0.1", *release]
+    return _Press(button, words, release)
 
 
 def click_title_bar(window: Window) -> None:
@@ -12918,193 +12424,181 @@ def click_title_bar(window: Window) -> None:
     frame = window._replace(
         window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
     )
+    middle = Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2)
     try:
-        click_x11(frame, Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2), "left", 1)
+        act_by_pointer(frame, Act("click", (middle,)))
     except PeekabooError as e:
         if e.code not in (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT):
             raise
         log_debug(f"the title bar was not clicked: {e.message}")
 
 
-def _press(
-    window: Window,
-    point: Point,
-    press: Sequence[str],
-    release: Sequence[str],
-    button: int = 0,
-    times: int = 1,
-    again_s: str = "0",
-) -> Delivery:
-    """Move the pointer, ask what is under it, and press only when that is the window; so each time.
+class _Pointer:
+    """The pointer at one screen point of a window.
 
-    One xdotool does it, line by line: it moves and looks; it gets the press only when that was right; then
-    it looks again and presses. What the server delivered by that is what was reached; where nobody asked for
-    presses, or they are not recorded, what xdotool printed right before. It moves relative to the window,
-    which the server does itself: a window that moves meanwhile takes its pixel along.
-
-    press: what presses, and prints something then; nothing: the pointer is only moved.
-    release: what releases a button or key that an interrupted press has left down.
-    button: the one that programs see; none for the pointer alone.
+    It is moved relative to the window, which the server does itself: a window that moves meanwhile takes its
+    pixel along.
     """
-    _check_nothing_is_held()
-    top_id = window.frame_id or window.window_id
-    words = _to_move_and_look(window, point)
 
-    def is_over(look: _Look) -> bool:
-        return look.under_id in (window.window_id, top_id) or top_level_under_pointer() == top_id
+    def __init__(self, server: XConnection, window: Window, point: Point) -> None:
+        self._server, self._window, self._point = server, window, point
+        self._id, self._top_id = window.window_id, window.frame_id or window.window_id
+        own = own_rect(window)
+        self._size = (own.width, own.height)
+        self._inside = (int(point.x - own.x), int(point.y - own.y))
+        target = str(self._id)
+        move = ["mousemove", "--window", target, "--", *map(str, self._inside)]
+        self._move_and_look = [*move, "getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
 
-    recording = recorded_presses() if press else nullcontext()
-    with recording as record, xdotool_session(release, _ACT_S + times * _EACH_S) as xdotool:
-        look = _Look(*xdotool.look(words, _PRINTED_LOOK))
-        _check_still_there(window, point, look)
-        if not press:
-            is_there = is_over(look)
-            return Delivery(is_there, look.point, None if is_there else _found_id(look.under_id))
-        if not is_over(look):
-            raise _covered(window, look.under_id)
-        check_cancelled()
-        pressed, delivered = look, None
-        with uninterrupted():  # what is dragged is not dropped halfway
-            for number in range(times):
-                try:
-                    if number:
-                        now = _Look(*xdotool.look(["sleep", again_s, *words], _PRINTED_LOOK))
-                        if now != look or not is_over(now):
-                            delivered = None  # this press is not made, nor are those after it
-                            break
-                    pressed = _Look(*xdotool.press([*words, *press], _PRINTED_LOOK + r"\d+ \d+\n"))
-                    got = record.press_of(button) if record else None
-                    got_id = top_level(got.window_id) if got else 0
-                    pressed = pressed._replace(under_id=got_id or pressed.under_id)
-                    delivered = _was_reached(window, top_id, look, pressed, got)
-                    if delivered and got and "mousedown" not in press and _moved(window, point, look, got):
-                        delivered = None
-                except PeekabooError as e:
-                    if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
-                        raise
-                    return Delivery(delivered, pressed.point)  # the press before closed it
-                if not delivered:
-                    break
-            if delivered is not False:
-                xdotool.end()
-    return Delivery(delivered, pressed.point, _found_id(pressed.under_id) if delivered is False else None)
+    def move(self) -> Delivery:
+        with xdotool_session([], _ACT_S) as xdotool:
+            look = self._first_look(xdotool)
+        is_there = self._is_over(look)
+        return Delivery(is_there, Point(look.x, look.y), None if is_there else self._listed_id(look.under_id))
 
+    def press(self, press: _Press) -> Delivery:
+        """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
-def _inside(window: Window, point: Point) -> tuple[int, int]:
-    """The pixel of a screen point in the window that its program made."""
-    own = own_rect(window)
-    return int(point.x - own.x), int(point.y - own.y)
+        One xdotool does it, line by line: it moves and looks; it gets the press only when that was right;
+        then it looks again and presses.
+        """
+        timeout_s = _ACT_S + press.times * _EACH_S
+        with recorded_presses(self._server) as record, xdotool_session(press.release, timeout_s) as xdotool:
+            first = self._first_look(xdotool)
+            if not self._is_over(first):
+                raise self.covered(first.under_id)
+            check_cancelled()
+            last, delivered = first, None
+            with uninterrupted():  # what is dragged is not dropped halfway
+                for number in range(press.times):
+                    try:
+                        if number:
+                            look = self._look(xdotool, press.again_s)
+                            if look != first or not self._is_over(look):
+                                delivered = None  # this press is not made, nor are those after it
+                                break
+                        line = [*self._move_and_look, *press.words]
+                        last = _Look(*xdotool.press(line, _PRINTED_LOOK + _PRINTED_PRESSED))
+                        got = record.press_of(press.button) if record else None
+                        got_id = self._server.top_level(got.window_id) if got else 0
+                        last = last._replace(under_id=got_id or last.under_id)
+                        delivered = self._is_delivered(first, last, got, got_id, press)
+                    except PeekabooError as e:
+                        if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
+                            raise
+                        return Delivery(delivered, Point(last.x, last.y))  # the press before closed it
+                    if not delivered:
+                        break
+                if delivered is not False:
+                    xdotool.end()
+        reached_id = self._listed_id(last.under_id) if delivered is False else None
+        return Delivery(delivered, Point(last.x, last.y), reached_id)
 
-
-def _to_move_and_look(window: Window, point: Point) -> list[str]:
-    """What xdotool does before a press: to the point, relative to the window, and a look at both."""
-    target, inside = str(window.window_id), map(str, _inside(window, point))
-    look = ["getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
-    return ["mousemove", "--window", target, "--", *inside, *look]
-
-
-def _check_nothing_is_held() -> None:
-    held = held_input()
-    if held:
-        raise PeekabooError(
-            ErrorCode.WINDOW_BLOCKED,
-            f"{held} is held down, so no window would get the press as meant; nothing was clicked",
-            hint="wait until whoever uses the desktop has let go; "
-            "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+    def covered(self, under_id: int) -> PeekabooError:
+        cover = self._server.describe(self._listed_id(under_id))
+        return PeekabooError(
+            ErrorCode.WINDOW_COVERED,
+            f"window {self._id} is covered by {cover} at that point; nothing was clicked",
+            hint="close what covers it, or act on that window",
         )
 
+    def _look(self, xdotool: Xdotool, after_s: str = "0") -> _Look:
+        return _Look(*xdotool.look(["sleep", after_s, *self._move_and_look], _PRINTED_LOOK))
 
-def _is_programs(got: Delivered, window: Window, top_id: int) -> bool:
-    """Whether a program got a press by a window of its own: not the window manager for a shortcut, nor a
-    program that has grabbed the pointer to let a window be chosen.
-    """
-    is_frames = is_same_client(got.client, top_id) and not is_same_client(window.window_id, top_id)
-    return got.is_owners and not is_frames
+    def _first_look(self, xdotool: Xdotool) -> _Look:
+        """Raises WINDOW_BLOCKED, STALE_SCREENSHOT."""
+        held = self._server.held_input()
+        if held:
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                f"{held} is held down, so no window would get the press as meant; nothing was clicked",
+                hint="wait until whoever uses the desktop has let go; "
+                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+            )
+        look = self._look(xdotool)
+        is_resized = (look.width, look.height) != self._size
+        if is_resized or (look.x, look.y) != (int(self._point.x), int(self._point.y)):
+            how = "was resized" if is_resized else "was moved, or reaches beyond the screen's edge"
+            raise PeekabooError(
+                ErrorCode.STALE_SCREENSHOT,
+                f"window {self._id} {how}; nothing was clicked",
+                hint="take a new screenshot, and use its pixels",
+            )
+        return look
 
+    def _is_over(self, look: _Look) -> bool:
+        return look.under_id in (self._id, self._top_id) or self._server.under_pointer() == self._top_id
 
-def _was_reached(
-    window: Window, top_id: int, look: _Look, pressed: _Look, got: Optional[Delivered]
-) -> Optional[bool]:
-    """Whether what was pressed is the window, its frame, or the same child of it as in the first look; None
-    where that is not known. got: what the server delivered; then `pressed` names its top-level window.
+    def _is_delivered(
+        self, first: _Look, last: _Look, got: Optional[Event], got_id: int, press: _Press
+    ) -> Optional[bool]:
+        """Whether what was pressed is the window, its frame, or the same child of it as in the first look, at
+        the place that was meant; None where that is not known.
 
-    Without it xdotool named it right before, as 0 for any window that no manager manages (a popup, and all
-    without a manager). Then, and because a window may come in the microseconds between xdotool's look and its
-    press, what is under the pointer after it decides, too: what the press itself opened is a window of its
-    own program, and a window that it closed is what uncovers another.
-    """
-    if got and not _is_programs(got, window, top_id):
-        return None
-    is_named = pressed.under_id in (window.window_id, top_id, look.under_id)
-    if not is_named and top_level(pressed.under_id) != top_id:
-        return False
-    if pressed[:4] != look[:4]:  # resized or moved
-        return None
-    if got and top_level(got.window_id):
-        return True
-    now = top_level_under_pointer()
-    if now and (now == top_id or is_same_client(now, window.window_id)):
-        return True
-    if now is not None and not is_viewable(window.window_id):
-        return True
-    # a frame is the window manager's: whose window is in it takes a whole look to tell
-    if not now or is_same_client(_found_id(now), window.window_id):
-        return True if pressed.under_id else None
-    return None
+        got: the press that the server delivered, got_id: to which top-level window, which `last` names then.
+        Without it xdotool named one right before, as 0 for any window that no manager manages (a popup, and
+        all without a manager). Then, and because a window may come in the microseconds between xdotool's look
+        and its press, what is under the pointer after it decides, too: what the press itself opened is a
+        window of its own program, and a window that it closed is what uncovers another.
+        """
+        if got and not self._is_programs(got):
+            return None
+        is_named = last.under_id in (self._id, self._top_id, first.under_id)
+        if not is_named and self._server.top_level(last.under_id) != self._top_id:
+            return False
+        if last[:4] != first[:4]:  # resized or moved
+            return None
+        if not got_id and not self._is_under_pointer_now(last):
+            return None
+        # a drag may move the window itself
+        return None if got and press.words[0] != "mousedown" and self._moved(first, got) else True
 
+    def _is_programs(self, got: Event) -> bool:
+        """Whether a program got a press by a window of its own: not the window manager for a shortcut, nor a
+        program that has grabbed the pointer to let a window be chosen.
+        """
+        is_frames = is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id)
+        return got.is_by_its_own_window and not is_frames
 
-def _moved(window: Window, point: Point, look: _Look, got: Delivered) -> bool:
-    """Whether a press went to another place of the window, which moved right before it; where that was not
-    recorded, whether the window moved at all.
-    """
-    inside, (x, y) = _inside(window, point), got.place or (0, 0)
-    with x_connection() as server:
-        asked = [request(ORIGIN, window.window_id, server.root_id, 0)]
-        asked += [request(ORIGIN, got.window_id, window.window_id, x & 0xFFFF | (y & 0xFFFF) << 16)]
-        origin, place = server.ask(asked)
-    if not origin or fields_in(origin, "4xhh") == (look.x - inside[0], look.y - inside[1]):
-        return False  # it is closed, or where it was
-    return got.place is None or (place is not None and fields_in(place, "4xhh") != inside)
+    def _is_under_pointer_now(self, last: _Look) -> bool:
+        now = self._server.under_pointer()
+        if now and (now == self._top_id or is_same_client(now, self._id)):
+            return True
+        if not self._server.is_viewable(self._id):
+            return True
+        # a frame is the window manager's: whose window is in it takes a whole look to tell
+        return bool(last.under_id) and (not now or is_same_client(self._listed_id(now), self._id))
 
+    def _moved(self, first: _Look, got: Event) -> bool:
+        """Whether a press went to another place of the window, which moved right before it; where that was
+        not recorded, whether the window moved at all.
+        """
+        x, y = got.place or (0, 0)
+        asked = [request(ORIGIN, self._id, self._server.root_id, 0)]
+        asked += [request(ORIGIN, got.window_id, self._id, x & 0xFFFF | (y & 0xFFFF) << 16)]
+        origin, place = self._server.ask(asked)
+        expected = (first.x - self._inside[0], first.y - self._inside[1])
+        if not origin or fields_in(origin, "4xhh") == expected:
+            return False  # it is closed, or where it was
+        return got.place is None or (place is not None and fields_in(place, "4xhh") != self._inside)
 
-def _check_still_there(window: Window, point: Point, look: _Look) -> None:
-    own = own_rect(window)
-    is_resized = (look.width, look.height) != (own.width, own.height)
-    if not is_resized and look.point == Point(int(point.x), int(point.y)):
-        return
-    how = "was resized" if is_resized else "was moved, or reaches beyond the screen's edge"
-    raise PeekabooError(
-        ErrorCode.STALE_SCREENSHOT,
-        f"window {window.window_id} {how}; nothing was clicked",
-        hint="take a new screenshot, and use its pixels",
-    )
-
-
-def _covered(window: Window, under_id: int) -> PeekabooError:
-    cover = app_with_window(_found_id(under_id))
-    return PeekabooError(
-        ErrorCode.WINDOW_COVERED,
-        f"window {window.window_id} is covered by {cover} at that point; nothing was clicked",
-        hint="close what covers it, or act on that window",
-    )
-
-
-def _found_id(under_id: int) -> int:
-    """The id in the list of windows of what xdotool found: of a frame, the client in it."""
-    try:
-        top_id = top_level(under_id) or top_level_under_pointer() or 0
-        ids = {under_id or top_id, top_id}
-        return next(
-            (one.window_id for one in take_scene().windows if ids & {one.window_id, one.frame_id}), under_id
-        )
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        return under_id
+    def _listed_id(self, under_id: int) -> int:
+        """The id in the list of windows of what xdotool found: of a frame, the client in it."""
+        try:
+            top_id = self._server.top_level(under_id) or self._server.under_pointer()
+            ids = {under_id or top_id, top_id}
+            listed = (
+                each.window_id for each in take_scene().windows if ids & {each.window_id, each.frame_id}
+            )
+            return next(listed, under_id)
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            return under_id
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 13107, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12601, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -13122,7 +12616,6 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
 from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
-from .server import is_same_program
 
 _CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
 _ALL_CLIENTS = 3
@@ -13136,7 +12629,7 @@ _RELEASE_S = 0.06
 _FLOOD_S = 1.0
 
 
-class Delivered(NamedTuple):
+class Event(NamedTuple):
     """A press, a release or a key that the server delivered."""
 
     kind: int
@@ -13151,68 +12644,64 @@ class Delivered(NamedTuple):
     """Where in that window; None for XInput's events, whose ends are not recorded."""
 
     @property
-    def is_owners(self) -> bool:
+    def is_by_its_own_window(self) -> bool:
         return is_same_client(self.client, self.window_id)
 
 
 class PressRecord:
-    """What is delivered from now on: the windows that get presses and keys."""
+    """What is delivered from now on: presses, keys, and requests for a selection's content."""
 
-    def __init__(self, connection: XConnection, xinput: int) -> None:
-        self._connection = connection
-        self._xinput = xinput
+    def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
+        self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
         self._requestors: set[int] = set()
 
     def forget_requests(self) -> None:
-        while self._events(time.monotonic()) is not None:
-            pass
+        self._read_all()
         self._requestors.clear()
 
     def has_asked(self, window_id: int) -> bool:
         """Whether a window's program has asked for a selection's content since forget_requests."""
-        while self._events(time.monotonic()) is not None:
-            pass
-        return any(is_same_program(one, window_id) for one in self._requestors)
+        self._read_all()
+        return any(self._server.is_same_program(each, window_id) for each in self._requestors)
 
-    def press_of(self, button: int) -> Optional[Delivered]:
+    def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
         than another's. None for none.
 
         It is called once the button is up, or soon will be.
         """
-        pressed: Optional[Delivered] = None
+        pressed: Optional[Event] = None
         end = time.monotonic() + self._first_s
-        while True:
-            events = self._events(end)
-            for one in events or ():
-                if one.detail != button:
+        while (events := self._events(end)) is not None:
+            for event in events:
+                if event.detail != button:
                     continue
-                if one.kind == _RELEASE and one.is_owners and pressed and pressed.is_owners:
+                is_sure = pressed is not None and pressed.is_by_its_own_window
+                if event.kind == _RELEASE and event.is_by_its_own_window and is_sure:
                     return pressed
-                if one.kind == _PRESS and (one.is_owners or not (pressed and pressed.is_owners)):
-                    pressed = one
-                    end = time.monotonic() + (_RELEASE_S if one.is_owners else _FIRST_S)
-            if events is None:
-                self._first_s = 0 if pressed is None else _FIRST_S
-                return pressed
+                if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
+                    pressed = event
+                    end = time.monotonic() + (_RELEASE_S if event.is_by_its_own_window else _FIRST_S)
+        self._first_s = 0 if pressed is None else _FIRST_S
+        return pressed
 
     def windows_with_keys(self, count: int) -> set[int]:
         """The windows that got keys since the last call, in which at least `count` were pressed."""
         found: set[int] = set()
         end = time.monotonic() + self._first_s
-        while True:
-            if count <= 0:
-                end = min(end, time.monotonic())
-            events = self._events(end)
-            if events is None:
-                self._first_s = _FIRST_S if found else 0
-                return found
-            keys = [one.window_id for one in events if one.kind == _KEY]
+        while (events := self._events(end if count > 0 else min(end, time.monotonic()))) is not None:
+            keys = [event.window_id for event in events if event.kind == _KEY]
             found.update(keys)
             count -= len(keys)
+        self._first_s = _FIRST_S if found else 0
+        return found
 
-    def _events(self, end: float) -> Optional[list[Delivered]]:
+    def _read_all(self) -> None:
+        while self._events(time.monotonic()) is not None:
+            pass
+
+    def _events(self, end: float) -> Optional[list[Event]]:
         """What counts of the server's next message; None when none comes until `end`, or they never stop."""
         now = time.monotonic()
         reply = self._connection.receive(max(0, end - now)) if now < end + _FLOOD_S else None
@@ -13221,28 +12710,28 @@ class PressRecord:
         (client,) = fields_in(reply, "4xI")
         found = []
         for at in range(32, len(reply) - 31, 32):
-            kind, detail, *place = struct.unpack_from("<BB22xhh", reply, at)
+            kind, detail, window_id, x, y = struct.unpack_from("<BB10xI8xhh", reply, at)
+            place: Optional[tuple[int, int]] = (x, y)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
-                place = []
-            else:
-                (window_id,) = struct.unpack_from("<12xI", reply, at)
+                place = None
             if kind == _SELECTION_REQUEST:
                 self._requestors.add(window_id)
             elif kind in (_KEY, _PRESS, _RELEASE):
-                found.append(
-                    Delivered(kind, detail, window_id, client, (place[0], place[1]) if place else None)
-                )
+                found.append(Event(kind, detail, window_id, client, place))
         return found
 
 
 @contextmanager
-def recorded_presses() -> Iterator[Optional[PressRecord]]:
-    """A record while the block runs; None where the server cannot make one."""
+def recorded_presses(server: XConnection) -> Iterator[Optional[PressRecord]]:
+    """A record while the block runs; None where the server cannot make one.
+
+    It has a connection of its own, which answers nothing else from then on.
+    """
     with ExitStack() as stack:
         record = None
         try:
-            record = _start(stack.enter_context(x_connection()))
+            record = _start(stack.enter_context(x_connection()), server)
         except PeekabooError as e:
             if e.code is ErrorCode.CANCELLED:
                 raise
@@ -13250,7 +12739,7 @@ def recorded_presses() -> Iterator[Optional[PressRecord]]:
         yield record
 
 
-def _start(connection: XConnection) -> Optional[PressRecord]:
+def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord]:
     replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
     (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
     if not has_record:
@@ -13264,189 +12753,11 @@ def _start(connection: XConnection) -> Optional[PressRecord]:
         + request(record, context, data=_ENABLE_CONTEXT)
     )
     started = connection.receive(_START_S)
-    return PressRecord(connection, xinput) if started and started[0] == 1 else None
-'''
-
-# ==================== peekaboo_min/desktop/x11/server.py ==================================================
-SOURCES['peekaboo_min/desktop/x11/server.py'] = 13271, r'''"""Questions to the X server about single windows; what xdotool's errors mean."""
-
-from __future__ import annotations
-
-import re
-import struct
-from typing import Optional
-
-from ...core.errors import ErrorCode, PeekabooError
-from ...core.text import clean_text
-from ...system.process import Completed
-from .connection import (
-    ATTRIBUTES,
-    BUTTONS,
-    CHILDREN,
-    EXTENSION,
-    FOCUS,
-    GRAB_KEYBOARD,
-    NEW_WINDOW,
-    POINTER,
-    XConnection,
-    display_address,
-    fields_in,
-    is_same_client,
-    named,
-    no_display,
-    numbers_in,
-    property_of,
-    request,
-    texts_in,
-    x_connection,
-)
-
-UTF8 = {"LC_ALL": "C.UTF-8"}
-IS_VIEWABLE = 2
-_WM_CLASS = 67  # an atom that every server has
-_DEEPEST = 16
-_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
-_QUERY_CLIENT_IDS, _ITS_PID = 4, 2
-_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
-
-
-def check_xdotool(done: Completed) -> None:
-    """Raise what the error output of an xdotool that failed means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
-    PROGRAM_FAILED.
-    """
-    if done.code == 0:
-        return
-    output = done.stderr.strip()
-    if re.search(r"open (X )?display|open X|parse display name|no display", output, re.I):
-        raise no_display(output)
-    if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", output, re.I):
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            "that window is gone",
-            hint="list the windows again",
-            details=output[:300],
-        )
-    raise PeekabooError(
-        ErrorCode.PROGRAM_FAILED, f"xdotool failed with exit code {done.code}", details=output[-1000:]
-    )
-
-
-def x11_session() -> str:
-    """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
-    address = display_address()
-    if address is None:
-        return "x11-none"
-    host = re.sub(r"[^A-Za-z0-9.-]+", "_", address.host)[:60]
-    return f"x11-{host}-{address.number}" if host else f"x11-{address.number}"
-
-
-def is_viewable(window_id: int) -> bool:
-    """Whether a window is mapped, and all that contain it; False for one that is gone."""
-    with x_connection() as server:
-        (reply,) = server.ask([request(ATTRIBUTES, window_id)])
-    return reply is not None and reply[26] == IS_VIEWABLE
-
-
-def containing_windows(server: XConnection, window_id: int) -> list[int]:
-    """A window and those that contain it, up to the top-level one; empty for a window that is gone."""
-    found: list[int] = []
-    while window_id not in (0, server.root_id) and len(found) < _DEEPEST:
-        (reply,) = server.ask([request(CHILDREN, window_id)])
-        if reply is None:
-            return []
-        found.append(window_id)
-        window_id = fields_in(reply, "4xI")[0]
-    return found
-
-
-def top_level(window_id: int) -> int:
-    """The top-level window that contains a window; 0 when the window is gone."""
-    with x_connection() as server:
-        return [0, *containing_windows(server, window_id)][-1]
-
-
-def is_same_program(requestor_id: int, window_id: int) -> bool:
-    """Whether a window was made by the process of another one, which may have several connections; True where
-    the server does not know that one's process, as a remote one's.
-
-    Encoding: the extension X-Resource 1.2, QueryClientIds.
-    """
-    if is_same_client(requestor_id, window_id):
-        return True
-    with x_connection() as server:
-        is_there, opcode = fields_in(server.ask([named(EXTENSION, "X-Resource")])[0], "BB")
-        ids = (requestor_id, window_id) if is_there else ()
-        replies = server.ask([request(opcode, 1, one, _ITS_PID, data=_QUERY_CLIENT_IDS) for one in ids])
-    # no pid of a program that has ended, as xclip does at once
-    pids = [struct.unpack_from("<I", one, 44)[0] if one and len(one) >= 48 else 0 for one in replies]
-    return not is_there or not pids[1] or pids[0] == pids[1]
-
-
-def app_with_window(window_id: int) -> str:
-    """`Form (window 42)`, or only `window 42`, for an error's text."""
-    with x_connection() as server:
-        (reply,) = server.ask([property_of(window_id, _WM_CLASS)])
-    names = texts_in(reply)
-    return f"{clean_text(names[-1])} (window {window_id})" if names else f"window {window_id}"
-
-
-def top_level_under_pointer() -> Optional[int]:
-    """The top-level window under the pointer, 0 for the root window; None where that cannot be found out.
-
-    xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
-    """
-    try:
-        with x_connection() as server:
-            (reply,) = server.ask([request(POINTER, server.root_id)])
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        return None
-    return fields_in(reply, "4xI")[0] if reply else None
-
-
-def held_input() -> str:
-    """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
-    with x_connection() as server:
-        (reply,) = server.ask([request(POINTER, server.root_id)])
-    (state,) = fields_in(reply, "16xH")
-    return "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
-
-
-def is_keyboard_grabbed(server: XConnection) -> bool:
-    """Whether a program has grabbed the keyboard, as an open menu does.
-
-    It is asked for a window that is never mapped: such a grab fails always, and disturbs nobody.
-    """
-    window_id = server.resource_base
-    server.send(request(NEW_WINDOW, window_id, server.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
-    (reply,) = server.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
-    return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
-
-
-def physical_button(button: int) -> str:
-    """The number to press for the button that programs see, which differ for whoever swapped them."""
-    with x_connection() as server:
-        (reply,) = server.ask([request(BUTTONS)])
-    mapped = reply[32 : 32 + reply[1]] if reply else b""
-    return str(mapped.index(button) + 1 if button in mapped else button)
-
-
-def client_with_focus(server: XConnection) -> int:
-    """The client that has the X input focus, or has the window that has it; 0 for none."""
-    (reply,) = server.ask([request(FOCUS)])
-    (focused_id,) = fields_in(reply, "I")
-    if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
-        return 0
-    containing = containing_windows(server, focused_id)
-    state = server.atoms(["WM_STATE"])["WM_STATE"]
-    replies = server.ask([property_of(one, state) for one in containing])
-    clients = [one for one, reply in zip(containing, replies) if numbers_in(reply)]
-    return (clients or containing or [0])[0]
+    return PressRecord(connection, server, xinput) if started and started[0] == 1 else None
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 13449, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12760, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13463,6 +12774,7 @@ from .connection import (
     CHILDREN,
     EXTENSION,
     GEOMETRY,
+    IS_VIEWABLE,
     ORIGIN,
     OWNER,
     XConnection,
@@ -13476,7 +12788,6 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .server import IS_VIEWABLE, client_with_focus, containing_windows, is_keyboard_grabbed
 
 _POPUP_LAYER = 101  # as a Mac numbers its menus
 _UNOWNED_LAYER = 25
@@ -13596,10 +12907,10 @@ def take_scene() -> Scene:
             clients = _listed_clients(server, atoms, root, tops)
         else:
             clients = _clients_by_state(server, atoms, tops)
-        focused_id = root.active_id or client_with_focus(server)
-        focused = {focused_id, *containing_windows(server, focused_id)[-1:]}
+        focused_id = root.active_id or server.client_with_focus()
+        focused = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and is_keyboard_grabbed(server)
+        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and server.is_keyboard_grabbed()
     frames = {one.top_id for one in clients.values()}
     others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
     facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
@@ -13640,7 +12951,7 @@ def _listed_clients(
     within = {child: one for one, top in tops.items() for child in (one, *top.children)}
     found = {one: within.get(one, 0) for one in root.client_ids}
     for one in [one for one, top_id in found.items() if not top_id]:
-        found[one] = next(iter(containing_windows(server, one)[-1:]), 0)
+        found[one] = next(iter(server.containing(one)[-1:]), 0)
     return _read_facts(server, atoms, {one: top_id for one, top_id in found.items() if top_id in tops})
 
 
@@ -13820,11 +13131,138 @@ def _apps(windows: Sequence[Window]) -> list[App]:
     ]
 '''
 
+# ==================== peekaboo_min/desktop/x11/xdotool.py =================================================
+SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13135, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ...core.cancellation import uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_warning
+from ...system.files import held_locks
+from ...system.process import Completed, RunningProgram, exit_hooks, run_program, running, start_daemon
+from .connection import no_display
+
+UTF8 = {"LC_ALL": "C.UTF-8"}
+_RELEASE_S = 5.0
+# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
+_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
+
+
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise invalid("X11 has no fn key", "leave it out")
+    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
+
+
+def run_xdotool(arguments: Sequence[str], timeout_s: float, stdin: bytes = b"") -> Completed:
+    """It inherits the input lock; what its exit code means is up to the caller, or to check_xdotool."""
+    return run_program(
+        ["xdotool", *arguments],
+        timeout_s=timeout_s,
+        stdin=stdin,
+        accept=None,
+        environment=UTF8,
+        pass_fds=held_locks(),
+    )
+
+
+def check_xdotool(done: Completed) -> None:
+    """Raise what the error output of an xdotool that failed means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
+    PROGRAM_FAILED.
+    """
+    if done.code == 0:
+        return
+    output = done.stderr.strip()
+    if re.search(r"open (X )?display|open X|parse display name|no display", output, re.I):
+        raise no_display(output)
+    if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", output, re.I):
+        raise PeekabooError(
+            ErrorCode.WINDOW_NOT_FOUND,
+            "that window is gone",
+            hint="list the windows again",
+            details=output[:300],
+        )
+    raise PeekabooError(
+        ErrorCode.PROGRAM_FAILED, f"xdotool failed with exit code {done.code}", details=output[-1000:]
+    )
+
+
+class Xdotool:
+    """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
+
+    def __init__(self, program: RunningProgram) -> None:
+        self._program = program
+        self.is_pressing = False
+
+    def look(self, words: Sequence[str], pattern: str) -> Iterator[int]:
+        """The numbers of the pattern's groups in what a line prints that presses nothing, as soon as that
+        fits. Raises what its error output means when it never does.
+        """
+        text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
+        found = re.search(pattern, text)
+        if found is None:
+            check_xdotool(self._program.end())
+            what = "something may have been" if self.is_pressing else "nothing was"
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"xdotool ended early; {what} pressed",
+                hint="take a new screenshot and see",
+                details=text[-300:],
+            )
+        return map(int, found.groups())
+
+    def press(self, words: Sequence[str], pattern: str) -> Iterator[int]:
+        """As `look`, for a line that presses something, and releases it in the end."""
+        self.is_pressing = True
+        return self.look(words, pattern)
+
+    def end(self) -> None:
+        """Wait until everything is done."""
+        check_xdotool(self._program.end())
+        self.is_pressing = False
+
+
+@contextmanager
+def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotool]:
+    """An xdotool for one act. `release`: its words that release what the act presses; they are run when the
+    block ends before the act does, also by a signal: a killed xdotool leaves everything pressed.
+    """
+    session: list[Xdotool] = []
+
+    def release_by_daemon() -> None:
+        if session and session[0].is_pressing:
+            start_daemon(["xdotool", *release], b"")
+
+    exit_hooks.append(release_by_daemon)
+    try:
+        # a drag prints when it has pressed: killed by that, it would never release
+        with running(
+            ["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks(), ignores_sigpipe=True
+        ) as program:
+            session.append(Xdotool(program))
+            yield session[0]
+    finally:
+        try:
+            if session and session[0].is_pressing:
+                with uninterrupted():
+                    run_xdotool(release, _RELEASE_S)
+        except PeekabooError as e:
+            log_warning(f"a key or button may be pressed still: {e.message}")
+        finally:
+            exit_hooks.remove(release_by_daemon)
+'''
+
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13824, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13262, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 13827, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 13265, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -13849,11 +13287,12 @@ from typing import (
 )
 
 from ..core.errors import invalid
+from ..core.offer import Offer
 from .commands import JSON_FLAGS, PROGRAM, in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.
 _ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
-LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
+_LARGEST_NUMBER = 10**100  # str() refuses more than 4,300 digits
 HELP_FLAGS = ("-h", "--help")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
@@ -13883,42 +13322,63 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A function's help and parameters. `example` is what follows `Example:` in its docstring."""
+    """A function's help and parameters, as one front end has them."""
 
     summary: str
     description: str
     example: str
+    """What follows `Example:` in its docstring."""
     parameters: tuple[Parameter, ...]
+    has_in_shell: bool
+    """Whether it wants to be told that the shell calls it, by `in_shell=True`."""
 
 
 @cache
-def read_signature(function: Callable[..., Any]) -> Signature:
-    """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts."""
+def read_signature(function: Callable[..., Any], in_shell: bool = False) -> Signature:
+    """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts.
+
+    A parameter without a help text is for our own calls alone. An Offer as further metadata, and a paragraph
+    of the docstring that begins with `In the shell: `, say what the shell has otherwise.
+    """
     hints = get_type_hints(function, include_extras=True)
-    parameters = inspect.signature(function).parameters.values()
-    has_keywords = any(each.kind is each.KEYWORD_ONLY for each in parameters)
-    description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
+    parameters = inspect.signature(function).parameters
+    has_keywords = any(each.kind is each.KEYWORD_ONLY for each in parameters.values())
+    text, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
+    description, _, shell_description = text.partition("\n\nIn the shell: ")
+    if in_shell and shell_description:
+        description = shell_description
+    read = (_read_parameter(each, hints[each.name], has_keywords, in_shell) for each in parameters.values())
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
         description=description,
         example=example.strip(),
-        parameters=tuple(_read_parameter(each, hints[each.name], has_keywords) for each in parameters),
+        parameters=tuple(filter(None, read)),
+        has_in_shell="in_shell" in parameters,
     )
 
 
-def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool) -> Parameter:
+def _read_parameter(
+    parameter: inspect.Parameter, hint: Any, has_keywords: bool, in_shell: bool
+) -> Optional[Parameter]:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
-    annotated = [each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")]
-    annotation = annotated[0].__origin__ if annotated else hint
+    annotated = next((each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")), None)
+    if annotated is None:
+        return None
+    help_, offer = [*annotated.__metadata__, Offer()][:2]
+    if offer.only == ("mcp" if in_shell else "shell"):
+        return None
+    annotation = annotated.__origin__
     type_ = _without_none(annotation)
     is_list = get_origin(type_) is list
     if is_list:
         type_ = get_args(type_)[0]
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
+    if in_shell:
+        help_, choices = offer.shell_help or help_, (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
     return Parameter(
         name=parameter.name,
-        help=" ".join(str(annotated[0].__metadata__[0]).split()) if annotated else "",
+        help=" ".join(help_.split()),
         type_=str if choices else type_,
         annotation=annotation,
         choices=choices,
@@ -13972,7 +13432,7 @@ def _check_numbers(name: str, value: Any) -> None:
         raise invalid(
             f"{name[:80]}: NaN and infinity are no numbers that can be used", "give a finite number"
         )
-    elif isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+    elif isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
         raise invalid(f"{name[:80]}: the number has too many digits", "give a smaller number")
 
 
@@ -13993,7 +13453,8 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
             _refuse_option(argument, given[-1] if given else "", options)
         given.append(flags[flag] + equals + value if flag in flags else argument)
     given += [_AFTER_DASHES + argument for argument in arguments[end + 1 :]]
-    return vars(parser.parse_intermixed_args(given))
+    values = vars(parser.parse_intermixed_args(given))
+    return {**values, "in_shell": True} if signature.has_in_shell else values
 
 
 def _refuse_option(argument: str, before: str, options: Sequence[Parameter]) -> NoReturn:
@@ -14109,25 +13570,27 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 14112, r'''"""The tools that look: image, analyze, list, screenshot_app_window; and exec."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13573, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
 from ..ai.client import analyze_file
 from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
-from ..automation.listing import list_app_windows, list_running_apps
+from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result
-from ..core.settings import settings
+from ..core.offer import MCP_ONLY, SHELL_ONLY, Offer
+from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
-from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli, run_peekaboo
+from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
 from .doctor import server_status_text
 
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
@@ -14177,11 +13640,38 @@ SavePath = Annotated[
     "by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If "
     "neither is set, a temporary folder is used. If 'return_data' true, images saved AND returned if a path "
     "is determined (either from input or ENV).",
+    Offer(
+        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 "
+        "minutes"
+    ),
+]
+Mode = Annotated[
+    Optional[Literal["screen", "window", "multi"]],
+    "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+    Offer(shell_choices=("frontmost",)),
 ]
 WindowSpecifier = Annotated[
     Optional[Union[WindowTitle, WindowIndex]],
     'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). '
     "Defaults to main/frontmost of target app.",
+    MCP_ONLY,
+]
+Format = Annotated[
+    Literal["png", "jpg"],
+    "Output image format. Defaults to 'png'.",
+    Offer(shell_help="default: as the path's name says, else png"),
+]
+ReturnData = Annotated[
+    bool,
+    "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+    "multiple for 'screen' or 'multi' mode). Defaults to false.",
+    MCP_ONLY,
+]
+CaptureFocus = Annotated[
+    Literal["background", "foreground"],
+    "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+    "'foreground': bring target to front before capture.",
+    Offer(shell_choices=("auto",)),
 ]
 
 
@@ -14192,22 +13682,11 @@ def image(
         "Uses fuzzy matching.",
     ] = None,
     path: SavePath = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi"]],
-        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
-    ] = None,
+    mode: Mode = None,
     window_specifier: WindowSpecifier = None,
-    format: Annotated[Literal["png", "jpg"], "Output image format. Defaults to 'png'."] = "png",
-    return_data: Annotated[
-        bool,
-        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
-        "multiple for 'screen' or 'multi' mode). Defaults to false.",
-    ] = False,
-    capture_focus: Annotated[
-        Literal["background", "foreground"],
-        "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-        "'foreground': bring target to front before capture.",
-    ] = "background",
+    format: Format = "png",
+    return_data: ReturnData = False,
+    capture_focus: CaptureFocus = "background",
     question: Annotated[
         Optional[str],
         "Optional. A question about the image(s), answered by the first operational AI provider.",
@@ -14217,21 +13696,34 @@ def image(
         "Optional. A window's id from list_windows, instead of 'app'. Pixels of screens are not for click.",
     ] = None,
     max_dimension: Annotated[Optional[int], "Optional. Shrink to this many pixels on the long side."] = None,
+    window_title: Annotated[
+        Optional[str], "the window with this title, or this in its title", SHELL_ONLY
+    ] = None,
+    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost", SHELL_ONLY] = None,
+    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one", SHELL_ONLY] = None,
+    in_shell: bool = False,
 ) -> Result:
     """Captures macOS screen content. Targets: entire screen (each display separately), a specific
     application window, or all windows of an application. Supports foreground/background capture. Captured
     image(s) can be saved to file(s) and/or returned directly as image data. Window shadows/frames are
     automatically excluded. Application identification uses intelligent fuzzy matching.
+
+    In the shell: Captures screens, one window, or all windows of an app, as files.
+
+    Example: peekaboo-min image --app Safari --path shot.png
+    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
-    has_path = bool(path or settings().default_save_path)
-    by_title = window_specifier.title if isinstance(window_specifier, WindowTitle) else None
-    by_index = window_specifier.index if isinstance(window_specifier, WindowIndex) else None
+    if isinstance(window_specifier, WindowTitle):
+        window_title = window_specifier.title
+    elif isinstance(window_specifier, WindowIndex):
+        window_index = window_specifier.index
+    has_file = in_shell or bool(path or settings().default_save_path)
     request = ImageRequest(
-        app, mode, by_title, by_index, window_id, None, format, path, max_dimension,
-        is_temporary=(return_data or question is not None) and not has_path,
+        app, mode, window_title, window_index, window_id, screen_index, format, path, max_dimension,
+        is_temporary=(return_data or question is not None) and not has_file,
     )  # fmt: skip
-    delegate = delegate_path()
-    if delegate and question is None:
+    delegate = None if in_shell or question is not None else delegate_path()
+    if delegate:
         return image_by_cli(this_desktop(), delegate, request, capture_focus, return_data)
     return image_result(this_desktop(), request, capture_focus, return_data, question)
 
@@ -14244,13 +13736,27 @@ def analyze(
         'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
         "against server's PEEKABOO_AI_PROVIDERS; type 'auto' (the default) takes the first operational one; "
         "without a model the configured one, or the provider's default.",
+        MCP_ONLY,
     ] = None,
+    provider: Annotated[
+        AnalyzeType,
+        "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational",
+        SHELL_ONLY,
+    ] = "auto",
+    model: Annotated[Optional[str], "default: the configured one", SHELL_ONLY] = None,
+    in_shell: bool = False,
 ) -> Result:
     """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
     textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by
     the server's AI_PROVIDERS environment variable and client overrides.
+
+    In the shell: Asks a configured model about an image file. Keys may be in a file .env in this folder.
+
+    Example: peekaboo-min analyze shot.png "What does it say?"
     """
-    wanted = provider_config or ProviderConfig()
+    if in_shell:
+        settings_with_env_file(Path.cwd())
+    wanted = provider_config or ProviderConfig(provider, model)
     model = (wanted.model or "").strip() or None  # strict clients leave nothing out
     return analyze_file(this_desktop(), image_path, question, wanted.type, model)
 
@@ -14283,12 +13789,12 @@ def list_items(
         found = (
             list_by_cli(delegate, app, details)
             if delegate
-            else list_app_windows(this_desktop(), app or "", details)
+            else list_app_windows(app=app or "", include_details=details)
         )
         windows = [_with_short_bounds(window) for window in found.data["windows"]]
         data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
     else:
-        found = list_by_cli(delegate, None, ()) if delegate else list_running_apps(this_desktop())
+        found = list_by_cli(delegate, None, ()) if delegate else list_apps()
         data = {"application_list": found.data["applications"]}
     return Result(found.text, data, messages=found.messages)
 
@@ -14364,28 +13870,10 @@ def screenshot_app_window(
     }
     messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
-
-
-def peekaboo_exec(
-    args: Annotated[
-        list[str], "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']"
-    ],
-    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
-    timeout_seconds: Annotated[
-        float, "seconds until it is killed with all that it started; default 120"
-    ] = 120,
-    max_attachments: Annotated[
-        int, "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8"
-    ] = 8,
-) -> Result:
-    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it
-    leaves in the working folder are returned. Without an installed peekaboo it runs the built-in one.
-    """
-    return run_peekaboo(this_desktop(), args, cwd, timeout_seconds, max_attachments)
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 14388, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13876, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14398,7 +13886,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, NoReturn, Optional, Union
+from typing import Any, Callable, NoReturn, Optional, Union
 
 from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -14406,7 +13894,7 @@ from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
 from ..core.text import clean_text
 from ..core.version import VERSION
-from ..system.files import sweep
+from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
 from .arguments import HELP_FLAGS, HelpParser, command_help, read_signature, shell_arguments
@@ -14577,16 +14065,32 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         text = _help([each for each in arguments[:end] if each not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})
     name = _command_name(arguments)
-    values = shell_arguments(name, read_signature(COMMANDS[name]), arguments[len(name.split()) :])
+    command = COMMANDS[name]
+    values = shell_arguments(name, read_signature(command, True), arguments[len(name.split()) :])
+    is_piped = "in_shell" in values and values.get("path") == "-"
+    if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
+        raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
     try:
         sweep()
     except PeekabooError as e:
         log_debug(f"expired files could not be deleted: {e.message}")
     with _progress(name):
-        result = COMMANDS[name](**values)
-    if result.stdout and (wants_json or (sys.stdout and sys.stdout.isatty())):
-        raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
-    return result
+        return _piped(command, values) if is_piped else command(**values)
+
+
+def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
+    """The result with the bytes of the one image for stdout, and no file. Raises INVALID_ARGUMENT."""
+    if values.get("question") is not None:
+        raise invalid("stdout cannot hold both an image and an answer", "give another --path")
+    path = new_temporary_path("peekaboo", values.get("format", "png"))
+    result = command(**{**values, "path": str(path)})
+    images = []
+    for saved in path.parent.glob(f"{path.stem}*"):
+        images.append(saved.read_bytes())
+        saved.unlink()
+    if len(images) != 1:
+        raise invalid(f"stdout takes one image, not {len(images)}", "name one screen or window, or a folder")
+    return result._replace(stdout=images[0])
 
 
 def _command_name(arguments: Sequence[str]) -> str:
@@ -14614,7 +14118,7 @@ def _help(arguments: Sequence[str]) -> str:
     if not arguments or any(name.startswith(f"{group} ") for name in COMMANDS):
         return _overview(group)
     name = _command_name(arguments)
-    return command_help(name, read_signature(COMMANDS[name]))
+    return command_help(name, read_signature(COMMANDS[name], True))
 
 
 def _overview(group: str) -> str:
@@ -14633,11 +14137,12 @@ def _overview(group: str) -> str:
 
 
 def _first_sentence(name: str) -> str:
-    return in_shell_names(re.split("[.:;] ", read_signature(COMMANDS[name]).summary)[0].rstrip("."))
+    summary = read_signature(COMMANDS[name], True).summary
+    return in_shell_names(re.split("[.:;] ", summary)[0].rstrip("."))
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14640, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14145, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14646,7 +14151,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Optional
 
 from ..core.errors import invalid
 from ..core.models import Result
@@ -14691,12 +14196,20 @@ _CLIENTS = {
 }
 
 
-def client_configuration(client: str, names: Sequence[str] = ()) -> Result:
-    """The configuration as text, where to put it as messages.
+def client_configuration(
+    client: Annotated[
+        Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"
+    ],
+    env: Annotated[
+        Optional[list[str]],
+        "the name of a variable that the server gets too, with the value that it has here; repeatable",
+    ] = None,
+) -> Result:
+    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
-    names: further variables that the server gets. Raises INVALID_ARGUMENT for an unset one, for a Python that
-    cannot serve, and for one in a cache.
+    Example: peekaboo-min config claude-desktop
     """
+    names = env or []
     chosen = _CLIENTS[client]
     is_mac = platform_name() == "macos"
     argv = _lasting_argv()
@@ -14775,7 +14288,7 @@ def _toml(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 14778, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14291, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14814,15 +14327,15 @@ class CommandTable(Mapping[str, Callable[..., Result]]):
 # By what they are for; help and the README list them in this order.
 _FUNCTIONS = {
     "look": {
-        "windows": "frontends.look_commands:windows_command",
-        "screenshot": "frontends.desktop_tools:screenshot_command",
-        "image": "frontends.look_commands:image_command",
+        "windows": "automation.listing:list_windows",
+        "screenshot": "frontends.desktop_tools:take_window_screenshot",
+        "image": "frontends.capture_tools:image",
         "find-text": "frontends.desktop_tools:find_text",
         "elements": "frontends.desktop_tools:find_elements",
         "wait-for": "frontends.desktop_tools:wait_for",
-        "list apps": "frontends.look_commands:list_apps_command",
-        "list windows": "frontends.look_commands:list_windows_command",
-        "list screens": "frontends.look_commands:list_screens_command",
+        "list apps": "automation.listing:list_apps",
+        "list windows": "automation.listing:list_app_windows",
+        "list screens": "automation.listing:list_screens",
         "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
     },
     "act": {
@@ -14837,7 +14350,7 @@ _FUNCTIONS = {
         "open": "frontends.desktop_tools:open_and_wait",
     },
     "models": {
-        "analyze": "frontends.machine_commands:analyze_command",
+        "analyze": "frontends.capture_tools:analyze",
         "agent": "agents.vision_agent:run_vision_agent",
     },
     "Keynote": {
@@ -14849,38 +14362,31 @@ _FUNCTIONS = {
         "keynote screenshot": "integrations.keynote:screenshot_slide",
     },
     "set-up and others": {
-        "doctor": "frontends.machine_commands:doctor_command",
-        "permissions": "frontends.machine_commands:permissions_command",
-        "list server_status": "frontends.machine_commands:server_status_command",
-        "list permissions": "frontends.machine_commands:server_status_command",
-        "config": "frontends.machine_commands:config_command",
-        "tools": "frontends.machine_commands:tools_command",
-        "clean": "frontends.machine_commands:clean_command",
-        "exec": "frontends.machine_commands:exec_command",
-        "gmail-login": "frontends.machine_commands:gmail_login_command",
+        "doctor": "frontends.doctor:doctor",
+        "permissions": "frontends.doctor:permissions",
+        "list server_status": "frontends.doctor:server_status",
+        "list permissions": "frontends.doctor:server_status",
+        "config": "frontends.client_config:client_configuration",
+        "tools": "frontends.tools:show_tools",
+        "clean": "frontends.doctor:clean",
+        "exec": "integrations.peekaboo_cli:peekaboo_exec",
+        "gmail-login": "integrations.gmail_oauth:gmail_login",
         "send-email": "integrations.gmail:send_email",
     },
 }
 GROUPS = {title: tuple(functions) for title, functions in _FUNCTIONS.items()}
 COMMANDS = CommandTable({name: place for each in _FUNCTIONS.values() for name, place in each.items()})
 
-# What a tool's help says of other tools, as the shell has it.
+_BY_FUNCTION = {place.split(":")[1]: name for each in _FUNCTIONS.values() for name, place in each.items()}
+# Tools are named as their functions are; of those, what the shell has by another name.
 _SHELL_NAMES = {
-    "list_windows": "windows",
-    "take_window_screenshot": "screenshot",
-    "find_text": "find-text",
-    "find_elements": "elements",
-    "focus_window": "focus",
-    "open_keynote": "keynote open",
-    "add_text_in_keynote": "keynote text",
-    "send_email": "send-email",
+    tool: name for tool, name in _BY_FUNCTION.items() if "_" in tool and not name.startswith("list ")
 }
 
 
 def command_for_tool(tool: str) -> Optional[str]:
     """The command that does what the MCP tool of this name does; None where there is none."""
-    functions = {place.split(":")[1]: name for each in _FUNCTIONS.values() for name, place in each.items()}
-    return _SHELL_NAMES.get(tool) or functions.get(tool)
+    return _BY_FUNCTION.get(tool)
 
 
 def in_shell_names(text: str) -> str:
@@ -14889,14 +14395,16 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14892, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14398, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Literal, Optional
+from typing import Annotated, Any, Optional
 
+from ..automation.act import focus_by_id, perform
 from ..automation.capture import (
+    CapturedImage,
     image_for_model,
     recorded,
     scene_to_capture,
@@ -14905,22 +14413,15 @@ from ..automation.capture import (
 )
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
-from ..automation.image import check_dimension, piped
-from ..automation.input import (
-    click_pixel,
-    drag_pixels,
-    focus_by_id,
-    move_to_pixel,
-    press_in_window,
-    scroll_at,
-    type_into_window,
-)
-from ..automation.listing import catalogue, window_data
+from ..automation.image import check_dimension
+from ..automation.listing import window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
+from ..core import models
 from ..core.errors import invalid
-from ..core.models import Point, Result
-from ..desktop.matching import catalogue_windows
+from ..core.models import ACT_LIMITS, Act, Point, Result
+from ..core.offer import SHELL_ONLY
+from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
 from ..system.images import kind_by_name, prepare_target
@@ -14930,7 +14431,7 @@ WindowId = Annotated[int, "the id from list_windows"]
 Verify = Annotated[bool, "report what changed within a second; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge"]
 Y = Annotated[float, "pixels from the screenshot's top edge"]
-Button = Annotated[Literal["left", "right", "middle"], "the mouse button; default left"]
+Button = Annotated[models.Button, "the mouse button; default left"]
 Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
 ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
 Region = Annotated[
@@ -14940,15 +14441,12 @@ Region = Annotated[
 RegionOf = Annotated[
     Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
 ]
+_DEFAULT = Act("")
 
 
-def list_windows() -> Result:
-    """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points.
-    Start here: the other tools take a window_id.
-    """
-    desktop = this_desktop()
-    scene = desktop.snapshot()
-    return catalogue(desktop, scene, catalogue_windows(scene))
+def _range(name: str) -> str:
+    least, most = ACT_LIMITS[name]
+    return f"{least} to {most}; default {getattr(_DEFAULT, name)}"
 
 
 def focus_window(window_id: WindowId) -> Result:
@@ -14963,66 +14461,65 @@ def focus_window(window_id: WindowId) -> Result:
 
 
 def take_window_screenshot(
-    window_id: WindowId, region: Region = None, screenshot_id: RegionOf = None
+    window_id: WindowId,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
+    path: Annotated[
+        Optional[str],
+        "the file to write, .png or .jpg, or - for stdout; without it a temporary one",
+        SHELL_ONLY,
+    ] = None,
+    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side", SHELL_ONLY] = None,
+    in_shell: bool = False,
 ) -> Result:
     """Takes a screenshot of a window and returns the image (JPEG, at most 1568 pixels on the long side) with
     image_width, image_height, scale and screenshot_id. The x and y of click are pixels of this image, from
     its top left corner. With a region: that part of the window as it is now, for a closer look; clicks stay
     in the pixels of the whole screenshot.
-    """
-    desktop = this_desktop()
-    scene = scene_to_capture(desktop)
-    window = scene.by_id(window_id)
-    image = screenshot_whole_or_region(desktop, scene, window, "jpg", region, screenshot_id)
-    try:
-        returned = image_for_model(desktop, image)
-    finally:
-        image.path.unlink(missing_ok=True)
-    image = recorded(desktop, image, returned.info, supersedes_older=True)
-    text = image.region_text() or f"window {window_id} of {window.app_name}"
-    return Result(text, image.window_data(), (returned,), messages=image.warnings())
 
-
-def screenshot_command(
-    window_id: WindowId,
-    path: Annotated[
-        Optional[str], "the file to write, .png or .jpg, or - for stdout; without it a temporary one"
-    ] = None,
-    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-    region: Region = None,
-    screenshot_id: RegionOf = None,
-) -> Result:
-    """Takes a screenshot of one window: `click` takes pixels of this image.
+    In the shell: Takes a screenshot of one window: `click` takes pixels of this image.
     With --region X,Y,WIDTH,HEIGHT a part of the window; `click` still takes pixels of the whole one.
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     leaves window.png
     """
     desktop = this_desktop()
-    target = asked_path(path) if path and path != "-" else None
-    kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
-    check_dimension(max_dimension)
-    if region is not None and kind != "png":
-        raise invalid("a region is saved as png", "end the path in .png")
+    target = asked_path(path) if path else None
+    kind = "jpg"
+    if in_shell:
+        kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
+        check_dimension(max_dimension)
+        if region is not None and kind != "png":
+            raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)
     if target:
         prepare_target(target)
     window = scene.by_id(window_id)
     image = screenshot_whole_or_region(desktop, scene, window, kind, region, screenshot_id)
-    image = shrunk(desktop, image, max_dimension)
-    if target:
-        move_into_place(image.path, target)
-    image = recorded(desktop, image, image.info, supersedes_older=True)
-    data, text = image.window_data(), image.region_text()
-    if not text:
-        parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
-        if image.screenshot:
-            parts.append(f"screenshot_id {data['screenshot_id']}")
-        text = f"window {window_id} of {window.app_name} ({', '.join(parts)})"
-    if path == "-":
-        return piped(Result(text, data), [image.path])
-    saved = str(target or image.path)
-    return Result(f"{text}: {saved}", {**data, "path": saved}, messages=image.warnings())
+    name = f"window {window_id} of {window.app_name}"
+    if in_shell:
+        image = shrunk(desktop, image, max_dimension)
+        if target:
+            move_into_place(image.path, target)
+        image = recorded(desktop, image, image.info, supersedes_older=True)
+        return _saved_screenshot(image._replace(path=target or image.path), name)
+    try:
+        returned = image_for_model(desktop, image)
+    finally:
+        image.path.unlink(missing_ok=True)
+    image = recorded(desktop, image, returned.info, supersedes_older=True)
+    text = image.region_text() or name
+    return Result(text, image.window_data(), (returned,), messages=image.warnings())
+
+
+def _saved_screenshot(image: CapturedImage, name: str) -> Result:
+    """What a shell gets: the file, and what a click by its pixels needs."""
+    data = image.window_data()
+    parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
+    if image.screenshot:
+        parts.append(f"screenshot_id {data['screenshot_id']}")
+    text = image.region_text() or f"{name} ({', '.join(parts)})"
+    return Result(f"{text}: {image.path}", {**data, "path": str(image.path)}, messages=image.warnings())
 
 
 def find_text(
@@ -15060,9 +14557,8 @@ def click(
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
-    data = click_pixel(
-        this_desktop(), window_id, Point(x, y), button, clicks, screenshot_id, verify, modifiers or ()
-    )
+    act = Act("click", (Point(x, y),), button, clicks, tuple(modifiers or ()))
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
     return _acted(f"clicked window {window_id} at screen point {_at(data)}", data)
 
 
@@ -15093,8 +14589,8 @@ def scroll(
     window_id: WindowId,
     x: X,
     y: Y,
-    direction: Annotated[Literal["up", "down", "left", "right"], "down shows what is further below"],
-    amount: Annotated[int, "notches of the wheel, 1 to 50; default 3"] = 3,
+    direction: Annotated[models.Direction, "down shows what is further below"],
+    amount: Annotated[int, f"notches of the wheel, {_range('amount')}"] = _DEFAULT.amount,
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
@@ -15103,7 +14599,8 @@ def scroll(
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
-    data = scroll_at(this_desktop(), window_id, Point(x, y), direction, amount, screenshot_id, verify)
+    act = Act("scroll", (Point(x, y),), direction=direction, amount=amount)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
     return _acted(f"scrolled {direction} by {amount} in window {window_id}", data)
 
 
@@ -15122,9 +14619,8 @@ def drag(
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
-    data = drag_pixels(
-        this_desktop(), window_id, Point(x, y), Point(to_x, to_y), button, screenshot_id, verify
-    )
+    act = Act("drag", (Point(x, y), Point(to_x, to_y)), button)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
     end = data["to_point"]
     return _acted(f"dragged in window {window_id} from {_at(data)} to {end['x']:g},{end['y']:g}", data)
 
@@ -15135,7 +14631,7 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
     Example: peekaboo-min move 14680078 120 48
     """
-    data = move_to_pixel(this_desktop(), window_id, Point(x, y), screenshot_id)
+    data = perform(this_desktop(), window_id, Act("move_pointer", (Point(x, y),)), screenshot_id)
     return _acted(f"moved the pointer to screen point {_at(data)} in window {window_id}", data)
 
 
@@ -15145,7 +14641,7 @@ def type_text(
     replace: Annotated[
         bool, "replace what the field holds, by select all; text may be empty; default false"
     ] = False,
-    delay_ms: Annotated[int, "milliseconds between two keys, 0 to 200; default 0"] = 0,
+    delay_ms: Annotated[int, f"milliseconds between two keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
     verify: Verify = False,
 ) -> Result:
     """Types text into the focused field of a window, which is brought to the front; click the field first.
@@ -15153,7 +14649,8 @@ def type_text(
 
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
-    data = type_into_window(this_desktop(), window_id, text, verify, replace, delay_ms)
+    act = Act("type", text=text, delay_ms=delay_ms, replace=replace)
+    data = perform(this_desktop(), window_id, act, verify=verify)
     done = f"typed {data['characters']} character(s) into window {window_id}"
     return _acted(f"{done}, after the keys for select all" if replace else done, data)
 
@@ -15166,15 +14663,16 @@ def press_key(
     modifiers: Annotated[
         Optional[list[str]], "cmd, ctrl, alt, shift, super or fn, in addition to those in key; default none"
     ] = None,
-    hold_ms: Annotated[int, "milliseconds to hold it down, 0 to 5000; default 0"] = 0,
-    repeat: Annotated[int, "how often to press it, 1 to 50; default 1"] = 1,
+    hold_ms: Annotated[int, f"milliseconds to hold it down, {_range('hold_ms')}"] = _DEFAULT.hold_ms,
+    repeat: Annotated[int, f"how often to press it, {_range('repeat')}"] = _DEFAULT.repeat,
     verify: Verify = False,
 ) -> Result:
     """Presses one key, or a chord, in a window, which is brought to the front.
 
     Example: peekaboo-min press 14680078 cmd+s
     """
-    data = press_in_window(this_desktop(), window_id, key, modifiers or (), verify, hold_ms, repeat)
+    act = Act("press", chord=read_chord(key, modifiers or ()), hold_ms=hold_ms, repeat=repeat)
+    data = perform(this_desktop(), window_id, act, verify=verify)
     times = f" {repeat} times" if repeat > 1 else ""
     return _acted(f"pressed {data['key']}{times} in window {window_id}", data)
 
@@ -15260,33 +14758,40 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 15263, r'''"""What this machine has and may do: server status, permissions, doctor."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14761, r'''"""What this machine has and may do, and what we left on it."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from typing import Annotated, Any, Callable, NamedTuple
 
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
+from ..automation.policy import stop_file
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Permissions, Result
 from ..core.settings import VARIABLES, changed_settings, settings, unknown_variables
 from ..core.version import VERSION
 from ..desktop.base import Desktop
+from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
+from ..integrations.gmail_oauth import gmail_folder
 from ..integrations.peekaboo_cli import peekaboo_program
-from ..system.files import log_file, state_folder, temporary_folder
+from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import run_program
 from ..system.programs import PACKAGES, program_path
 
 SERVER_NAME = "PeekabooMCP"
+_PURPOSES = {
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "images, titles",
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
+}
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing that doctor checked; `advice` is empty when all is well."""
+class Check(NamedTuple):
+    """One thing that was checked; `advice` is empty when all is well."""
 
     name: str
     is_fine: bool
@@ -15314,6 +14819,171 @@ class Check:
         }
 
 
+# what is checked --------------------------------------------------------------------------------------------
+
+
+def _check(name: str, look: Callable[[], object], is_optional: bool = False) -> Check:
+    try:
+        return Check(name, True, str(look()), is_optional=is_optional)
+    except PeekabooError as e:
+        return Check(name, False, e.message, e.hint, is_optional, e.code)
+
+
+def _program(name: str, purpose: str = "") -> Check:
+    check = _check(name, lambda: program_path(name, run_program), bool(purpose))
+    if check.is_fine:
+        return check
+    advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it is macOS' own"
+    return check._replace(found=f"not found{f' (only for {purpose})' if purpose else ''}", advice=advice)
+
+
+def _display(desktop: Desktop) -> list[Check]:
+    """The display and, where there is one, the grants."""
+    warnings = session_warnings(desktop)
+    if warnings:
+        found = f"WAYLAND_DISPLAY={settings().wayland_display}"
+        return [Check("display", False, found, warnings[0], code=ErrorCode.NO_GUI_SESSION)]
+    started = time.monotonic()
+    try:
+        scene, grants = desktop.snapshot(), _permissions(desktop)
+    except PeekabooError as e:
+        return [Check("display", False, e.message, e.hint, code=e.code)]
+    took = (time.monotonic() - started) * 1000
+    sizes = ", ".join(f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays)
+    found = f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"
+    return [Check("display", True, found), *grants]
+
+
+def _permissions(desktop: Desktop) -> list[Check]:
+    """The grants that this system knows. Raises as Desktop.permissions does."""
+    granted = desktop.permissions()
+    if granted == Permissions():
+        return []
+    checks = []
+    for (code, purpose), is_granted in zip(_PURPOSES.items(), granted):
+        name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
+        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
+        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
+        checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))
+    return checks
+
+
+def _variable(name: str) -> Check:
+    from difflib import get_close_matches
+
+    meant = get_close_matches(name, [each.name for each in VARIABLES.values()], 1)
+    advice = f"did you mean {meant[0]}?" if meant else "unset it; the README lists the variables"
+    return Check(name, False, "has no effect: no variable of this name is read", advice, True)
+
+
+def _package() -> Check:
+    from importlib import metadata  # 15 ms that only doctor needs
+
+    try:
+        return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
+    except metadata.PackageNotFoundError:
+        found = "not installed (needed only for the server and the agents)"
+        return Check("package mcp", False, found, "python3 -m pip install 'mcp>=2,<3'", True)
+
+
+def _original(asks_version: bool) -> Check:
+    """The command line that peekaboo_exec runs. Without asking for its version no program is started."""
+    check = _check("peekaboo", lambda: peekaboo_program().argv[0], is_optional=True)
+    if not check.is_fine:
+        return check
+    program = peekaboo_program()
+    if program.is_ours:
+        found = "not installed (peekaboo_exec then runs our own command line)"
+        return Check("peekaboo", False, found, is_optional=True)
+    return check._replace(found=f"{check.found} {program.version()}") if asks_version else check
+
+
+def _checks(desktop: Desktop, is_all: bool) -> list[Check]:
+    """Programs, the display, the grants, the original: what acts need. With is_all also everything else."""
+    checks = [_program(name) for name in desktop.needs]
+    if is_all:
+        checks += [_program(name, purpose) for name, purpose in desktop.uses.items()]
+    checks += _display(desktop)
+    if is_all:
+        places = {
+            "temporary folder": temporary_folder,
+            "state folder": state_folder,
+            "server's log": log_file,
+        }
+        checks += [_check(name, place) for name, place in places.items()]
+        checks += [*map(_variable, unknown_variables()), _package()]
+    checks.append(_original(asks_version=is_all))
+    if is_all:
+        checks.append(Check("mouse and keyboard by", True, desktop.input_backend()))
+    return checks
+
+
+def _lines(checks: Iterable[Check]) -> str:
+    return "\n".join(check.line() for check in checks)
+
+
+# the commands and the status --------------------------------------------------------------------------------
+
+
+def doctor(
+    compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+) -> Result:
+    """Checks that everything needed is here: programs, the display, folders, permissions; says what is
+    missing and how to get it.
+
+    Example: peekaboo-min doctor
+    """
+    desktop = this_desktop()
+    if compile and desktop.name == "macos":
+        build_helper(is_forced=True)
+    checks = _checks(desktop, is_all=True)
+    missing = [check for check in checks if check.is_problem]
+    if missing:
+        packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
+        hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+        message = f"missing: {', '.join(check.name for check in missing)}"
+        raise PeekabooError(missing[0].code, message, hint, details=_lines(checks))
+    data = {"checks": [check.as_data() for check in checks], **_machine_data()}
+    return Result(f"{_lines(checks)}\neverything that is needed is here", data)
+
+
+def permissions() -> Result:
+    """Shows each permission: whether it is granted, which application needs it, how to grant it. Exits 0,
+    11, 12 or 13.
+
+    Example: peekaboo-min permissions
+    """
+    desktop = this_desktop()
+    checks = _permissions(desktop)
+    for check in checks:
+        if check.is_problem:
+            error = desktop.denied(check.code, f"{check.name} is not granted")
+            raise PeekabooError(error.code, error.message, error.hint, details=_lines(checks))
+    text = _lines(checks) or "an X11 desktop asks for no permissions"
+    return Result(text, {"permissions": _permissions_data(checks)})
+
+
+def server_status() -> Result:
+    """Shows the version, the AI providers and the permissions that are granted. `list server_status` and
+    `list permissions` are the same.
+
+    Example: peekaboo-min list server_status --json-output
+    """
+    granted = _permissions_data(_permissions(this_desktop()))
+    lines = [f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items()]
+    text = "\n".join([initial_status().strip(), *lines])
+    return Result(text, {"permissions": granted, **_machine_data()})
+
+
+def _permissions_data(checks: Iterable[Check]) -> dict[str, bool]:
+    """The grants, by the original's names; a system without such a grant needs none."""
+    missing = {check.name for check in checks if check.is_problem}
+    return {
+        "screen_recording": "Screen Recording" not in missing,
+        "accessibility": "Accessibility" not in missing,
+    }
+
+
 def initial_status() -> str:
     """The specification's status text, appended once to a server's first result."""
     configured = [choice.name for choice in parse_providers(settings().ai_providers)]
@@ -15326,19 +14996,13 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of `list server_status`, for which the providers are asked live."""
-    checks = [
-        *(_check_program(name) for name in desktop.needs),
-        _check_original(asks_version=False),
-        *_check_display(desktop),
-    ]
-    providers = [
-        f"{status.choice.name}: {status.problem or 'available'}" for status in provider_status()
-    ] or ["none configured: set PEEKABOO_AI_PROVIDERS"]
+    """The text of the tool `list` for server_status, for which the providers are asked live."""
+    checks = _checks(desktop, is_all=False)
+    providers = [f"{status.choice.name}: {status.problem or 'available'}" for status in provider_status()]
     problems = [f"{check.name}: {check.advice or check.found}" for check in checks if check.is_problem]
     sections = {
-        "AI providers": providers,
-        "Programs and permissions": [check.line() for check in checks],
+        "AI providers": providers or ["none configured: set PEEKABOO_AI_PROVIDERS"],
+        "Programs and permissions": [_lines(checks)],
         "Environment": [f"{name}={value}" for name, value in changed_settings(settings()).items()],
         "Problems": problems or ["none"],
     }
@@ -15346,146 +15010,7 @@ def server_status_text(desktop: Desktop) -> str:
     return "\n\n".join([initial_status().strip(), *blocks])
 
 
-def permissions_data(permissions: Permissions) -> dict[str, bool]:
-    """The grants, by the original's names; a system without such a grant needs none."""
-    return {
-        "screen_recording": permissions.screen_recording is not False,
-        "accessibility": permissions.accessibility is not False,
-    }
-
-
-def permissions_result(desktop: Desktop) -> Result:
-    """Every grant, as text and data. Raises the error of the first one that is missing."""
-    granted = desktop.permissions()
-    checks = _check_permissions(desktop, granted)
-    if not checks:
-        return Result("an X11 desktop asks for no permissions", {"permissions": permissions_data(granted)})
-    lines = "\n".join(check.line() for check in checks)
-    missing = next((check for check in checks if check.is_problem), None)
-    if missing:
-        error = desktop.denied(missing.code, f"{missing.name} is not granted")
-        raise PeekabooError(error.code, error.message, error.hint, details=lines)
-    return Result(lines, {"permissions": permissions_data(granted)})
-
-
-def _check_permissions(desktop: Desktop, granted: Permissions) -> list[Check]:
-    if granted == Permissions():
-        return []
-    purposes = {
-        ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "images, titles",
-        ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
-        ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
-    }
-    values = (granted.screen_recording, granted.accessibility, granted.automation)
-    checks = []
-    for (code, purpose), is_granted in zip(purposes.items(), values):
-        name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
-        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
-        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
-        checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))
-    return checks
-
-
-def doctor_result() -> Result:
-    """Everything needed on this machine, checked. Raises the error of the first thing that is missing."""
-    desktop = this_desktop()
-    checks = [
-        *(_check_program(name) for name in desktop.needs),
-        *(_check_program(name, purpose) for name, purpose in desktop.uses.items()),
-        *_check_display(desktop),
-        *_check_places(),
-        *(_check_variable(name) for name in unknown_variables()),
-        _check_mcp(),
-        _check_original(),
-        Check("mouse and keyboard by", True, desktop.input_backend()),
-    ]
-    text = "\n".join(check.line() for check in checks)
-    missing = [check for check in checks if check.is_problem]
-    if missing:
-        packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
-        hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
-        message = f"missing: {', '.join(check.name for check in missing)}"
-        raise PeekabooError(missing[0].code, message, hint, details=text)
-    return Result(
-        f"{text}\neverything that is needed is here",
-        {"checks": [check.as_data() for check in checks], **machine_data()},
-    )
-
-
-def _check_program(name: str, purpose: str = "") -> Check:
-    try:
-        return Check(name, True, program_path(name, run_program), is_optional=bool(purpose))
-    except PeekabooError:
-        advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it is macOS' own"
-    text = f"not found{f' (only for {purpose})' if purpose else ''}"
-    return Check(name, False, text, advice, bool(purpose))
-
-
-def _check_display(desktop: Desktop) -> list[Check]:
-    warnings = session_warnings(desktop)
-    if warnings:
-        found, code = f"WAYLAND_DISPLAY={settings().wayland_display}", ErrorCode.NO_GUI_SESSION
-        return [Check("display", False, found, warnings[0], code=code)]
-    started = time.monotonic()
-    try:
-        scene = desktop.snapshot()
-        permissions = _check_permissions(desktop, desktop.permissions())
-    except PeekabooError as e:
-        return [Check("display", False, e.message, e.hint, code=e.code)]
-    took = (time.monotonic() - started) * 1000
-    sizes = ", ".join(f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays)
-    return [
-        Check("display", True, f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"),
-        *permissions,
-    ]
-
-
-def _check_places() -> list[Check]:
-    checks = []
-    places = {"temporary folder": temporary_folder, "state folder": state_folder, "server's log": log_file}
-    for name, place in places.items():
-        try:
-            checks.append(Check(name, True, str(place())))
-        except PeekabooError as e:
-            checks.append(Check(name, False, e.message, e.hint, code=e.code))
-    return checks
-
-
-def _check_variable(name: str) -> Check:
-    from difflib import get_close_matches
-
-    known = [each.name for each in VARIABLES.values()]
-    meant = get_close_matches(name, known, 1)
-    advice = f"did you mean {meant[0]}?" if meant else "unset it; the README lists the variables"
-    return Check(name, False, "has no effect: no variable of this name is read", advice, True)
-
-
-def _check_mcp() -> Check:
-    from importlib import metadata  # 15 ms that only doctor needs
-
-    try:
-        return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
-    except metadata.PackageNotFoundError:
-        advice = "python3 -m pip install 'mcp>=2,<3'"
-        return Check(
-            "package mcp", False, "not installed (needed only for the server and the agents)", advice, True
-        )
-
-
-def _check_original(asks_version: bool = True) -> Check:
-    """The command line that peekaboo_exec runs. Without asking for its version no program is started."""
-    try:
-        program = peekaboo_program()
-    except PeekabooError as e:
-        return Check("peekaboo", False, e.message, e.hint, is_optional=True)
-    if program.is_ours:
-        found = "not installed (peekaboo_exec then runs our own command line)"
-        return Check("peekaboo", False, found, is_optional=True)
-    found = f"{program.argv[0]} {program.version() if asks_version else ''}".rstrip()
-    return Check("peekaboo", True, found, is_optional=True)
-
-
-def machine_data() -> dict[str, Any]:
+def _machine_data() -> dict[str, Any]:
     """What kind of machine this is, for a report."""
     import platform  # 2 ms that only a report needs
 
@@ -15497,207 +15022,9 @@ def machine_data() -> dict[str, Any]:
         "input": this_desktop().input_backend(),
         "log_file": str(log_file()),
     }
-'''
-
-# ==================== peekaboo_min/frontends/look_commands.py =============================================
-SOURCES['peekaboo_min/frontends/look_commands.py'] = 15503, r'''"""The shell's commands that look: windows, list, image."""
-
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated, Literal, Optional
-
-from ..automation.listing import catalogue, list_app_windows, list_displays, list_running_apps
-from ..core.errors import invalid
-from ..core.models import Result
-from ..desktop.matching import catalogue_windows, find_app, windows_of
-from ..desktop.select import this_desktop
-from ..system.files import new_temporary_path
 
 
-def list_apps_command() -> Result:
-    """Lists the running applications, with their process ids and how many windows they show.
-
-    Example: peekaboo-min list apps --json-output
-    """
-    return list_running_apps(this_desktop())
-
-
-def list_windows_command(
-    *,
-    app: Annotated[str, "name, bundle id, PID:n or a part of the name"],
-    include_details: Annotated[
-        Optional[list[Literal["off_screen", "bounds", "ids"]]],
-        "off_screen, bounds and ids, with commas between",
-    ] = None,
-) -> Result:
-    """Lists an application's windows, front to back.
-
-    Example: peekaboo-min list windows --app Safari --include-details bounds,ids
-    """
-    return list_app_windows(this_desktop(), app, include_details or ())
-
-
-def list_screens_command() -> Result:
-    """Lists the screens, the main one first, with their bounds and scales.
-
-    Example: peekaboo-min list screens
-    """
-    return list_displays(this_desktop())
-
-
-def windows_command(
-    app: Annotated[Optional[str], "only this app's windows"] = None,
-    all: Annotated[bool, "include docks, menus, minimised and tiny windows"] = False,
-) -> Result:
-    """Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are what the
-    other commands take.
-
-    Example: peekaboo-min windows --app Safari
-    """
-    desktop = this_desktop()
-    scene = desktop.snapshot()
-    windows = list(scene.windows) if all else catalogue_windows(scene)
-    return catalogue(
-        desktop, scene, windows_of(find_app(app, scene.apps), windows) if app is not None else windows
-    )
-
-
-def image_command(
-    app: Annotated[
-        Optional[str], "name, bundle id, PID:n or a part of the name; without it: the screens"
-    ] = None,
-    path: Annotated[
-        Optional[str],
-        "a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 minutes",
-    ] = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi", "frontmost"]], "default: window with --app, else screen"
-    ] = None,
-    window_title: Annotated[Optional[str], "the window with this title, or this in its title"] = None,
-    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
-    window_id: Annotated[Optional[int], "the window with this id, from `windows`"] = None,
-    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
-    format: Annotated[Optional[Literal["png", "jpg"]], "default: as the path's name says, else png"] = None,
-    capture_focus: Annotated[
-        Literal["background", "auto", "foreground"],
-        "foreground brings the window to the front first; default background",
-    ] = "background",
-    question: Annotated[Optional[str], "ask a configured model about the images"] = None,
-    max_dimension: Annotated[Optional[int], "shrink to this many pixels on the long side"] = None,
-) -> Result:
-    """Captures screens, one window, or all windows of an app, as files.
-
-    Example: peekaboo-min image --app Safari --path shot.png
-    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
-    """
-    # imported here: the listings above must start at once
-    from ..automation.image import ImageRequest, image_result, piped
-
-    is_piped = path == "-"
-    if is_piped and question is not None:
-        raise invalid("stdout cannot hold both an image and an answer", "give another --path")
-    request = ImageRequest(
-        app, mode, window_title, window_index, window_id, screen_index, format,
-        str(new_temporary_path("peekaboo", format or "png")) if is_piped else path, max_dimension,
-    )  # fmt: skip
-    result = image_result(this_desktop(), request, capture_focus, question=question)
-    return piped(result, [Path(row["path"]) for row in result.data["saved_files"]]) if is_piped else result
-'''
-
-# ==================== peekaboo_min/frontends/machine_commands.py ==========================================
-SOURCES['peekaboo_min/frontends/machine_commands.py'] = 15609, r'''"""Commands about this machine, its models and its mail; the reference."""
-
-from __future__ import annotations
-
-import json
-from pathlib import Path
-from typing import Annotated, Literal, Optional
-
-from ..ai.client import analyze_file
-from ..automation.policy import stop_file
-from ..core.models import Result
-from ..core.settings import VARIABLES, settings_with_env_file
-from ..desktop.macos.swift_helper import build_helper
-from ..desktop.select import this_desktop
-from ..integrations.gmail_oauth import gmail_folder, gmail_login
-from ..integrations.peekaboo_cli import run_peekaboo_in_shell
-from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
-from .arguments import Parameter, read_signature
-from .capture_tools import AnalyzeType
-from .client_config import client_configuration
-from .doctor import doctor_result, initial_status, machine_data, permissions_data, permissions_result
-from .tools import TOOLS, Tool
-
-
-def server_status_command() -> Result:
-    """Shows the version, the AI providers and the permissions that are granted. `list server_status` and
-    `list permissions` are the same.
-
-    Example: peekaboo-min list server_status --json-output
-    """
-    granted = permissions_data(this_desktop().permissions())
-    lines = "\n".join(
-        f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items()
-    )
-    return Result(f"{initial_status().strip()}\n{lines}", {"permissions": granted, **machine_data()})
-
-
-def permissions_command() -> Result:
-    """Shows each permission: whether it is granted, which application needs it, how to grant it. Exits 0,
-    11, 12 or 13.
-
-    Example: peekaboo-min permissions
-    """
-    return permissions_result(this_desktop())
-
-
-def analyze_command(
-    image_path: Annotated[str, "the image file: .png, .jpg or .webp"],
-    question: Annotated[str, "what you want to know about it"],
-    provider: Annotated[
-        Optional[AnalyzeType], "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational"
-    ] = None,
-    model: Annotated[Optional[str], "default: the configured one"] = None,
-) -> Result:
-    """Asks a configured model about an image file. Keys may be in a file .env in this folder.
-
-    Example: peekaboo-min analyze shot.png "What does it say?"
-    """
-    settings_with_env_file(Path.cwd())
-    return analyze_file(this_desktop(), image_path, question, provider, model)
-
-
-def exec_command(
-    args: Annotated[list[str], "the arguments after `peekaboo`"],
-    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
-    timeout_seconds: Annotated[
-        float, "seconds until it is killed with all that it started; default 120"
-    ] = 120,
-    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
-) -> Result:
-    """Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the images
-    that it leaves.
-
-    Example: peekaboo-min exec -- image --app Safari --path .
-    """
-    return run_peekaboo_in_shell(this_desktop(), args, cwd, timeout_seconds, max_attachments)
-
-
-def doctor_command(
-    compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
-) -> Result:
-    """Checks that everything needed is here: programs, the display, folders, permissions; says what is
-    missing and how to get it.
-
-    Example: peekaboo-min doctor
-    """
-    if compile and this_desktop().name == "macos":
-        build_helper(is_forced=True)
-    return doctor_result()
-
-
-def clean_command(
+def clean(
     all: Annotated[
         bool, "also the state folder, the log and Gmail's token: all that we left outside your own folders"
     ] = False,
@@ -15707,114 +15034,29 @@ def clean_command(
 
     Example: peekaboo-min clean
     """
-    if all:
-        return _clean_all()
-    count = sweep(0)
-    return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
-
-
-def _clean_all() -> Result:
-    """What a user put into our folders stays: the stop file, which must not end by itself, and the client of
-    Gmail.
-    """
+    if not all:
+        count = sweep(0)
+        return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
     log = log_file()
+    # what a user put into our folders stays: the stop file, which must not end by itself, and Gmail's client
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
     others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
     folders = [str(temporary_folder()), str(state_folder())]
-    staying = list(map(str, remove_all(kept, others)))
+    staying = [str(path) for path in remove_all(kept, others)]
     text = f"deleted {', '.join(folders)} and {log}"
     if staying:
         text += f", but for what is yours or in use: {', '.join(staying)}"
     runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
     return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
-
-
-def config_command(
-    client: Annotated[
-        Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"
-    ],
-    env: Annotated[
-        Optional[list[str]],
-        "the name of a variable that the server gets too, with the value that it has here; repeatable",
-    ] = None,
-) -> Result:
-    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
-
-    Example: peekaboo-min config claude-desktop
-    """
-    return client_configuration(client, env or ())
-
-
-def tools_command() -> Result:
-    """Prints the reference of all MCP tools, as Markdown.
-
-    Example: peekaboo-min tools > TOOLS.md
-    """
-    reference = tool_reference()
-    return Result(reference, {"markdown": reference})
-
-
-def gmail_login_command() -> Result:
-    """Authorizes send_email to use your Gmail account: prints an address to open, waits for your consent,
-    saves the token.
-
-    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER
-    names.
-
-    Example: peekaboo-min gmail-login
-    """
-    return gmail_login()
-
-
-def tool_reference() -> str:
-    """Every tool with its parameters, as Markdown; also what this machine does not offer."""
-    return "\n\n".join(_tool_section(tool) for tool in TOOLS)
-
-
-def _tool_section(tool: Tool) -> str:
-    signature = read_signature(tool.function)
-    description = " ".join(signature.description.split())
-    rows = [
-        f"| `{each.name}` | {_type_name(each)} | {_default(each)} | {_cell(each.help)} |"
-        for each in signature.parameters
-    ]
-    table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([f"#### `{tool.name}`", "", description, *table])
-
-
-def _type_name(parameter: Parameter) -> str:
-    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
-    choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
-    name = choices or names.get(parameter.type_, "object")
-    return f"list of {name}" if parameter.is_list else name
-
-
-def _default(parameter: Parameter) -> str:
-    if parameter.is_required:
-        return "required"
-    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def variable_reference() -> str:
-    """Every environment variable that is read, as a Markdown table."""
-    rows = [
-        f"| `{each.name}` | {_cell(str(each.default or ''))} | {_cell(each.help)} |"
-        for each in VARIABLES.values()
-    ]
-    return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15812, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15054, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
 import json
-import math
+from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15822,7 +15064,6 @@ from typing import Any
 from ..core.errors import PeekabooError
 from ..core.models import Result
 from ..core.text import encodable
-from .arguments import LARGEST_NUMBER
 
 # Clients end the connection at 16 MB a message (Claude Code) or wait for ever (Codex).
 _VALUE_CAP = 200_000  # characters of one value of the data, and of the text
@@ -15831,51 +15072,25 @@ _ERROR_CAP = 4_000
 _CUT = "... (cut)"
 
 
-class Outgoing:
-    """Makes values that JSON and UTF-8 can hold, cut at a size; `was_cut` says whether anything was."""
-
-    def __init__(self, cap: int) -> None:
-        self._left = cap
-        self.was_cut = False
-
-    def text(self, text: str) -> str:
-        if len(text) > self._left:
-            self.was_cut = True
-            text = text[: max(0, self._left)] + _CUT
-        self._left -= len(text)
-        return encodable(text)
-
-    def value(self, value: Any) -> Any:
-        """A copy with U+FFFD for lone surrogates, None for numbers that JSON lacks, and cut at the cap."""
-        if isinstance(value, str):
-            return self.text(value)
-        self._left -= 8  # about what a number, a bracket or a comma costs
-        if value is None or isinstance(value, bool):
-            return value
-        if isinstance(value, int):
-            return int(value) if abs(value) <= LARGEST_NUMBER else None
-        if isinstance(value, float):
-            return value if math.isfinite(value) else None
-        if isinstance(value, dict):
-            return {self.text(str(key)): self.value(each) for key, each in value.items() if self._has_room()}
-        if isinstance(value, (list, tuple)):
-            return [self.value(each) for each in value if self._has_room()]
-        return self.text(str(value))
-
-    def _has_room(self) -> bool:
-        self.was_cut = self.was_cut or self._left <= 0
-        return self._left > 0
+def outgoing_text(text: str, cap: int = _VALUE_CAP) -> str:
+    """The text as UTF-8 can hold it, and no longer than a client takes."""
+    return encodable(text if len(text) <= cap else text[:cap] + _CUT)
 
 
 def outgoing_data(data: dict[str, Any], cap: int = _VALUE_CAP) -> tuple[dict[str, Any], list[str]]:
-    """The data of an answer, each of its values made safe to send; and the names of those that were cut."""
+    """The data of an answer as JSON and UTF-8 can hold it: U+FFFD for lone surrogates, None for NaN; and the
+    names of the values that were cut. What is no text is cut as the text of its JSON.
+    """
     safe: dict[str, Any] = {}
     cut: list[str] = []
     for name, value in data.items():
-        outgoing = Outgoing(cap)
-        safe[name] = outgoing.value(value)
-        if outgoing.was_cut:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        if len(text) > cap:
             cut.append(name)
+        if len(text) > cap or isinstance(value, str):
+            safe[name] = outgoing_text(text, cap)
+        else:
+            safe[name] = json.loads(encodable(text), parse_constant=lambda _: None)
     return safe, cut
 
 
@@ -15886,30 +15101,27 @@ def success_message(result: Result) -> dict[str, Any]:
     if left_out:
         notes.append(f"note: {left_out} image(s) were left out: the answer would be too large")
     if result.is_text_only or not result.data:
-        return _message("\n".join([_safe_text(result.text), *map(_safe_text, notes)]))
+        return _message(_lines(result.text, notes))
     data, cut = outgoing_data(result.data)
     if cut:
         notes.append(f"note: cut, because it was too large: {', '.join(cut)}")
     # an answer that is itself a part of the data (a model's) stands above it whole, and need not be repeated
     is_answer = result.text in result.data.values()
-    summary = "\n".join(map(_safe_text, [result.text if is_answer else result.summary, *notes]))
+    summary = _lines(result.text if is_answer else result.summary, notes)
     shown = {key: data[key] for key, value in result.data.items() if not (is_answer and value == result.text)}
     text = f"{summary}\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
     if result.is_text_enough:
-        text = "\n".join(map(_safe_text, [result.text, *notes]))
-    links = [_link(path) for path in result.files]
-    message = _message(text, [*images, *links], None if images else {"summary": summary, **data})
-    return _with_failure(message, result.failure) if result.failure else message
+        text = _lines(result.text, notes)
+    blocks = [*images, *map(_link, result.files)]
+    message = _message(text, blocks, None if images else {"summary": summary, **data})
+    if result.failure:  # its first text says what failed; what was done until then follows
+        error = error_message(result.failure)
+        return {**message, **error, "content": [*error["content"], *message["content"]]}
+    return message
 
 
-def _with_failure(message: dict[str, Any], failure: PeekabooError) -> dict[str, Any]:
-    """The message as an error, whose first text says what failed; what was done until then follows."""
-    error = error_message(failure)
-    return {**message, **error, "content": [*error["content"], *message["content"]]}
-
-
-def _safe_text(text: str) -> str:
-    return Outgoing(_VALUE_CAP).text(text)
+def _lines(text: str, notes: Sequence[str]) -> str:
+    return "\n".join(map(outgoing_text, [text, *notes]))
 
 
 def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
@@ -15920,9 +15132,7 @@ def _images(result: Result) -> tuple[list[dict[str, Any]], int]:
         size += len(image.data) * 4 // 3
         if size > _IMAGES_CAP and number:
             return images, len(result.images) - number
-        import base64  # only answers with images need it
-
-        encoded = base64.b64encode(image.data).decode("ascii")
+        encoded = b64encode(image.data).decode("ascii")
         images.append({"type": "image", "data": encoded, "mimeType": image.info.mime_type})
     return images, 0
 
@@ -15944,7 +15154,7 @@ def error_message(error: PeekabooError, has_result_grammar: bool = False) -> dic
     name = encodable(error.code_name)[:100]
     text = error.message_for_model("ERROR" if has_result_grammar else name)
     return {
-        "content": [{"type": "text", "text": Outgoing(_ERROR_CAP).text(text)}],
+        "content": [{"type": "text", "text": outgoing_text(text, _ERROR_CAP)}],
         "isError": True,
         "_meta": {"backend_error_code": name},
     }
@@ -15976,7 +15186,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15979, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15189, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -16011,7 +15221,7 @@ from .tools import Tool, offered_tools
 _SWEEP_EVERY_S = 60
 _HEARTBEAT_S = 1.0
 _SHOWS_STATUS = ("image", "analyze", "list")
-_LINKS_SINCE = "2025-06-18"
+_LINKS_SINCE = "2025-06-18"  # older protocols have no resource links, and the SDK does not remove them
 # The reader of a server's answer has no shell in which to export a variable.
 _HOW_TO_SET_DISPLAY = (
     'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"} (and XAUTHORITY, where the X '
@@ -16090,7 +15300,6 @@ def build_server() -> Any:
     from mcp.server.mcpserver.exceptions import ToolError
     from mcp.server.mcpserver.resources import FileResource
     from mcp.types import CallToolResult
-    from pydantic import ValidationError
 
     tools = {tool.name: tool for tool in offered_tools()}
 
@@ -16112,10 +15321,11 @@ def build_server() -> Any:
             try:
                 given = given_arguments(read_signature(tool.function), arguments)
                 async with _heartbeat(context, tool.title):
-                    answer = await super().call_tool(name, given, context)
+                    answer: Any = await super().call_tool(name, given, context)
             except (ToolError, PeekabooError) as e:
-                return refusal(_meaning(e, name, ValidationError), tool.has_result_grammar)
-            _without_links(answer, getattr(context, "protocol_version", "") or "")
+                return refusal(_meaning(e, name), tool.has_result_grammar)
+            if (getattr(context, "protocol_version", "") or _LINKS_SINCE) < _LINKS_SINCE:
+                answer.content = [block for block in answer.content if block.type != "resource_link"]
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 _append_status(answer)
@@ -16124,9 +15334,8 @@ def build_server() -> Any:
 
         async def list_resources(self):  # type: ignore[no-untyped-def]
             listed = await super().list_resources()
-            return [
-                each for each in listed if Path(unquote(urlsplit(each.uri).path)).exists()
-            ]  # not swept yet
+            # those that are not swept yet
+            return [each for each in listed if Path(unquote(urlsplit(each.uri).path)).exists()]
 
     def as_message(result: Result) -> Any:
         for path in result.files:
@@ -16231,30 +15440,18 @@ def _off_the_loop(tool: Tool, as_message: Callable[[Result], Any]) -> Callable[.
             token.cancel()
             raise
 
-    # Built from real objects: the SDK evaluates annotations, and takes a parameter's description from Field
-    # only.
-    signature = read_signature(tool.function)
-    call.__annotations__ = {
-        each.name: Annotated[each.annotation, Field(description=each.help)] for each in signature.parameters
-    }
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if each.is_required else each.default,
-                annotation=call.__annotations__[each.name],
-            )
-            for each in signature.parameters
-        ]
-    )
+    # the SDK takes a parameter's description from Field only
+    parameters = [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.is_required else each.default,
+            annotation=Annotated[each.annotation, Field(description=each.help)],
+        )
+        for each in read_signature(tool.function).parameters
+    ]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call
-
-
-def _without_links(answer: Any, version: str) -> None:
-    """Protocol versions before 2025-06-18 have no resource links, and the SDK does not remove them."""
-    if version and version < _LINKS_SINCE:
-        answer.content = [block for block in answer.content if block.type != "resource_link"]
 
 
 def _append_status(answer: Any) -> None:
@@ -16263,8 +15460,10 @@ def _append_status(answer: Any) -> None:
         answer.structured_content["summary"] += initial_status()
 
 
-def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooError:
+def _meaning(error: Exception, name: str) -> PeekabooError:
     """What the SDK's error was raised from, as an error of ours."""
+    from pydantic import ValidationError
+
     cause = error if isinstance(error, PeekabooError) else error.__cause__
     if isinstance(cause, PeekabooError):
         if cause.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
@@ -16272,7 +15471,7 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
         elif cause.code is ErrorCode.AI_NOT_CONFIGURED and not settings().ai_providers:
             cause.hint = _HOW_TO_SET_PROVIDERS
         return cause
-    if isinstance(cause, validation_error):
+    if isinstance(cause, ValidationError):
         problems = "; ".join(map(_problem, cause.errors()[:5]))
         return invalid(f"{name}: {problems}", "call it again with the arguments of its schema")
     log_error(f"{name}: unexpected {type(cause).__name__}: {cause}", exc_info=True)
@@ -16283,23 +15482,25 @@ def _meaning(error: Exception, name: str, validation_error: Any) -> PeekabooErro
     )
 
 
-def _problem(error: dict[str, Any]) -> str:
+def _problem(error: Any) -> str:
     parameter = ".".join(str(part) for part in error["loc"]) or "arguments"
     what = "there is no such parameter" if error["type"] == "extra_forbidden" else str(error["msg"])
     return f"{parameter[:80]}: {what[:300]}"
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 16293, r'''"""TOOLS: every MCP tool, a typed function with its wire name and its effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15492, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Callable
 
+from ..automation.listing import list_windows
 from ..core.errors import invalid
 from ..core.models import Result
-from ..core.settings import platform_name, settings
+from ..core.settings import VARIABLES, platform_name, settings
 from ..integrations.gmail import send_email
 from ..integrations.gmail_oauth import has_gmail_credentials
 from ..integrations.keynote import (
@@ -16309,7 +15510,9 @@ from ..integrations.keynote import (
     open_keynote,
     screenshot_slide,
 )
-from .capture_tools import analyze, image, list_items, peekaboo_exec, screenshot_app_window
+from ..integrations.peekaboo_cli import peekaboo_exec
+from .arguments import Parameter, read_signature
+from .capture_tools import analyze, image, list_items, screenshot_app_window
 from .desktop_tools import (
     click,
     click_text,
@@ -16317,7 +15520,6 @@ from .desktop_tools import (
     find_elements,
     find_text,
     focus_window,
-    list_windows,
     move_pointer,
     open_and_wait,
     press_key,
@@ -16412,13 +15614,64 @@ def offered_tools() -> list[Tool]:
         )
     chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
     return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]
+
+
+def show_tools() -> Result:
+    """Prints the reference of all MCP tools, as Markdown.
+
+    Example: peekaboo-min tools > TOOLS.md
+    """
+    reference = tool_reference()
+    return Result(reference, {"markdown": reference})
+
+
+def tool_reference() -> str:
+    """Every tool with its parameters, as Markdown; also what this machine does not offer."""
+    return "\n\n".join(_tool_section(tool) for tool in TOOLS)
+
+
+def _tool_section(tool: Tool) -> str:
+    signature = read_signature(tool.function)
+    description = " ".join(signature.description.split())
+    rows = [
+        f"| `{each.name}` | {_type_name(each)} | {_default(each)} | {_cell(each.help)} |"
+        for each in signature.parameters
+    ]
+    table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
+    return "\n".join([f"#### `{tool.name}`", "", description, *table])
+
+
+def _type_name(parameter: Parameter) -> str:
+    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+    choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
+    name = choices or names.get(parameter.type_, "object")
+    return f"list of {name}" if parameter.is_list else name
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.is_required:
+        return "required"
+    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def variable_reference() -> str:
+    """Every environment variable that is read, as a Markdown table."""
+    rows = [
+        f"| `{each.name}` | {_cell(str(each.default or ''))} | {_cell(each.help)} |"
+        for each in VARIABLES.values()
+    ]
+    return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 16418, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 15671, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 16421, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 15674, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -16549,7 +15802,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 16552, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15805, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16683,11 +15936,13 @@ def google_error(message: str, hint: str) -> PeekabooError:
 
 
 def gmail_login(timeout_s: float = 300.0) -> Result:
-    """Ask Google in a browser for the permission to send mail, and store it in token.json.
+    """Authorizes send_email to use your Gmail account: prints an address to open, waits for your consent,
+    saves the token.
 
-    The address is opened, and printed to stderr in case a browser has to be started by hand on this machine.
-    timeout_s: how long to wait for the person there.
-    Raises FILE_IO_ERROR (no credentials.json), TIMEOUT, PROGRAM_FAILED (denied), CANCELLED.
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER
+    names.
+
+    Example: peekaboo-min gmail-login
     """
     client = read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
@@ -16776,7 +16031,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16779, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16034, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16896,7 +16151,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16899, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16154, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -16908,7 +16163,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, Callable
 
-from ..automation.input import input_lock
+from ..automation.act import input_lock
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_for_agent
@@ -17198,7 +16453,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 17201, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16456, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -17272,7 +16527,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 17275, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16530, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -17291,7 +16546,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 17294, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16549, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17302,9 +16557,8 @@ import stat
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
@@ -17312,10 +16566,12 @@ from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_safe, log_warning
 from ..core.models import ImageData, Result
+from ..core.offer import Offer
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..core.version import VERSION
 from ..desktop.base import Desktop
+from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, read_image_info, whole_image
 from ..system.process import Completed, ProgramTimeout, run_program
@@ -17345,12 +16601,7 @@ class PeekabooProgram(NamedTuple):
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
-        if self.is_ours:
-            return VERSION
-        try:
-            return _version_of(self.argv[0], os.stat(self.argv[0]).st_mtime_ns)
-        except OSError as e:  # removed since, by an upgrade perhaps
-            return f"unknown: {e.strerror}"
+        return VERSION if self.is_ours else _version_of(self.argv[0])
 
 
 def peekaboo_program() -> PeekabooProgram:
@@ -17383,80 +16634,80 @@ def delegate_path() -> Optional[str]:
         return None
 
 
-@lru_cache(maxsize=8)
-def _version_of(path: str, _changed_ns: int) -> str:
+def _version_of(path: str) -> str:
     try:
         answer = run_program([path, *log_safe("--version")], timeout_s=_VERSION_S, accept=None)
-    except PeekabooError as e:
+    except PeekabooError as e:  # removed since, by an upgrade perhaps
         return f"unknown: {e.message}"
     return clean_text(answer.text) or f"unknown: it printed nothing for --version (exit code {answer.code})"
 
 
-def run_peekaboo(
-    desktop: Desktop,
-    arguments: Sequence[str],
-    cwd: Optional[str],
-    timeout_seconds: float,
-    max_attachments: int,
-    max_characters: int = _MAX_OUTPUT_CHARACTERS,
+def peekaboo_exec(
+    args: Annotated[
+        list[str],
+        "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']",
+        Offer(shell_help="the arguments after `peekaboo`"),
+    ],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[
+        float, "seconds until it is killed with all that it started; default 120"
+    ] = 120,
+    max_attachments: Annotated[
+        int,
+        "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8",
+        Offer(shell_help="how many of the images that it leaves are named; default 8"),
+    ] = 8,
+    in_shell: bool = False,
 ) -> Result:
-    """Run PEEKABOO_CLI_PATH, else a `peekaboo` on PATH, else our own command line; attach images it makes.
+    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it
+    leaves in the working folder are returned. Without an installed peekaboo it runs the built-in one.
 
-    The result's data: the program and its version, stdout, stderr, exit_code, json when stdout is JSON. A
-    program that was killed after its time leaves the same with a failure, and None as exit_code.
-    Raises INVALID_ARGUMENT, MISSING_PROGRAM, POLICY_DENIED.
+    In the shell: Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the
+    images that it leaves.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
     """
-    _check_exec(arguments, timeout_seconds, max_attachments)
+    _check_exec(args, timeout_seconds, max_attachments)
     check_may_act("exec")
     program = peekaboo_program()
     with nullcontext(_asked_folder(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder) if cwd else {}
         # the arguments may contain typed text: only their number and the command are recorded
         name = os.path.basename(program.argv[0])
-        write_audit_line("exec", {"program": name, "command": arguments[0][:40], "arguments": len(arguments)})
+        write_audit_line("exec", {"program": name, "command": args[0][:40], "arguments": len(args)})
         failure: Optional[PeekabooError] = None
         try:
-            argv = [*program.argv, *arguments]
+            argv = [*program.argv, *args]
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
             done, failure = e.output, e
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
-        images = [_attachment(desktop, path, folder) for path in made[:max_attachments]]
-        attached = [image for image in images if image]
-    names = " ".join(f"[{image.label}]" for image in attached) or "no images"
-    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
-    ending = "killed" if failure else f"exit code {done.code}"
+        attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
+    limit = sys.maxsize if in_shell else _MAX_OUTPUT_CHARACTERS
     data = {
-        **_metadata(done, failure is not None, max_characters),
+        **_metadata(done, failure is not None, limit),
         "attachments": [image.label for image in attached],
         "cwd": str(folder),
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    streams = {"stdout": done.text, "stderr": done.stderr}
-    return Result(
-        f"{ending}: {names}{left}\n{done.text}{done.stderr}".rstrip(),
-        data,
-        tuple(attached),
-        messages=tuple(
-            f"{name} has {len(text)} characters: only the first {max_characters} are shown"
-            for name, text in streams.items()
-            if len(text) > max_characters
-        ),
-        failure=failure,
-        exit_code=done.code if done.code >= 0 else 128 - done.code,
-    )
+    names = " ".join(f"[{image.label}]" for image in attached)
+    code = done.code if done.code >= 0 else 128 - done.code
+    if in_shell:
+        messages = (f"left in {folder}: {names}",) if names else ()
+        text = done.text.rstrip("\n")
+        return Result(text, data, (), messages, failure=failure, exit_code=code, stderr=done.stderr)
+    ending = "killed" if failure else f"exit code {done.code}"
+    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
+    text = f"{ending}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
+    return Result(text, data, tuple(attached), _cut_notes(done, limit), failure=failure)
 
 
-def run_peekaboo_in_shell(
-    desktop: Desktop, arguments: Sequence[str], cwd: Optional[str], timeout_s: float, max_attachments: int
-) -> Result:
-    """run_peekaboo for the shell: the program's stdout as text, its stderr, and the images left as a note."""
-    result = run_peekaboo(desktop, arguments, cwd, timeout_s, max_attachments, sys.maxsize)
-    names = " ".join(f"[{name}]" for name in result.data["attachments"])
-    notes = (f"left in {result.data['cwd']}: {names}",) if names else ()
-    return result._replace(
-        text=result.data["stdout"].rstrip("\n"), stderr=result.data["stderr"], messages=notes
+def _cut_notes(done: Completed, limit: int) -> tuple[str, ...]:
+    return tuple(
+        f"{name} has {len(text)} characters: only the first {limit} are shown"
+        for name, text in {"stdout": done.text, "stderr": done.stderr}.items()
+        if len(text) > limit
     )
 
 
@@ -17487,18 +16738,19 @@ def _images_below(folder: Path) -> dict[Path, int]:
                     status = path.lstat()
                     # no link out of the folder, no pipe that would block us
                     is_small_file = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES
-                    if is_small_file and read_image_info(path):
+                    info = read_image_info(path) if is_small_file else None
+                    if info and info.kind in EXTENSIONS.values():
                         found[path] = status.st_mtime_ns
     return found
 
 
-def _attachment(desktop: Desktop, path: Path, folder: Path) -> Optional[ImageData]:
+def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
     """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
     try:
         data = path.read_bytes()
         info = whole_image(data)
         label = str(path.relative_to(folder))
-        return fit_for_client(desktop, ImageData(data, info, label, str(path))) if info else None
+        return fit_for_client(this_desktop(), ImageData(data, info, label, str(path))) if info else None
     except (OSError, PeekabooError) as e:
         log_warning(f"{path} is not attached: {e}")
         return None
@@ -17560,18 +16812,16 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
-    data = {
-        "item_label": clean_text(image.label),
-        "mime_type": image.info.mime_type,
-        **size,
-        "source_path": file["path"],
-    }
-    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
-        data["window_title"] = data["item_label"]
     names = ["window_title", "window_id", "window_index"]
     if size.items() <= file.items():
         names += ["scale", "screenshot_id"]
-    return {**data, **{name: file[name] for name in names if name in file}}
+    data = {name: file[name] for name in names if name in file}
+    label = clean_text(image.label)
+    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
+        data.setdefault("window_title", label)
+    return {
+        "item_label": label, "mime_type": image.info.mime_type, **size, "source_path": file["path"], **data
+    }  # fmt: skip
 
 
 def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
@@ -17655,18 +16905,19 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17658, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 16908, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17661, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 16911, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
+import shutil
 import stat
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17677,7 +16928,7 @@ from typing import Optional, Union
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, file_error, file_errors, invalid
 from ..core.log import log_warning
-from ..core.settings import platform_name, settings, system_temporary_folder
+from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
@@ -17713,6 +16964,12 @@ def temporary_folder() -> Path:
     """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
     folder = system_temporary_folder() / f"peekaboo_min-{os.getuid()}"
     return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
+
+
+def system_temporary_folder() -> Path:
+    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
+    with file_errors(Path("the temporary folder")):
+        return Path(tempfile.gettempdir())
 
 
 def _private_folder(folder: Path, hint: str) -> Path:
@@ -17760,13 +17017,13 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
     """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
-    folder = temporary_folder() / f"{prefix}_{os.urandom(6).hex()}"
-    with file_errors(folder):
-        folder.mkdir(mode=0o700)
+    parent = temporary_folder()
+    with file_errors(parent):
+        folder = tempfile.mkdtemp(prefix=f"{prefix}_", dir=parent)
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield folder
+        yield Path(folder)
     finally:
         os.close(descriptor)
 
@@ -17799,9 +17056,7 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if entry.is_dir(follow_symlinks=False):
-            from shutil import rmtree
-
-            rmtree(entry.path)
+            shutil.rmtree(entry.path)
         else:
             os.unlink(entry.path)
         return True
@@ -17849,7 +17104,7 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
     try:
         for source, beside, target in zip(sources, staged, targets):
             with file_errors(target):
-                _move(source, beside)
+                shutil.move(source, beside)
         for beside, target in zip(staged, targets):
             with file_errors(target):
                 os.replace(beside, target)
@@ -17857,18 +17112,6 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
         for leftover in (*sources, *staged):
             with suppress(OSError):
                 leftover.unlink()
-
-
-def _move(source: Path, target: Path) -> None:
-    """Move a file, also to another disk. Raises OSError."""
-    try:
-        os.replace(source, target)
-    except OSError as e:
-        if e.errno != errno.EXDEV:
-            raise
-        from shutil import copy2  # with bz2 and lzma: 5 ms, and seldom needed
-
-        copy2(source, target)
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
@@ -17926,12 +17169,11 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17929, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17172, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
 import errno
-import io
 import math
 import os
 import re
@@ -17940,7 +17182,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Optional
+from typing import Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import ImageInfo, Rect
@@ -17959,6 +17201,7 @@ MODEL_BYTES = 700_000
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
     info = None
+    data = data[:_HEADER_BYTES]
     with suppress(struct.error, IndexError):  # cut short within its header
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
@@ -17968,6 +17211,9 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
             info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
         elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
             info = _sniff_webp(data)
+        elif data[:2] == b"BM" and data[26:28] == b"\1\0":
+            width, height = struct.unpack("<ii", data[18:26])
+            info = ImageInfo("bmp", max(0, width), abs(height))
     return info if info and info.width and info.height else None
 
 
@@ -17984,76 +17230,53 @@ def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
     return None
 
 
-def _sniff_webp(data: bytes) -> Optional[ImageInfo]:
-    if len(data) < (25 if data[12:16] == b"VP8L" else 30):
-        return None
+def _sniff_webp(data: bytes) -> ImageInfo:
     if data[12:16] == b"VP8X":
-        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
-        return ImageInfo("webp", width, height)
+        width, width_high, height, height_high = struct.unpack("<HBHB", data[24:30])
+        return ImageInfo("webp", width + (width_high << 16) + 1, height + (height_high << 16) + 1)
     if data[12:16] == b"VP8L":
-        bits = int.from_bytes(data[21:25], "little")
+        (bits,) = struct.unpack("<I", data[21:25])
         return ImageInfo("webp", (bits & 0x3FFF) + 1, ((bits >> 14) & 0x3FFF) + 1)
     width, height = struct.unpack("<HH", data[26:30])
     return ImageInfo("webp", width & 0x3FFF, height & 0x3FFF)
 
 
-def read_image_header(path: Path) -> Optional[ImageInfo]:
-    """Kind and size that a file's first bytes give, None when they are not an image's. Raises OSError."""
-    with open(path, "rb") as f:
-        return sniff_image(f.read(_HEADER_BYTES))
-
-
 def read_image_info(path: Path) -> Optional[ImageInfo]:
     """Kind and size of a complete image file; None for another file and for a part of one. Raises OSError."""
-    with open(path, "rb") as f:
-        return _info_of_whole(f)
+    return whole_image(path.read_bytes())
 
 
 def whole_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size of an image's bytes when they are all there, else None."""
-    return _info_of_whole(io.BytesIO(data))
+    info = sniff_image(data)
+    return info if info and _IS_WHOLE[info.kind](data) else None
 
 
-def _info_of_whole(f: BinaryIO) -> Optional[ImageInfo]:
-    info = sniff_image(f.read(_HEADER_BYTES))
-    has_end = {"png": _has_png_end, "jpg": _has_jpeg_end, "gif": _has_gif_end, "webp": _has_webp_end}
-    return info if info and has_end[info.kind](f) else None
-
-
-def _has_png_end(f: BinaryIO) -> bool:
-    return any(kind == b"IEND" for kind, _ in _png_chunks(f))
-
-
-def _png_chunks(f: BinaryIO) -> Iterator[tuple[bytes, int]]:
-    """The kinds and data lengths of the chunks that are there to their end; `f` stands at a chunk's data.
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kinds and data of the chunks that are there to their end.
 
     They follow one another: length, kind, data, checksum.
     """
-    size = f.seek(0, os.SEEK_END)
     at = 8
-    while at + 12 <= size:
-        f.seek(at)
-        head = f.read(8)
-        length = int.from_bytes(head[:4], "big")
-        at += length + 12
-        if at <= size:
-            yield head[4:], length
+    while at + 12 <= len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        if end <= len(data):
+            yield data[at + 4 : at + 8], data[at + 8 : end - 4]
+        at = end
 
 
 def png_pixels(path: Path) -> bytes:
     """The pixels of a PNG as its program compressed them, without what else it says. Raises OSError."""
-    with open(path, "rb") as f:
-        return b"".join(f.read(length) for kind, length in _png_chunks(f) if kind in (b"IHDR", b"IDAT"))
+    chunks = _png_chunks(path.read_bytes())
+    return b"".join(content for kind, content in chunks if kind in (b"IHDR", b"IDAT"))
 
 
 # A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
 _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
-def _has_jpeg_end(f: BinaryIO) -> bool:
+def _has_jpeg_end(data: bytes) -> bool:
     """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
-    f.seek(0)
-    data = f.read()
     at = 2
     while found := _JPEG_MARKER.search(data, at):
         if found[1] == b"\xd9":
@@ -18061,17 +17284,6 @@ def _has_jpeg_end(f: BinaryIO) -> bool:
         length = data[found.end() : found.end() + 2]
         at = found.end() + max(2, int.from_bytes(length, "big"))
     return False
-
-
-def _has_gif_end(f: BinaryIO) -> bool:
-    f.seek(-1, os.SEEK_END)
-    return f.read(1) == b";"
-
-
-def _has_webp_end(f: BinaryIO) -> bool:
-    """It is at least as long as its RIFF header says."""
-    f.seek(4)
-    return int.from_bytes(f.read(4), "little") + 8 <= f.seek(0, os.SEEK_END)
 
 
 class Bitmap(NamedTuple):
@@ -18106,19 +17318,31 @@ class Bitmap(NamedTuple):
 
 def read_bitmap(path: Path) -> Optional[Bitmap]:
     """A BMP of 24 or 32 bits a pixel; None when it is not one, or cut short. Raises OSError."""
-    data = path.read_bytes()
+    return _bitmap_of(path.read_bytes())
+
+
+def _bitmap_of(data: bytes) -> Optional[Bitmap]:
     if data[:2] != b"BM" or len(data) < 34:
         return None
     (offset,) = struct.unpack("<I", data[10:14])
     width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
     row_bytes = (width * bits + 31) // 32 * 4
+    end = offset + row_bytes * abs(height)
     is_plain = bits in (24, 32) and compression in (0, 3) and width > 0 and height != 0
-    if not is_plain or len(data) < offset + row_bytes * abs(height):
+    if not is_plain or len(data) < end:
         return None
-    used = width * bits // 8
-    rows = [data[at : at + used] for at in range(offset, offset + row_bytes * abs(height), row_bytes)]
+    rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
     # a positive height means that the last row comes first
     return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
+
+
+_IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
+    "png": lambda data: any(kind == b"IEND" for kind, _ in _png_chunks(data)),
+    "jpg": _has_jpeg_end,
+    "gif": lambda data: data.endswith(b";"),
+    "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
+    "bmp": lambda data: _bitmap_of(data) is not None,
+}
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
@@ -18128,22 +17352,13 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
     if not changed:
         return None
-    pairs = [(before.rows[place], after.rows[place]) for place in changed]
-    left = min(_first_difference(one, other) for one, other in pairs) // before.step
-    same_at_end = min(_first_difference(one[::-1], other[::-1]) for one, other in pairs) // before.step
+    difference = 0  # of all rows: a row is compared as one large number, a loop over bytes is slow
+    for place in changed:
+        difference |= int.from_bytes(before.rows[place], "big") ^ int.from_bytes(after.rows[place], "big")
+    lowest_bit = (difference & -difference).bit_length() - 1
+    same_at_start = (len(before.rows[0]) * 8 - difference.bit_length()) // 8
+    left, same_at_end = same_at_start // before.step, lowest_bit // 8 // before.step
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
-
-
-def _first_difference(one: bytes, other: bytes) -> int:
-    """The index of the first byte that differs, by halving: comparing slices is fast, a loop is not."""
-    low, high = 0, len(one)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
@@ -18162,32 +17377,32 @@ def kind_by_name(path: Path) -> str:
 
 def prepare_target(path: Path) -> None:
     """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
+    problem, hint = "", ""
     with file_errors(path):
         if path.parent.is_file():
-            raise PeekabooError(
-                ErrorCode.FILE_IO_ERROR,
-                f"{path.parent} is a file, not a folder",
-                hint="name a folder, or an image that ends in .png or .jpg",
-            )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_dir():
-            raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is a folder", hint="name a file in it")
-        is_empty_file = path.is_file() and not path.stat().st_size
-        if path.exists() and not is_empty_file and (not path.is_file() or read_image_header(path) is None):
-            raise PeekabooError(
-                ErrorCode.FILE_IO_ERROR,
-                f"{path} exists and is not an image; it was left as it is",
-                hint="choose another path",
-            )
-        if not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, "Permission denied")
+            problem = f"{path.parent} is a file, not a folder"
+            hint = "name a folder, or an image that ends in .png or .jpg"
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                problem, hint = f"{path} is a folder", "name a file in it"
+            elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
+                problem = f"{path} exists and is not an image; it was left as it is"
+                hint = "choose another path"
+            elif not os.access(path if path.exists() else path.parent, os.W_OK):
+                raise PermissionError(errno.EACCES, "Permission denied")
+    if problem:
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, hint)
 
 
-_LARGEST_BYTES = 7_500_000  # clients end the connection at 16 MB a message; base64 adds a third
+def _is_image_or_empty(path: Path) -> bool:
+    with open(path, "rb") as f:
+        start = f.read(_HEADER_BYTES)
+    return not start or sniff_image(start) is not None
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 18190, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 17405, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -18206,8 +17421,9 @@ from typing import Callable, NamedTuple, Optional
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_info, log_warning, loggable_arguments
-from ..core.settings import child_environment, system_temporary_folder
+from ..core.settings import child_environment
 from ..core.text import clean_text
+from .files import system_temporary_folder
 from .programs import program_path
 
 Process = subprocess.Popen[bytes]
@@ -18563,11 +17779,12 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 18566, r'''"""Where a program is, and its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 17782, r'''"""Where a program is, and its Debian package."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from typing import Any, Callable, Optional
 
 from ..core.cancellation import within_budget
@@ -18605,8 +17822,6 @@ def find_program(name: str) -> Optional[str]:
 
     Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
     """
-    import shutil  # with bz2 and lzma: 5 ms, and a listing starts no program
-
     return shutil.which(name, path=os.pathsep.join(_folders(name)))
 
 
@@ -18630,9 +17845,7 @@ def _folders(name: str) -> list[str]:
 
 def _find_image_magick(run: RunProgram) -> Optional[str]:
     """The first `convert`, else `magick`, that is ImageMagick's: other programs have the name, too."""
-    from shutil import which
-
-    paths = (which(name, path=folder) for name in ("convert", "magick") for folder in _folders(name))
+    paths = (shutil.which(name, path=folder) for name in ("convert", "magick") for folder in _folders(name))
     return next((path for path in paths if path and _is_image_magick(path, run)), None)
 
 
@@ -18655,12 +17868,13 @@ def _is_image_magick(path: str, run: RunProgram) -> bool:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 18658, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 17871, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import Any, Optional
 
 _PACKAGE = Path(__file__).parent.parent
@@ -18689,8 +17903,6 @@ def own_command() -> list[str]:
 
 def how_to_install() -> str:
     """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
-    from shlex import quote
-
     file = single_file()
     if file:
         return (
@@ -18708,7 +17920,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18711, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 17923, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
