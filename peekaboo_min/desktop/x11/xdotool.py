@@ -107,10 +107,7 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 
     exit_hooks.append(release_by_daemon)
     try:
-        # a drag prints when it has pressed: killed by that, it would never release
-        with running(
-            ["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks(), ignores_sigpipe=True
-        ) as program:
+        with running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as program:
             session.append(Xdotool(program))
             yield session[0]
     finally:
