@@ -1,4 +1,4 @@
-"""The pointer on X11: one xdotool for an act, and one place that says whether it arrived."""
+"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
