@@ -110,7 +110,9 @@ def _read_parameter(
         type_ = get_args(type_)[0]
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     if in_shell:
-        help_, choices = offer.shell_help or help_, (*choices, *offer.shell_choices)
+        # the usage line says what is required
+        help_ = offer.shell_help or help_.removeprefix("Optional. ").removeprefix("Required. ")
+        choices = (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
     return Parameter(
         name=parameter.name,

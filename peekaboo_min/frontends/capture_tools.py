@@ -157,7 +157,11 @@ def image(
 
 
 def analyze(
-    image_path: Annotated[str, "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed."],
+    image_path: Annotated[
+        str,
+        "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed.",
+        Offer(shell_help="the image file: .png, .jpg or .webp"),
+    ],
     question: Annotated[str, "Required. Question for the AI about the image."],
     provider_config: Annotated[
         Optional[ProviderConfig],
