@@ -24,6 +24,7 @@ from headless import end_on_signals, install_hint, programs_on_path, running, x_
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.frontends.doctor import doctor
 from peekaboo_min.system.process import run_program
 from peekaboo_min.system.resources import own_command
@@ -84,7 +85,7 @@ def show_the_main_job() -> None:
         end_on_signals(lambda: shutil.rmtree(folder, ignore_errors=True))
         # our state and temporary files too: the home may not be writable, and nothing shall be left
         os.environ.update(XDG_STATE_HOME=folder, TMPDIR=folder, PEEKABOO_LOG_FILE=str(SERVER_LOG))
-        tempfile.tempdir = None
+        forget_environment()
         if os.environ.get("DISPLAY") or platform.system() == "Darwin":
             look_at_the_real_screen()
         else:
