@@ -23,6 +23,11 @@ const ASKED = {
         $.CGEventKeyboardSetUnicodeString(event, asked.text.length, bytes);
         return {text: textOf($.NSEvent.eventWithCGEvent(event).characters)};
     },
+    // what the keys A and space make by the keyboard's layout, of events that were only made
+    layout() {
+        const texts = [0, 49].map(code => $.NSEvent.eventWithCGEvent($.CGEventCreateKeyboardEvent($(), code, true)).characters);
+        return {texts: texts.map(textOf)};
+    },
     pointer_events() {
         const wheel = $.CGEventCreateScrollWheelEvent2($(), LINE_UNIT, 2, 3, -2, 0);
         const drag = $.CGEventCreateMouseEvent($(), LEFT_DRAGGED, $.CGPointMake(12, 34), 0);

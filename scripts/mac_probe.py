@@ -174,6 +174,9 @@ def _jxa_probes() -> dict[str, Probe]:
             _jxa(probe, lambda answer: answer["first"] == answer["main"], ask="main_display"),
         "a Unicode key event holds the text that was put into it":
             _jxa(probe, lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
+        "a key event that was only made tells what the keyboard's layout makes of it":
+            _jxa(probe, lambda answer: len(answer["texts"][0]) == 1 and answer["texts"][1] == " ",
+                 ask="layout"),
         "a scroll and a drag event hold what was put into them":
             _jxa(probe, lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]},
                  ask="pointer_events"),
@@ -221,7 +224,7 @@ def _probes() -> dict[str, Probe]:
         "text recognition reads the front window's title": _vision,
         "the AppleScript compiles with the installed Keynote's terms": _applescript,
         "the responsible process is the app that we name in errors": _responsible,
-        "the Swift helper compiles by xcrun, and its preflight is osascript's": _helper,
+        "the Swift helper compiles by xcrun, and has osascript's access": _helper,
     }  # fmt: skip
 
 
@@ -354,11 +357,10 @@ def _helper(folder: Path) -> Outcome:
     seconds = time.monotonic() - started
     if done.code:
         return Outcome(False, done.stderr[-300:])
-    request = b'{"do": "preflight"}'
+    request = b'{"window": null, "stop_file": "", "steps": [{"do": "access"}]}'
     own = json.loads(run_program([str(program)], timeout_s=_FACT_S, stdin=request).text)
     grants = _grants()
-    seen = (own["screen_recording"], own["accessibility"] or own["post_event"])
-    agrees = seen == (grants["screen_recording"], grants["accessibility"])
+    agrees = own["ok"] == grants["accessibility"]
     return Outcome(agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}")
 
 

@@ -735,8 +735,19 @@ def test_an_app_is_denied_by_its_bundle_id(desk: Desk) -> None:
     assert (refused.code, refused.error["code"], desk.posted()) == (21, "POLICY_DENIED", [])
 
 
-def test_text_and_keys_arrive_although_somebody_holds_a_modifier_down(desk: Desk) -> None:
+def test_while_somebody_holds_a_modifier_or_button_nothing_is_posted(desk: Desk) -> None:
     desk.mac.set("keyboard.held_flags", COMMAND)
+    desk.data("screenshot", 1080)
+    acts = (["type", 1080, "x"], ["press", 1080, "tab"], ["click", 1080, 100, 100])
+    errors = [desk.run(*words).error for words in acts]
+    assert [error["code"] for error in errors] == ["WINDOW_BLOCKED"] * 3
+    assert all("a modifier key is held down" in error["message"] for error in errors)
+    desk.mac.update(lambda state: (state["keyboard"].update(held_flags=0), state["mouse"].update(held=[0])))
+    assert "a mouse button is held down" in desk.run(*acts[2]).error["message"]
+    assert desk.posted() == []
+
+
+def test_text_and_keys_of_any_kind_arrive(desk: Desk) -> None:
     text = "Grüße, 世界 👩‍💻 and a line that is longer than twenty\nanother"
     desk.data("type", 1031, text)
     assert desk.mac.widget(1031, "text")["value"] == text
@@ -744,17 +755,12 @@ def test_text_and_keys_arrive_although_somebody_holds_a_modifier_down(desk: Desk
     desk.data("press", 1031, "escape")
     keys = [(one["key"], one["code"], one["modifiers"], one["window"]) for one in desk.mac.events("key")]
     assert keys[-2:] == [("a", 0, ["cmd"], 1031), ("escape", 53, [], 1031)]
-    assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, COMMAND}
+    assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, SHIFT, COMMAND}
 
 
 LAYOUTS = [
-    ("german", "cmd+z", 16),
-    ("german", "cmd+shift+z", 16),
-    ("german", "ctrl+alt+z", 16),
+    ("german", "super+shift+z", 16),
     ("azerty", "cmd+z", 13),
-    ("dvorak", "cmd+shift+z", 44),
-    ("german", "super+z", 16),
-    ("us", "ctrl+alt+z", 6),
     ("unreadable", "cmd+z", 6),
 ]
 
@@ -764,19 +770,12 @@ def test_a_chord_means_its_letter_on_every_keyboard_layout(
     desk: Desk, layout: str, chord: str, code: int
 ) -> None:
     desk.mac.set("keyboard.layout", layout)
-    if layout in ("us", "unreadable"):
-        desk.mac.deny("automation")  # System Events is not needed
+    desk.mac.deny("automation")  # System Events is not needed
     desk.data("press", 1031, chord)
     (pressed,) = desk.mac.events("key")
     assert (pressed["key"].lower(), pressed["code"]) == ("z", code)
     assert set(pressed["modifiers"]) == set(chord.replace("super", "cmd").split("+")[:-1])
     assert desk.mac.events("quit", "dropped") == []
-
-
-def test_a_letter_with_alt_alone_is_found_on_another_layout(desk: Desk) -> None:
-    desk.mac.set("keyboard.layout", "german")
-    desk.data("press", 1031, "alt+z")
-    assert [one["text"] for one in desk.mac.events("text")] == ["z"]
 
 
 @pytest.mark.parametrize("layout", ["german", "us"])
@@ -823,7 +822,7 @@ def test_a_window_that_moves_after_the_look_is_not_clicked_elsewhere(desk: Desk)
 
 def test_a_focus_thief_gets_no_text_and_the_answer_says_how_much_went_out(desk: Desk) -> None:
     desk.mac.activate("TextEdit")
-    desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 410}, skip=1)
+    desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 410}, skip=39)
     finished = desk.run("type", 1030, "0123456789" * 5)
     assert (finished.code, finished.error["code"]) == (1, "FOCUS_LOST")
     assert "40 characters were typed" in finished.error["message"]
@@ -871,7 +870,7 @@ def is_free(lock: IO[str]) -> bool:
 
 @pytest.mark.parametrize(
     ("source", "words"),
-    [("function typeText", ("type", 1080, "ls")), ("function titleBarIsFree", ("focus", 1090))],
+    [("function typePiece", ("type", 1080, "ls")), ("function titleBarIsFree", ("focus", 1090))],
     ids=["type", "focus"],
 )
 def test_the_hand_keeps_the_input_lock_when_its_parent_is_killed(
@@ -1019,12 +1018,10 @@ def test_a_key_is_repeated_until_the_focus_is_lost_and_it_is_said_how_often(desk
     assert (lost["code"], "2 presses went out" in lost["message"]) == ("FOCUS_LOST", True)
 
 
-def test_on_another_layout_a_chord_is_repeated_but_not_held(desk: Desk) -> None:
+def test_on_another_layout_a_chord_is_repeated_and_held(desk: Desk) -> None:
     desk.mac.set("keyboard.layout", "german")
-    desk.backend("press_key", 1080, "cmd+z", 0, 2)
+    assert desk.backend("press_key", 1080, "cmd+z", 50, 2) is None
     assert [(one["key"], one["code"]) for one in desk.mac.events("key")] == [("z", 16)] * 2
-    refused = desk.backend("press_key", 1080, "cmd+z", 500)
-    assert (refused["code"], "keyboard layout German" in refused["message"]) == ("INVALID_ARGUMENT", True)
 
 
 # elements ---------------------------------------------------------------------------------------------------
@@ -1671,6 +1668,11 @@ def compiled(mac: FakeMac) -> int:
     return sum("-O" in call["argv"] for call in mac.calls("xcrun"))
 
 
+def helper_acts(mac: FakeMac) -> int:
+    """How often the helper ran for an act: after each compilation it runs once to see whether it does."""
+    return len(mac.calls("swift-helper")) - compiled(mac)
+
+
 def build_as_a_server(desk: Desk) -> str:
     """What a server does in the background at its start; the reason why there is no helper, or nothing."""
     finished = Program([sys.executable, "-W", "error", "-c", BUILD], desk.program.environment).run()
@@ -1709,6 +1711,13 @@ def test_a_compiler_that_fails_is_not_tried_again_until_it_is_another(desk: Desk
     build_as_a_server(desk)
     assert compiled(desk.mac) == 2
     assert "this SDK is not supported by the compiler" in input_by(desk)
+
+
+def test_a_helper_that_does_not_live_leaves_the_acts_to_jxa(desk: Desk) -> None:
+    desk.mac.tools("killed")
+    assert "peekaboo-input failed with exit code -9" in build_as_a_server(desk)
+    desk.data("press", 1080, "escape")
+    assert [one["key"] for one in desk.mac.events("key")] == ["escape"]
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_doctor(desk: Desk) -> None:
@@ -1777,7 +1786,7 @@ def test_the_helper_is_compiled_once_and_does_exactly_what_jxa_does(tmp_path: Pa
     assert by_swift.mac.widget(1090, "search")["value"] == "Grüße, 世界 👩‍💻 and more than twenty units"
     assert by_swift.clicks() == by_jxa.clicks() != []
     assert compiled(by_swift.mac) == 1
-    assert len(by_swift.mac.calls("swift-helper")) == 4  # and one chord by JXA, which knows keyboard layouts
+    assert helper_acts(by_swift.mac) == 5
     assert by_jxa.mac.calls("swift-helper") == []
 
     home = by_swift.mac.home / "Library" / "Caches" / "peekaboo_min" / "helper"
@@ -1832,7 +1841,7 @@ def test_a_lost_helper_another_compiler_and_another_source_are_noticed(tmp_path:
     (helper,) = (desk.mac.home / "Library").rglob("peekaboo-input")
     helper.unlink()  # what is in Caches may be deleted at any time
     desk.data("press", 1080, "tab")
-    assert ([one["key"] for one in desk.mac.events("key")], desk.mac.calls("swift-helper")) == (["tab"], [])
+    assert ([one["key"] for one in desk.mac.events("key")], helper_acts(desk.mac)) == (["tab"], 0)
     build_as_a_server(desk)
     assert (compiled(desk.mac), helper.exists()) == (2, True)
     desk.mac.update(lambda state: state.update(swift_version="6.2"))
@@ -1841,11 +1850,11 @@ def test_a_lost_helper_another_compiler_and_another_source_are_noticed(tmp_path:
     manifest = helper.parent.parent / "built.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "source_digest": "another"}))
     desk.data("press", 1080, "tab")
-    assert desk.mac.calls("swift-helper") == []
+    assert helper_acts(desk.mac) == 0
     build_as_a_server(desk)
     assert compiled(desk.mac) == 4
     desk.data("press", 1080, "tab")
-    assert len(desk.mac.calls("swift-helper")) == 1
+    assert helper_acts(desk.mac) == 1
     nothing_sloppy(desk.mac)
 
 

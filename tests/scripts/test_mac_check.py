@@ -61,7 +61,7 @@ def test_every_step_is_tried_and_reported_in_one_block(
         mac.keynote(installed=[])
     done = run(mac, tmp_path, "--yes")
     *lines, facts = block(done.out)
-    assert len(json.loads(facts)["probes"]) == 30
+    assert len(json.loads(facts)["probes"]) == 31
     failed = [line for line in lines if line.startswith("FAILED")]
     assert lines[0].startswith("info system: ") and lines[-1] == f"{len(failed)} failed"
     assert "Shopping list" not in str(lines) and str(tmp_path) not in str(lines) + facts

@@ -17,7 +17,7 @@ from worlds import ROOT, Finished, Program, clean_environment, need_swift
 
 SCRIPT = str(ROOT / "scripts" / "mac_probe.py")
 THIRD_DISPLAY = {"id": 9, "name": "Right", "bounds": [1440, 0, 1280, 720], "scale": 1}
-HELPER = "the Swift helper compiles by xcrun, and its preflight is osascript's"
+HELPER = "the Swift helper compiles by xcrun, and has osascript's access"
 MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog", HELPER}
 
 
@@ -49,7 +49,7 @@ def test_every_fact_that_we_rely_on_holds_here(mac: FakeMac) -> None:
     outputs = {one["fact"]: one["output"] for one in found["probes"]}
     unconfirmed = {one["fact"] for one in found["probes"] if one["verdict"] != "confirmed"}
     assert unconfirmed == MAY_BE_UNKNOWN
-    assert len(found.pop("probes")) == 30 == finished.out.count(" ms)\n")
+    assert len(found.pop("probes")) == 31 == finished.out.count(" ms)\n")
     assert {**found, "version": ""} == {
         "version": "",
         "macos": "15.4.1",
@@ -77,6 +77,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
         ),
         "-D n and -R of every display are as large as its bounds times the scale",
     ),
+    "a layout that the bridge does not tell": (
+        lambda mac: mac.switch(key_events_have_characters=False),
+        "a key event that was only made tells what the keyboard's layout makes of it",
+    ),
     "another responsible process": (
         lambda mac: mac.update(
             lambda state: [one.update(responsible=one["name"] == "Finder") for one in state["apps"]]
@@ -98,7 +102,7 @@ def test_a_mac_that_differs_contradicts_that_fact_alone(
     assert [name for name, verdict in verdicts(mac).items() if verdict == "CONTRADICTED"] == [fact]
 
 
-def test_a_probe_compiles_the_helper_and_compares_its_preflight(mac: FakeMac) -> None:
+def test_a_probe_compiles_the_helper_and_compares_its_access(mac: FakeMac) -> None:
     need_swift()
     mac.tools("good")
     (found,) = [one for one in report(run(mac))["probes"] if one["fact"] == HELPER]

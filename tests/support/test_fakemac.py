@@ -17,6 +17,7 @@ from worlds import PATIENCE_S, ROOT, wait_for
 KILLED_AFTER_S = 0.4
 MOUSE = """ObjC.import('CoreGraphics');
 function mouse(type, x, y, button, state) {
+  if ([2, 4, 26].includes(type)) delay(0.045);
   var event = $.CGEventCreateMouseEvent(null, type, $.CGPointMake(x, y), button || 0);
   $.CGEventSetIntegerValueField(event, 1, state || 1);
   $.CGEventSetFlags(event, 0);

@@ -1,10 +1,16 @@
-"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+"""The Mac's hand: which steps make an act; Swift or JXA does them in the process that posts.
+
+An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
+far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
+of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag without deltas.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, Optional
 
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.log import log_debug
@@ -16,7 +22,17 @@ from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_j
 from .swift_helper import find_helper
 
 _INPUT_S = 20.0
+_CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS = 60, 30, 20
+_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 100
+_DRAG_POINTS = 15  # an application follows a drag only through several points
+_LINES_A_NOTCH = 3
+_MOST_IN_PIECE = 20  # characters between two looks at who has the keyboard
+# Some programs lose a character that equals the one before it, or that follows a return or tab at once.
+_AFTER_KEY_MS = 40
 
+_BUTTONS = {"left": 0, "right": 1, "middle": 2}
+_WHEELS = {"up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)}  # vertical, horizontal
+_TYPED_KEYS = {"\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\b": 51}
 _KEY_CODES = {
     "return": 36, "tab": 48, "space": 49, "backspace": 51, "delete": 117, "escape": 53, "insert": 114,
     "up": 126, "down": 125, "left": 123, "right": 124,
@@ -47,10 +63,6 @@ _CHARACTERS = {
     "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\",
     "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
 }  # fmt: skip
-_USING = {
-    "cmd": "command down", "super": "command down", "ctrl": "control down", "alt": "option down",
-    "shift": "shift down",
-}  # fmt: skip
 # Keyboard layouts (`com.apple.keylayout.NAME`) on which our key codes carry the characters of their names.
 _ANSI_LAYOUTS = (
     "US", "ABC", "USExtended", "USInternational-PC", "British", "Australian", "Canadian", "Irish",
@@ -80,15 +92,14 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 
 
 def chord_request(chord: KeyChord) -> dict[str, Any]:
-    """What input.swift and input.js press for a chord.
+    """The key of a chord: its place on a US keyboard, and what carries its `character` on another layout.
 
-    With a `character` only JXA knows the key: where the letter of cmd+a is depends on the keyboard layout.
+    Key codes are places: cmd+a by the code of a US keyboard is cmd+q on a French one.
     """
     request: dict[str, Any] = {"key_code": mac_key_code(chord), "flags": mac_key_flags(chord)}
     character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
-    if character and set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"}:
-        using = [_USING[name] for name in chord.modifiers if name in _USING]
-        request |= {"character": character, "using": using, "layouts": list(_ANSI_LAYOUTS)}
+    if character:
+        request |= {"character": character, "held": mac_modifier_flags(chord.modifiers)}
     return request
 
 
@@ -98,46 +109,229 @@ def target_of(window: Window) -> dict[str, Any]:
     return {**known, **window.bounds._asdict()}
 
 
+# acts as steps ----------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """What an executor does or asks next."""
+
+    fields: dict[str, Any]
+    done: int = 0
+    """How many clicks, notches, drags or presses have gone out once it is through; 0: as many as before."""
+
+
+class Piece(NamedTuple):
+    """Text that goes out between two looks at who has the keyboard."""
+
+    text: str
+    key_code: Optional[int] = None
+    """The key that types it."""
+    is_whole: bool = False
+    """It is one character of several UTF-16 units, and goes out in one event."""
+    pause_ms: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Without what is absent: a long text has a thousand pieces, and an argument its limits."""
+        fields: dict[str, Any] = {"text": self.text} if self.key_code is None else {"code": self.key_code}
+        fields |= {"is_whole": True} if self.is_whole else {}
+        return fields | ({"pause_ms": self.pause_ms} if self.pause_ms else {})
+
+
+def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
+    """At most 20 characters a piece: keys and what takes several UTF-16 units alone, a cut where a pause is
+    needed. delay_ms: between any two characters.
+    """
+    pieces: list[Piece] = []
+    characters = list(_characters(text))
+    run = ""
+    for character, following in zip(characters, [*characters[1:], ""]):
+        code = _TYPED_KEYS.get(character)
+        needs_pause = following and (code is not None or character == following)
+        pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
+        if code is not None or len(character.encode("utf-16-le", "surrogatepass")) > 2:
+            pieces += [Piece(run)] if run else []
+            pieces.append(Piece(character, code, code is None, pause_ms))
+            run = ""
+            continue
+        run += character
+        if pause_ms or len(run) == _MOST_IN_PIECE or not following:
+            pieces.append(Piece(run, pause_ms=pause_ms))
+            run = ""
+    return pieces
+
+
+def _characters(text: str) -> Iterator[str]:
+    """What a person calls a character: never cut before a combining mark, joiner, variation selector, skin
+    tone or second half of a flag, nor inside a line end of Windows.
+    """
+    character = ""
+    for sign in text:
+        if character and not _is_joined(character, sign):
+            yield character
+            character = ""
+        character += sign
+    if character:
+        yield character
+
+
+def _is_joined(before: str, sign: str) -> bool:
+    if before == "\r" or before in _TYPED_KEYS:
+        return before + sign == "\r\n"
+    is_mark = unicodedata.category(sign)[0] == "M" or sign in "\u200c\u200d"
+    is_modifier = "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f"
+    is_flag = len(before) == 1 and all("\U0001f1e6" <= each <= "\U0001f1ff" for each in before + sign)
+    is_vowel = "\u1100" <= before[-1] <= "\u11ff" and "\u1160" <= sign <= "\u11ff"  # Hangul in parts
+    return is_mark or is_modifier or is_flag or is_vowel or before[-1] == "\u200d"
+
+
+def steps_of(request: dict[str, Any]) -> list[Step]:
+    """The steps of a request by its `do`: move, click, scroll, drag, type or press."""
+    make = {"move": _move, "click": _click, "scroll": _scroll, "drag": _drag, "type": _type, "press": _press}
+    return [_step("access"), _step("nothing_held"), *make[request["do"]](request)]
+
+
+def _step(do: str, done: int = 0, /, **fields: Any) -> Step:
+    return Step({"do": do, **fields}, done)
+
+
+def _sleep(ms: int) -> Step:
+    return _step("sleep", ms=ms)
+
+
+def _at_pointer(request: dict[str, Any], presses: Sequence[Sequence[Step]]) -> list[Step]:
+    place = {"x": request["x"], "y": request["y"]}
+    steps = [_step("window_at", **place), _step("move", **place)]
+    for press in presses:
+        # the pointer's arrival, or the press before, may have changed what is there
+        steps += [_step("pointer_at", **place), _step("window_at", **place), *press]
+    return steps
+
+
+def _move(request: dict[str, Any]) -> list[Step]:
+    return _at_pointer(request, [[]])
+
+
+def _click(request: dict[str, Any]) -> list[Step]:
+    presses = []
+    for count in range(1, request["clicks"] + 1):
+        event = {
+            "x": request["x"],
+            "y": request["y"],
+            "button": _BUTTONS[request["button"]],
+            "clicks": count,
+            "number": count,
+            "flags": request["flags"],
+        }
+        held = [_step("button_down", count, **event), _sleep(_CLICK_HELD_MS), _step("button_up", **event)]
+        presses.append([*held, _sleep(_BETWEEN_CLICKS_MS)])
+    return _at_pointer(request, presses)
+
+
+def _scroll(request: dict[str, Any]) -> list[Step]:
+    vertical, horizontal = (sign * _LINES_A_NOTCH for sign in _WHEELS[request["direction"]])
+    return _at_pointer(
+        request,
+        [
+            [_step("wheel", notch, vertical=vertical, horizontal=horizontal), _sleep(_AFTER_NOTCH_MS)]
+            for notch in range(1, request["amount"] + 1)
+        ],
+    )
+
+
+def _drag(request: dict[str, Any]) -> list[Step]:
+    start, end = Point(request["x"], request["y"]), Point(request["to_x"], request["to_y"])
+    event = {"button": _BUTTONS[request["button"]], "clicks": 1, "number": 1, "flags": 0}
+    steps = [_step("button_down", x=start.x, y=start.y, **event), _sleep(_DRAG_BEGINS_MS)]
+    before = start
+    for number in range(1, _DRAG_POINTS + 1):
+        part = number / _DRAG_POINTS
+        point = Point(start.x + (end.x - start.x) * part, start.y + (end.y - start.y) * part)
+        delta = {"dx": round(point.x) - round(before.x), "dy": round(point.y) - round(before.y)}
+        steps += [_step("button_drag", x=point.x, y=point.y, **delta, **event), _sleep(_DRAG_STEP_MS)]
+        before = point
+    steps += [_sleep(_DRAG_ENDS_MS), _step("pointer_at", x=end.x, y=end.y)]
+    return [
+        _step("window_at", x=end.x, y=end.y),
+        *_at_pointer(request, [[*steps, _step("button_up", 1, x=end.x, y=end.y, **event)]]),
+    ]
+
+
+def _type(request: dict[str, Any]) -> list[Step]:
+    pieces = split_text(request["text"], request["delay_ms"])
+    return [_step("type", pieces=[piece.as_json() for piece in pieces])]
+
+
+def _press(request: dict[str, Any]) -> list[Step]:
+    key = {"code": request["key_code"], "flags": request["flags"]}
+    if "character" in request:
+        key |= {name: request[name] for name in ("character", "held")}
+        key["ansi_layouts"] = _ANSI_LAYOUTS
+    up = _step("key_up", code=key["code"], flags=key["flags"] & (_FUNCTION | _KEYPAD))
+    steps = []
+    for count in range(1, request["repeat"] + 1):
+        steps += [_step("has_keyboard"), _step("not_stopped"), _step("key_down", count, **key)]
+        steps += [*([_sleep(request["hold_ms"])] if request["hold_ms"] else []), up]
+        steps += [_sleep(_AFTER_KEY_MS)] if count < request["repeat"] else []
+    return steps
+
+
+# doing them -------------------------------------------------------------------------------------------
+
+
 def act_at_pointer(
     window: Window, point: Point, times: int, request: dict[str, Any], extra_s: float = 0.0
 ) -> Delivery:
     """What became of `times` clicks, notches or drags at a point."""
-    answer = act(window, {**request, "x": point.x, "y": point.y}, extra_s)
-    pointer = Point(float(answer["pointer"]["x"]), float(answer["pointer"]["y"]))
-    if not answer["done"]:
-        return Delivery(False, pointer)
-    return Delivery(True if answer["is_certain"] and answer["done"] == times else None, pointer)
+    request = {**request, "x": point.x, "y": point.y}
+    steps = steps_of(request)
+    answer = _execute(window, steps, "", extra_s)
+    if answer["ok"]:
+        return Delivery(True if answer["is_certain"] else None, point)
+    done = _done(steps, answer)
+    if answer["code"] and not done and not answer["released"]:
+        _refuse(answer, 0, "")
+    # elsewhere: the pointer, or, after some of the presses, the window
+    pointer = Point(**answer["pointer"]) if answer["pointer"] else None
+    return Delivery(None if done or answer["released"] else False, pointer, answer["reached_id"])
 
 
-def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> dict[str, Any]:
-    """Post input by the Swift helper where there is one, else by JXA: the same request, the same answer.
+def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> None:
+    """Type or press. extra_s: how long the request itself takes, its pauses above all."""
+    steps = steps_of(request)
+    answer = _execute(window, steps, request["stop_file"], extra_s)
+    if answer["ok"]:
+        return
+    if request["do"] == "press":
+        _refuse(answer, _done(steps, answer), "presses went out")
+    pieces = split_text(request["text"], request["delay_ms"])[: answer["pieces"]]
+    _refuse(answer, sum(len(piece.text) for piece in pieces), "characters were typed")
 
-    Either looks itself, right before it posts, at what is under the pointer or has the keyboard.
-    extra_s: how long the request itself takes, its pauses above all.
-    """
-    request = {**request, "window": target_of(window)}
-    helper = None if "character" in request else find_helper()
+
+def _done(steps: Sequence[Step], answer: dict[str, Any]) -> int:
+    return max((step.done for step in steps[: answer["step"]]), default=0)
+
+
+def _execute(window: Window, steps: Sequence[Step], stop_file: str, extra_s: float) -> dict[str, Any]:
+    """The answer of the Swift helper where there is one, else of JXA."""
+    request = {"window": target_of(window), "stop_file": stop_file, "steps": [step.fields for step in steps]}
+    helper = find_helper()
     log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
-    if helper:
-        done = run_program(
-            [str(helper)],
-            timeout_s=_INPUT_S + extra_s,
-            stdin=json.dumps(request).encode("utf-8"),
-            accept=None,
-            pass_fds=held_locks(),
-        )
-        answer = _helper_answer(done.stdout, done.stderr, done.code)
-    else:
+    if not helper:
         sources = [*WINDOW_SOURCES, "desktop/macos/input.js"]
-        answer = run_jxa(sources, request, _INPUT_S + extra_s, pass_fds=held_locks())
-    if not answer["ok"]:
-        _refuse(answer, "characters were typed" if request["do"] == "type" else "presses went out")
-    return answer
+        return run_jxa(sources, request, _INPUT_S + extra_s, pass_fds=held_locks())
+    done = run_program(
+        [str(helper)],
+        timeout_s=_INPUT_S + extra_s,
+        stdin=json.dumps(request).encode("utf-8"),
+        accept=None,
+        pass_fds=held_locks(),
+    )
+    return _helper_answer(done.stdout, done.stderr, done.code)
 
 
-def _refuse(answer: dict[str, Any], what_went_out: str) -> NoReturn:
-    """Raise what a refusal of the acting program means."""
-    code, sent = ErrorCode(answer["code"]), int(answer["sent"])
+def _refuse(answer: dict[str, Any], sent: int, what_went_out: str) -> NoReturn:
+    """Raise what a failed step means."""
+    code = ErrorCode(answer["code"])
     message = clean_text(answer["message"], 500)
     if sent or code is ErrorCode.FOCUS_LOST:
         message += f"; {sent} {what_went_out}"
@@ -159,6 +353,7 @@ _HINTS = {
     ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
     ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
     ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
+    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
     ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
     ErrorCode.INVALID_ARGUMENT: "see peekaboo-min doctor",
     ErrorCode.INTERNAL_SWIFT_ERROR: "see peekaboo-min doctor",

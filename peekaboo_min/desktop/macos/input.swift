@@ -1,100 +1,84 @@
 // one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","window":W,"x":n,"y":n}; points are screen points
-//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
-//   {"do":"scroll","window":W,"x":n,"y":n,"direction":"down","amount":3}; up, down, left or right; amount 1 to 50
-//   {"do":"drag","window":W,"x":n,"y":n,"to_x":n,"to_y":n,"button":"left"}
-//       -> {"ok":true,"pointer":{"x":n,"y":n},"done":n,"is_certain":b}. done: how many clicks, notches, drags or arrivals there
-//          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
-//          open menu leaves a doubt whom they reached
-//   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses; flags are
-//       CGEventFlags bits
-//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
-//   W is {"id","pid","x","y","width","height","is_popup"}, more is ignored: what must be under the pointer, or have the
-//   keyboard, right before each press, notch or piece of text, or nothing is posted
+//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
+// questions, each of which ends the steps where the answer is no:
+//   access                         may this process post? First, for the steps that post
+//   nothing_held                   does nobody hold a mouse button or a modifier key?
+//   window_at x y                  would a press there reach the window, where it was and as large?
+//   has_keyboard, not_stopped      would a key reach the window? Is there no stop file?
+//   pointer_at x y                 is the pointer there, within 200 ms?
+// acts, in screen points; flags are CGEventFlags, button 0 to 2, clicks the count of a double click:
+//   move x y;  button_down, button_drag, button_up: x y button clicks number flags, and dx dy for a drag
+//   wheel vertical horizontal      in lines, positive is up and left
+//   key_down, key_up: code flags   with a `character`, the key that makes it on this keyboard layout, with the flags `held`
+//   sleep ms                       ends the steps when there is a stop file
+//   type pieces                    each {"text"} of one UTF-16 unit a character, {"text","is_whole"} or {"code"}, with "pause_ms":
+//                                  has_keyboard, not_stopped, the piece, the pause
+// {"ok", "step": how many are through, "pieces": how many of `type` are, "pointer": {"x","y"}|null, "is_certain": no overlay or
+// open menu leaves a doubt whom a press reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the
+// window that is in the way|null, "released": whether what was still held has been let go of, a dragged button where it was pressed}
 import AppKit
 import ApplicationServices
+import Carbon
 import CoreGraphics
 import Foundation
 
 let menuLayer = 101  // kCGPopUpMenuWindowLevel
-let linesANotch: Int32 = 3
-let dragSteps = 15  // an application follows a drag only through several points
-let holdStepMs = 50  // so often the stop file is looked at while a key is held
-let piece = 20  // UTF-16 units an event: what applications are known to read
+let lastTypingKey: UInt16 = 50  // beyond it are keys without text, and the numeric pad
+let typedSeconds = 0.004
+let slice = 0.05  // so often a pause looks at the stop file
 let answerSeconds: Float = 0.5
 let dock = "com.apple.dock"
-var hungPids: Set<pid_t> = []
+// Events of a process that ends at once may be lost: one library gives each 20 ms.
+let (settleSeconds, leastSettleSeconds, mostSettleSeconds) = (0.02, 0.06, 0.5)
 
-struct Refusal: Error {
-    let code: String
+struct Failure: Error {
+    let code: String?
     let message: String
-    var sent = 0
     var reachedID: Int?
 }
 
 struct Target: Decodable {
-    let id: UInt32
-    let pid: Int32
+    let id: Int
+    let pid: pid_t
     let x: Double, y: Double, width: Double, height: Double
     let isPopup: Bool
-
-    enum CodingKeys: String, CodingKey {
-        case id, pid, x, y, width, height, isPopup = "is_popup"
-    }
 
     var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
+struct Piece: Decodable {
+    let text: String?
+    let isWhole: Bool?
+    let code: CGKeyCode?
+    let pauseMs: Double?
+}
+
+struct Step: Decodable {
+    let `do`: String
+    let x: Double!, y: Double!, ms: Double!
+    let button: Int!, clicks: Int64?, number: Int64?
+    var dx: Int64?, dy: Int64?
+    let vertical: Int32!, horizontal: Int32!
+    let code: CGKeyCode!, flags: UInt64?, held: UInt64!
+    let character: String?
+    let pieces: [Piece]!
+
+    var point: CGPoint { CGPoint(x: x, y: y) }
+}
+
 struct Request: Decodable {
-    let act: String
-    let window: Target?
-    let x: Double?, y: Double?, toX: Double?, toY: Double?
-    let button: String?, direction: String?, text: String?, stopFile: String?
-    let clicks: Double?, amount: Double?, delayMs: Double?, holdMs: Double?, repeats: Double?, keyCode: Double?, flags: Double?
-
-    enum CodingKeys: String, CodingKey {
-        case act = "do", window, x, y, toX = "to_x", toY = "to_y", button, direction, text, stopFile = "stop_file", clicks, amount
-        case delayMs = "delay_ms", holdMs = "hold_ms", repeats = "repeat", keyCode = "key_code", flags
-    }
+    let window: Target!
+    let stopFile: String
+    let steps: [Step]
 }
 
-func invalid(_ field: String) -> Refusal {
-    Refusal(code: "INVALID_ARGUMENT", message: "\(field) is missing or wrong")
-}
-
-func need<T>(_ value: T?, _ field: String) throws -> T {
-    guard let value = value else { throw invalid(field) }
-    return value
-}
-
-func need(_ value: Double?, _ field: String, in range: ClosedRange<Int>) throws -> Int {
-    guard let value = value, let number = Int(exactly: value), range.contains(number) else { throw invalid(field) }
-    return number
-}
-
-func flags(of request: Request) throws -> CGEventFlags {
-    try CGEventFlags(rawValue: UInt64(need(request.flags, "flags", in: 0...4_294_967_295)))
-}
-
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
-// the two answers may be a false no.
-func openSource() throws -> CGEventSource {
-    guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
-        throw Refusal(
-            code: "PERMISSION_DENIED_ACCESSIBILITY",
-            message: "mouse and keyboard events are not allowed without Accessibility access")
-    }
-    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
-    AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
-    // A private source does not inherit the modifier keys that somebody is holding down.
-    guard let source = CGEventSource(stateID: .privateState) else {
-        throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event source")
-    }
-    source.localEventsSuppressionInterval = 0
-    return source
-}
+var hungPids: Set<pid_t> = []
+var (pieces, isCertain) = (0, true)
+var pointer: CGPoint?
+var keysDown: [CGKeyCode] = []
+var buttonDown: (step: Step, isDragged: Bool)?
+var source: CGEventSource?
+var settledAt: Date?
 
 // looking last ---------------------------------------------------------------------------------------------------------
 
@@ -129,10 +113,10 @@ struct Window {
 func look() throws -> [Window] {
     guard let session = CGSessionCopyCurrentDictionary() as? [String: Any],
         let list = CGWindowListCopyWindowInfo([.optionOnScreenOnly, .excludeDesktopElements], kCGNullWindowID) as? [[String: Any]]
-    else { throw Refusal(code: "NO_GUI_SESSION", message: "there is no GUI session") }
+    else { throw Failure(code: "NO_GUI_SESSION", message: "there is no GUI session") }
     let isLocked = session["CGSSessionScreenIsLocked"] as? Bool ?? false
     let isOnConsole = session["kCGSSessionOnConsoleKey"] as? Bool ?? true
-    if isLocked || !isOnConsole { throw Refusal(code: "SCREEN_LOCKED", message: "the screen is locked") }
+    if isLocked || !isOnConsole { throw Failure(code: "SCREEN_LOCKED", message: "the screen is locked") }
     return list.compactMap(Window.init)
 }
 
@@ -162,28 +146,28 @@ func letsThrough(_ over: Window, _ target: Window, _ point: CGPoint) -> Bool? {
     return pid == target.pid
 }
 
-// Throws unless a press at this point reaches the target; returns whether that is certain.
-func checkReached(_ target: Target, _ point: CGPoint) throws -> Bool {
+// Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
+func checkReached(_ target: Target, _ point: CGPoint) throws {
     let windows = try look()
-    guard let now = windows.first(where: { $0.id == Int(target.id) }) else {
-        throw Refusal(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
+    guard let now = windows.first(where: { $0.id == target.id }) else {
+        throw Failure(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
     }
     guard isSameFrame(now.frame, target.frame) else {
-        throw Refusal(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
+        throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
     }
-    var isCertain = !windows.contains { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }
+    if windows.contains(where: { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }) { isCertain = false }
     for window in windows where window.alpha > 0 && window.frame.contains(point) {
-        if window.id == now.id { return isCertain }
+        if window.id == now.id { return }
         let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
         switch isOverlay ? letsThrough(window, now, point) : false {
         case true?: continue
         case nil: isCertain = false
         case false?:
-            throw Refusal(
-                code: "WINDOW_COVERED", message: "window \(now.id) is covered by \(window.name) there", reachedID: window.id)
+            let message = "window \(now.id) is covered by \(window.name) there"
+            throw Failure(code: "WINDOW_COVERED", message: message, reachedID: window.id)
         }
     }
-    throw Refusal(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
+    throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
 }
 
 func attribute(_ element: AXUIElement, _ name: String, _ pid: pid_t) -> CFTypeRef? {
@@ -220,244 +204,248 @@ func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
     return found.count == 1 ? found[0] : nil
 }
 
-// Throws unless a key that is posted now goes to the target.
-func checkKeyboard(_ target: Target, sent: Int) throws {
+// Throws unless a key that is posted now goes to the window that is meant.
+func checkKeyboard(_ target: Target) throws {
     // what AppKit tells of the frontmost app does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
-    let windows: [Window]
-    do {
-        windows = try look()
-    } catch var refusal as Refusal {
-        refusal.sent = sent
-        throw refusal
-    }
+    let windows = try look()
     let pid = NSWorkspace.shared.frontmostApplication?.processIdentifier
-    func lost(_ window: Window?) -> Refusal {
+    func lost(_ window: Window?) -> Failure {
         let message = "the keyboard is with \(window?.name ?? "another application")"
-        return Refusal(code: "FOCUS_LOST", message: message, sent: sent, reachedID: window?.id)
+        return Failure(code: "FOCUS_LOST", message: message, reachedID: window?.id)
     }
     let front = windows.first { $0.pid == pid && $0.isOrdinary }
     let menu = windows.first { $0.pid == pid && $0.layer == menuLayer && $0.alpha > 0 }
     guard let pid = pid, pid == target.pid else { throw lost(front) }
     // an open menu takes every key
     if menu != nil || target.isPopup {
-        if let menu = menu, target.isPopup, menu.id == Int(target.id) { return }
+        if let menu = menu, target.isPopup, menu.id == target.id { return }
         throw lost(menu ?? front)
     }
     let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
     let focused = focusedWindow(pid, own) ?? front
-    if focused?.id != Int(target.id) { throw lost(focused) }
+    if focused?.id != target.id { throw lost(focused) }
+}
+
+// What a person holds, by the hardware's own state; caps lock does not count.
+func checkNothingHeld() throws {
+    let buttons: [CGMouseButton] = [.left, .right, .center]
+    let isButton = buttons.contains { CGEventSource.buttonState(.hidSystemState, button: $0) }
+    let modifiers: CGEventFlags = [.maskShift, .maskControl, .maskAlternate, .maskCommand]
+    if isButton || !CGEventSource.flagsState(.hidSystemState).intersection(modifiers).isEmpty {
+        let held = isButton ? "mouse button" : "modifier key"
+        throw Failure(code: "WINDOW_BLOCKED", message: "a \(held) is held down; nothing was posted")
+    }
+}
+
+// Posting is asynchronous: the pointer gets 200 ms to arrive.
+func checkPointer(_ point: CGPoint) throws {
+    for _ in 0..<20 {
+        guard let now = CGEvent(source: nil)?.location else { break }
+        pointer = now
+        if isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1) { return }
+        Thread.sleep(forTimeInterval: 0.01)
+    }
+    throw Failure(code: nil, message: "the pointer is elsewhere")
+}
+
+func checkNotStopped(_ stopFile: String) throws {
+    if FileManager.default.fileExists(atPath: stopFile) { throw Failure(code: "POLICY_DENIED", message: "the stop file is there") }
+}
+
+// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
+// the two answers may be a false no.
+func checkAccess() throws {
+    guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
+        throw Failure(
+            code: "PERMISSION_DENIED_ACCESSIBILITY",
+            message: "mouse and keyboard events are not allowed without Accessibility access")
+    }
+    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+    AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
+    // A private source does not inherit the modifier keys that somebody is holding down.
+    source = CGEventSource(stateID: .privateState)
+    source?.localEventsSuppressionInterval = 0
+}
+
+// the keyboard's layout ------------------------------------------------------------------------------------------------
+
+typealias Key = (code: CGKeyCode, flags: CGEventFlags)
+var layouts: [UInt64: [String: CGKeyCode]] = [:]
+
+// character -> code of the key that makes it while these modifiers are held. A dead key has none.
+func layout(with flags: CGEventFlags) -> [String: CGKeyCode] {
+    if let known = layouts[flags.rawValue] { return known }
+    var keys: [String: CGKeyCode] = [:]
+    if let input = TISCopyCurrentKeyboardLayoutInputSource()?.takeRetainedValue(),
+        let data = TISGetInputSourceProperty(input, kTISPropertyUnicodeKeyLayoutData),
+        let bytes = CFDataGetBytePtr(Unmanaged<CFData>.fromOpaque(data).takeUnretainedValue())
+    {
+        let table = UnsafeRawPointer(bytes).assumingMemoryBound(to: UCKeyboardLayout.self)
+        let state = UInt32((flags.contains(.maskCommand) ? cmdKey : 0) | (flags.contains(.maskShift) ? shiftKey : 0)) >> 8
+        for code in (0...lastTypingKey).reversed() {
+            var (dead, length, units) = (UInt32(0), 0, [UniChar](repeating: 0, count: 4))
+            let error = UCKeyTranslate(
+                table, code, UInt16(kUCKeyActionDown), state, UInt32(LMGetKbdType()), 0, &dead, units.count, &length, &units)
+            if error == 0 && length == 1 && units[0] >= 32 { keys[String(utf16CodeUnits: units, count: 1)] = code }
+        }
+    }
+    layouts[flags.rawValue] = keys
+    return keys
+}
+
+// The key that makes a character, nil where the layout has none. Command may change a layout's letters.
+func key(of character: String, held: CGEventFlags) -> Key? {
+    for flags: CGEventFlags in held.contains(.maskCommand) ? [.maskCommand, [], .maskShift] : [[], .maskShift] {
+        if let code = layout(with: flags)[character] { return (code, held.union(flags)) }
+    }
+    return nil
+}
+
+// Where no key makes the character: the place that it has on a US keyboard, as macOS takes it on Cyrillic ones.
+func resolved(_ step: Step) -> Key {
+    let made = step.character.flatMap { key(of: $0, held: CGEventFlags(rawValue: step.held)) }
+    return made ?? (step.code, CGEventFlags(rawValue: step.flags ?? 0))
 }
 
 // posting --------------------------------------------------------------------------------------------------------------
 
-func post(_ made: CGEvent?, _ flags: CGEventFlags, pause: TimeInterval) throws {
+func sleep(_ seconds: TimeInterval) { Thread.sleep(forTimeInterval: seconds) }
+
+func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
     guard let event = made else {
-        throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event")
+        throw Failure(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event")
     }
     event.flags = flags
     event.post(tap: .cghidEventTap)
-    Thread.sleep(forTimeInterval: pause)
+    settledAt = max(Date(), settledAt ?? Date()).addingTimeInterval(settleSeconds)
 }
 
-// 30 ms: AppKit drops clicks that come faster than its event loop turns.
-func postMouse(
-    _ source: CGEventSource, _ type: CGEventType, _ point: CGPoint, _ button: CGMouseButton, _ clickState: Int,
-    _ flags: CGEventFlags
-) throws {
-    let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: point, mouseButton: button)
-    event?.setIntegerValueField(.mouseEventClickState, value: Int64(clickState))
-    try post(event, flags, pause: 0.03)
+func postMouse(_ type: CGEventType, _ step: Step) throws {
+    let button = CGMouseButton(rawValue: UInt32(step.button ?? 0)) ?? .left
+    let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    let fields: [(CGEventField, Int64?)] = [
+        (.mouseEventClickState, step.clicks), (.mouseEventNumber, step.number), (.mouseEventDeltaX, step.dx),
+        (.mouseEventDeltaY, step.dy),
+    ]
+    for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
+    try post(event, CGEventFlags(rawValue: step.flags ?? 0))
 }
 
-func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: () -> Void = {}) throws {
-    for down in [true, false] {
-        let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: down)
-        if !units.isEmpty {
-            event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units)
+enum ButtonEvent: Int { case down, up, dragged }
+
+func postButton(_ kind: ButtonEvent, _ step: Step) throws {
+    let types: [[CGEventType]] = [
+        [.leftMouseDown, .leftMouseUp, .leftMouseDragged], [.rightMouseDown, .rightMouseUp, .rightMouseDragged],
+        [.otherMouseDown, .otherMouseUp, .otherMouseDragged],
+    ]
+    try postMouse(types[step.button][kind.rawValue], step)
+}
+
+func postKey(_ code: CGKeyCode, _ isDown: Bool, _ flags: CGEventFlags, _ text: String = "") throws {
+    let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: isDown)
+    let units = Array(text.utf16)
+    if !units.isEmpty { event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units) }
+    try post(event, flags)
+}
+
+// A program may read the text, the key, or both, so that it gets both. The modifiers' own keys are not pressed.
+func type(_ key: Key, _ text: String) throws {
+    try postKey(key.code, true, key.flags, text)
+    sleep(typedSeconds)
+    try postKey(key.code, false, [], text)
+    sleep(typedSeconds)
+}
+
+func type(_ piece: Piece) throws {
+    guard let text = piece.text else { return try type((piece.code ?? 0, []), "") }
+    // Python has split the text: what is not whole has one UTF-16 unit a character
+    let parts = piece.isWhole == true ? [text] : text.utf16.map { String(utf16CodeUnits: [$0], count: 1) }
+    for part in parts { try type(key(of: part, held: []) ?? (0, []), part) }
+}
+
+// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
+func release() throws -> Bool {
+    let isHeld = !keysDown.isEmpty || buttonDown != nil
+    while let code = keysDown.popLast() { try postKey(code, false, []) }
+    if let (step, isDragged) = buttonDown {
+        if isDragged {
+            var back = step
+            (back.dx, back.dy) = (1, 1)
+            try postButton(.dragged, back)
+            sleep(leastSettleSeconds)
         }
-        try post(event, flags, pause: 0.008)
-        if down { hold() }
+        try postButton(.up, step)
     }
+    return isHeld
 }
 
-func isThere(_ now: CGPoint, _ point: CGPoint) -> Bool {
-    isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1)
-}
+// steps ----------------------------------------------------------------------------------------------------------------
 
-// Posting is asynchronous: give the pointer up to 200 ms to arrive, then say where it is.
-func moved(_ source: CGEventSource, to point: CGPoint) throws -> CGPoint {
-    try postMouse(source, .mouseMoved, point, .left, 0, [])
-    for _ in 0..<20 {
-        guard let now = CGEvent(source: nil)?.location, !isThere(now, point) else { break }
-        Thread.sleep(forTimeInterval: 0.01)
-    }
-    guard let now = CGEvent(source: nil)?.location else {
-        throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the pointer cannot be read back")
-    }
-    return now
-}
-
-// Moves the pointer over the window, then does `act` there a number of times, as long as the window stays under it.
-func atPointer(_ request: Request, _ times: Int, _ act: (CGEventSource, CGPoint, Int) throws -> Void) throws -> [String: Any] {
-    let place = try CGPoint(x: need(request.x, "x"), y: need(request.y, "y"))
-    let expected = try need(request.window, "window")
-    let source = try openSource()
-    _ = try checkReached(expected, place)
-    let pointer = try moved(source, to: place)
-    var (done, isCertain) = (0, true)
-    while isThere(pointer, place) && done < times {
-        do {
-            // the pointer's arrival, or the act before, may have changed what is there
-            isCertain = try checkReached(expected, place) && isCertain
-        } catch let refusal as Refusal {
-            if done == 0 { throw refusal }
-            break
-        }
-        done += 1
-        try act(source, place, done)
-    }
-    let point = ["x": Double(pointer.x), "y": Double(pointer.y)]
-    return ["ok": true, "pointer": point, "done": done, "is_certain": isCertain]
-}
-
-struct Button {
-    let number: CGMouseButton
-    let down: CGEventType, up: CGEventType, dragged: CGEventType
-}
-
-let buttons = [
-    "left": Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged),
-    "right": Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged),
-    "middle": Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged),
-]
-
-func click(_ request: Request) throws -> [String: Any] {
-    let button = try need(buttons[request.button ?? ""], "button")
-    let flags = try flags(of: request)
-    return try atPointer(request, need(request.clicks, "clicks", in: 1...3)) { source, place, count in
-        try postMouse(source, button.down, place, button.number, count, flags)
-        try postMouse(source, button.up, place, button.number, count, flags)
-    }
-}
-
-func scroll(_ request: Request) throws -> [String: Any] {
-    let wheels: [String: (Int32, Int32)] = ["up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)]
-    let (vertical, horizontal) = try need(wheels[request.direction ?? ""], "direction")
-    return try atPointer(request, need(request.amount, "amount", in: 1...50)) { source, _, _ in
+func execute(_ step: Step, _ request: Request) throws {
+    switch step.do {
+    case "access": try checkAccess()
+    case "nothing_held": try checkNothingHeld()
+    case "window_at": try checkReached(request.window, step.point)
+    case "has_keyboard": try checkKeyboard(request.window)
+    case "not_stopped": try checkNotStopped(request.stopFile)
+    case "pointer_at": try checkPointer(step.point)
+    case "move": try postMouse(.mouseMoved, step)
+    case "button_down":
+        buttonDown = (step, false)
+        try postButton(.down, step)
+    case "button_drag":
+        buttonDown?.isDragged = true
+        try postButton(.dragged, step)
+    case "button_up":
+        try postButton(.up, step)
+        buttonDown = nil
+    case "wheel":
         let event = CGEvent(
-            scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: vertical * linesANotch,
-            wheel2: horizontal * linesANotch, wheel3: 0)
-        try post(event, [], pause: 0.02)
-    }
-}
-
-func drag(_ request: Request) throws -> [String: Any] {
-    let button = try need(buttons[request.button ?? ""], "button")
-    let end = try CGPoint(x: need(request.toX, "to_x"), y: need(request.toY, "to_y"))
-    return try atPointer(request, 1) { source, start, _ in
-        try postMouse(source, button.down, start, button.number, 1, [])
-        for step in 1...dragSteps {
-            let part = Double(step) / Double(dragSteps)
-            let point = CGPoint(
-                x: Double(start.x) + Double(end.x - start.x) * part, y: Double(start.y) + Double(end.y - start.y) * part)
-            try? postMouse(source, button.dragged, point, button.number, 1, [])  // the button must come up again
+            scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
+        try post(event, [])
+    case "key_down":
+        let key = resolved(step)
+        keysDown.append(key.code)
+        try postKey(key.code, true, key.flags)
+    case "key_up": try postKey(keysDown.removeLast(), false, CGEventFlags(rawValue: step.flags ?? 0))
+    case "sleep":
+        for left in stride(from: step.ms / 1000, to: 0, by: -slice) {
+            sleep(min(left, slice))
+            try checkNotStopped(request.stopFile)
         }
-        try postMouse(source, button.up, end, button.number, 1, [])
-    }
-}
-
-// What goes out at once: a key, or characters; a grapheme cluster that is longer than a piece goes whole.
-func pieces(of text: String, most: Int) -> [(code: CGKeyCode, units: [UniChar], length: Int)] {
-    let keys: [Character: CGKeyCode] = ["\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\u{8}": 51]
-    var made: [(code: CGKeyCode, units: [UniChar], length: Int)] = []
-    var chunk = ""
-    func flush() {
-        if !chunk.isEmpty { made.append((0, Array(chunk.utf16), chunk.unicodeScalars.count)) }
-        chunk = ""
-    }
-    for character in text {
-        let code = keys[character]
-        if code != nil || chunk.utf16.count + character.utf16.count > most { flush() }
-        if let code = code { made.append((code, [], character.unicodeScalars.count)) } else { chunk.append(character) }
-    }
-    flush()
-    return made
-}
-
-func isStopped(_ file: String) -> Bool { FileManager.default.fileExists(atPath: file) }
-
-func stopped(sent: Int) -> Refusal {
-    Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
-}
-
-func typeText(_ request: Request) throws -> [String: Any] {
-    let text = try need(request.text, "text")
-    let stopFile = try need(request.stopFile, "stop_file")
-    let delay = try need(request.delayMs, "delay_ms", in: 0...1000)
-    let expected = try need(request.window, "window")
-    let source = try openSource()
-    var sent = 0
-    for part in pieces(of: text, most: delay > 0 ? 1 : piece) {
-        if sent > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1000) }
-        try checkKeyboard(expected, sent: sent)
-        if isStopped(stopFile) { throw stopped(sent: sent) }
-        try postKey(source, part.code, [], part.units)
-        sent += part.length
-    }
-    return ["ok": true, "sent": sent]
-}
-
-func press(_ request: Request) throws -> [String: Any] {
-    let code = try CGKeyCode(need(request.keyCode, "key_code", in: 0...65535))
-    let flags = try flags(of: request)
-    let holdMs = try need(request.holdMs, "hold_ms", in: 0...10000)
-    let repeats = try need(request.repeats, "repeat", in: 1...100)
-    let stopFile = try need(request.stopFile, "stop_file")
-    let expected = try need(request.window, "window")
-    let source = try openSource()
-    for sent in 0..<repeats {
-        try checkKeyboard(expected, sent: sent)
-        if isStopped(stopFile) { throw stopped(sent: sent) }
-        try postKey(source, code, flags, []) {
-            for left in stride(from: holdMs, to: 0, by: -holdStepMs) where !isStopped(stopFile) {
-                Thread.sleep(forTimeInterval: Double(min(left, holdStepMs)) / 1000)
-            }
+    case "type":
+        for piece in step.pieces {
+            try checkKeyboard(request.window)
+            try checkNotStopped(request.stopFile)
+            try type(piece)
+            pieces += 1
+            sleep((piece.pauseMs ?? 0) / 1000)
         }
-        if holdMs > 0 && isStopped(stopFile) { throw stopped(sent: sent + 1) }
-    }
-    return ["ok": true, "sent": repeats]
-}
-
-func answer(_ input: Data) throws -> [String: Any] {
-    let request: Request
-    do {
-        request = try JSONDecoder().decode(Request.self, from: input)
-    } catch DecodingError.typeMismatch(_, let about), DecodingError.valueNotFound(_, let about), DecodingError.dataCorrupted(let about) {
-        throw invalid(about.codingPath.first?.stringValue ?? "the request")
-    } catch DecodingError.keyNotFound(let key, let about) {
-        throw invalid((about.codingPath.first ?? key).stringValue)
-    }
-    switch request.act {
-    case "preflight":
-        return ["ok": true, "accessibility": AXIsProcessTrusted(), "post_event": CGPreflightPostEventAccess(),
-                "screen_recording": CGPreflightScreenCaptureAccess()]
-    case "move": return try atPointer(request, 1) { _, _, _ in }
-    case "click": return try click(request)
-    case "scroll": return try scroll(request)
-    case "drag": return try drag(request)
-    case "type": return try typeText(request)
-    case "press": return try press(request)
-    default: throw invalid("do")
+    default: throw Failure(code: "INVALID_ARGUMENT", message: "there is no step \(step.do)")
     }
 }
 
-let reply: [String: Any]
+let decoder = JSONDecoder()
+decoder.keyDecodingStrategy = .convertFromSnakeCase
+let request = try decoder.decode(Request.self, from: FileHandle.standardInput.readToEnd() ?? Data())
+var (count, released) = (0, false)
+var failure: Failure?
 do {
-    reply = try answer(FileHandle.standardInput.readToEnd() ?? Data())
-} catch let refusal as Refusal {
-    let reached: Any = refusal.reachedID ?? NSNull()
-    reply = ["ok": false, "code": refusal.code, "message": refusal.message, "sent": refusal.sent, "reached_id": reached]
+    for step in request.steps {
+        try execute(step, request)
+        count += 1
+    }
+} catch let reason as Failure {
+    failure = reason
+    released = try release()
 }
-let output = try JSONSerialization.data(withJSONObject: reply, options: [.sortedKeys])
+if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
+let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
+let answer: [String: Any] = [
+    "ok": failure == nil, "step": count, "pieces": pieces, "pointer": place, "is_certain": isCertain,
+    "code": failure?.code ?? NSNull(), "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(),
+    "released": released,
+]
+let output = try JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))

@@ -200,6 +200,11 @@ def raise_by_person(state: State, event: Event) -> None:
         windows.raise_window(state, window)
 
 
+def point(state: State, event: Event) -> None:
+    """Somebody moves the mouse."""
+    state["pointer"] = {"x": event["x"], "y": event["y"]}
+
+
 def lock_screen(state: State, event: Event) -> None:
     state["session"]["locked"] = True
 
@@ -231,6 +236,7 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "change_window": change_window,
     "raise_by_person": raise_by_person,
     "lock_screen": lock_screen,
+    "point": point,
     "write_file": write_file,
     "note": note,
     "use_fault": use_fault,

@@ -76,12 +76,19 @@ function focusedScreen() {
     && window.bounds[1] >= display.bounds[1] && window.bounds[1] < display.bounds[1] + display.bounds[3];
   return screenObject(activeDisplays(world).find(inside) || activeDisplays(world)[0]);
 }
+// What the keyboard's layout makes of a key; whether the bridge tells it of an event that was only made is nobody's word.
+function charactersOf({ unicode, keycode, flags }) {
+  const { keyboard, switches } = state();
+  if (unicode || !switches.key_events_have_characters) return unicode;
+  const [plain, shifted] = keyboard.keys[keycode] || ['', ''];
+  return flags & 0x20000 ? shifted : plain;
+}
 // An event that was made, as AppKit reads it; and the pointer, counted from the bottom of the main screen.
 defineClass('NSEvent', {
   framework: 'AppKit',
   statics: { eventWithCGEvent: (event) => makeObject('NSEvent', pointee(event).event) },
   zeroStatics: { mouseLocation: () => ({ x: state().pointer.x, y: activeDisplays(state())[0].bounds[3] - state().pointer.y }) },
-  zero: { characters: (event) => wrap(event.unicode), type: (event) => wide(event.type), keyCode: (event) => event.keycode },
+  zero: { characters: (event) => wrap(charactersOf(event)), type: (event) => wide(event.type), keyCode: (event) => event.keycode },
 });
 defineFunction('NSMakeRect', { framework: 'Foundation', arity: 4, call: (given) => cocoaNumbers(given) });
 const cocoaNumbers = (given) => { const [x, y, width, height] = given.map((one) => number('NSMakeRect', one)); return { origin: { x, y }, size: { width, height } }; };

@@ -131,6 +131,9 @@ const made = (source, values) => ({ event: { flags: null, source_state: sourceOf
 
 fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
 fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { pointee(source).suppression_s = number('suppression interval', seconds); });
+// What a person holds; what a private source posts is not in it.
+fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { number('CGEventSourceFlagsState', stateId); return state().keyboard.held_flags; });
+fn('CGEventSourceButtonState', 2, 'bool', ([stateId, button]) => { number('CGEventSourceButtonState', stateId); return state().mouse.held.includes(number('button', button)); });
 // CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
 const SETTLES_MS = 100;
 let moved = { at: 0, from: null };
@@ -144,7 +147,7 @@ fn('CGEventCreateKeyboardEvent', 3, 'cf', ([source, code, down]) => made(source,
 fn('CGEventCreateScrollWheelEvent2', 6, 'cf', ([source, unit, count, ...wheels]) => made(source, {
   type: 22, unit: number('scroll: unit', unit), wheel: wheels.slice(0, number('scroll: wheel count', count)).map((wheel) => number('scroll: wheel', wheel)) }));
 
-const FIELDS = { 1: 'clickState', 3: 'button', 9: 'keycode' };
+const FIELDS = { 0: 'number', 1: 'clickState', 3: 'button', 4: 'dx', 5: 'dy', 9: 'keycode' };
 const WHEELS = [11, 12]; // kCGScrollWheelEventDeltaAxis1 and 2
 fn('CGEventSetIntegerValueField', 3, 'void', ([event, field, value]) => { eventOf('CGEventSetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] = number('event field value', value); });
 fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => {

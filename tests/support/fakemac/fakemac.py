@@ -246,8 +246,10 @@ class FakeMac:
         self.update(lambda state: state["system"].update(era=name, version=version[0], build=version[1]))
 
     def tools(self, name: str) -> None:
-        """The developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK) or "slow"."""  # noqa: E501
-        assert name in ("good", "none", "broken", "slow")
+        """The developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK), "slow", or
+        "killed" (what they make does not live).
+        """
+        assert name in ("good", "none", "broken", "slow", "killed")
         self.set("developer_tools", name)
 
     def profile(self, name: str) -> None:

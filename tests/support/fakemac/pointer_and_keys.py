@@ -1,7 +1,7 @@
 """Posted mouse and keyboard events: what they do in the fake world.
 
 The numbers are those of CGEventTypes.h and IOLLEvent.h (facts B5). An event is
-  {"type", "x", "y", "button", "clickState", "flags", "tap", "source_state"}            mouse
+  {"type", "x", "y", "button", "clickState", "number", "dx", "dy", "flags", "tap", "source_state"}    mouse
   {"type", "keycode", "unicode", "flags", "tap", "source_state"}                        keys
   {"type": 22, "wheel": [w1, w2], "unit": 0|1}                                          scroll
 with "t" (ms) when it was posted and "to_pid" for CGEventPostToPid. `flags` null or 0x100: nobody set them.
@@ -175,7 +175,10 @@ def apply_mouse(state: State, event: Event) -> None:
     elif kind in UP:
         mouse_up(state, event, UP[kind])
     elif kind in DRAGGED and str(DRAGGED[kind]) in state["mouse"]["down"]:
-        state["mouse"]["down"][str(DRAGGED[kind])]["points"] += 1
+        down = state["mouse"]["down"][str(DRAGGED[kind])]
+        # newer systems drop a drag without deltas, or with another event number than its down's
+        has_delta = bool(event.get("dx") or event.get("dy"))
+        down["points"] += has_delta and down["number"] is not None and event.get("number") == down["number"]
 
 
 def move_pointer(state: State, x: float, y: float) -> None:
@@ -201,6 +204,7 @@ def mouse_down(state: State, event: Event, button: int) -> None:
         "y": event["y"],
         "t": event.get("t"),
         "window": window["id"] if window else None,
+        "number": event.get("number"),
         "points": 0,
     }
     if menu_of(state) is not None and (window is None or window["layer"] != MENU_LAYER):
@@ -226,6 +230,10 @@ def mouse_up(state: State, event: Event, button: int) -> None:
         )
     if abs(down["x"] - event["x"]) > 4 or abs(down["y"] - event["y"]) > 4:
         return drag(state, event, button, down)
+    # programs lose a click that is held for 20 ms, not one of 40
+    held_ms = event.get("t", 0) - (down["t"] or 0)
+    if "t" in event and held_ms < state["switches"]["short_clicks_dropped_ms"]:
+        return log(state, "dropped", why="the click was not held", event=event["type"])
     count = event.get("clickState") or 1
     last = state["mouse"]["last_up"]
     # "AppKit drops multi-clicks that arrive faster than its event loop" (facts B5).
@@ -370,6 +378,17 @@ def character(state: State, code: int, flags: int) -> Optional[str]:
     if flags & SHIFT:
         letter = SHIFTED.get(letter, letter.upper())
     return letter
+
+
+def keys_of(layout: str) -> dict[str, list[str]]:
+    """Key code -> what it makes alone and with shift; nothing where the layout cannot be read."""
+    if layout == "unreadable":
+        return {}
+    state: State = {"keyboard": {"layout": layout}}
+    codes = (*LETTERS, *DIGITS, *SIGNS)
+    return {
+        str(code): [character(state, code, 0) or "", character(state, code, SHIFT) or ""] for code in codes
+    }
 
 
 def type_code(state: State, app: Any, window: Any, code: int, flags: int) -> None:

@@ -43,6 +43,9 @@ def read_state(folder: Folder) -> State:
 
 
 def write_state(folder: Folder, state: State) -> None:
+    from .pointer_and_keys import keys_of
+
+    state["keyboard"]["keys"] = keys_of(state["keyboard"]["layout"])
     replace_file(os.path.join(folder, "desktop.json"), json.dumps(state, ensure_ascii=False, indent=1))
     replace_file(os.path.join(folder, "pointer.json"), json.dumps(state["pointer"]))
 

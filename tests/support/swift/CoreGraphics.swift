@@ -55,6 +55,15 @@ public final class CGEventSource {
     public let sourceStateID: CGEventSourceStateID
     public var localEventsSuppressionInterval: CFTimeInterval = 0.25
     public init?(stateID: CGEventSourceStateID) { sourceStateID = stateID }
+
+    /// What a person holds; what a private source posts is not in it.
+    public class func flagsState(_ stateID: CGEventSourceStateID) -> CGEventFlags {
+        CGEventFlags(rawValue: UInt64(FakeMac.number(FakeMac.object(FakeMac.state()["keyboard"])["held_flags"])))
+    }
+    public class func buttonState(_ stateID: CGEventSourceStateID, button: CGMouseButton) -> Bool {
+        let held = FakeMac.object(FakeMac.state()["mouse"])["held"] as? [NSNumber] ?? []
+        return held.contains { $0.uint32Value == button.rawValue }
+    }
 }
 
 public final class CGEvent {
@@ -119,6 +128,8 @@ public final class CGEvent {
             line["y"] = Double(location.y)
             line["button"] = Int(getIntegerValueField(.mouseEventButtonNumber))
             line["clickState"] = Int(getIntegerValueField(.mouseEventClickState))
+            let others: [CGEventField: String] = [.mouseEventNumber: "number", .mouseEventDeltaX: "dx", .mouseEventDeltaY: "dy"]
+            for (field, name) in others { line[name] = fields[field].map { Int($0) } }
             FakeMac.pointerWillMove()
         }
         FakeMac.append(line)

@@ -30,6 +30,7 @@ MODULES = {
     "CoreGraphics": ["CoreGraphics.swift", "FakeMac.swift"],
     "ApplicationServices": ["ApplicationServices.swift"],
     "AppKit": ["AppKit.swift"],
+    "Carbon": ["Carbon.swift"],
 }
 OPTIONS = ["-swift-version", "5", "-warnings-as-errors"]
 COMPILE_TIMEOUT_S = 300
