@@ -1,4 +1,5 @@
 // one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+// Besides, key_down may have `ansi_layouts`: on others a character is refused where the layout's keys cannot be read.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -239,7 +240,7 @@ function typeOne(key, text) {
 }
 
 function typePiece(piece) {
-    if (piece.text === undefined) return typeOne({code: piece.code, flags: 0}, '');
+    if (piece.code !== undefined) return typeOne({code: piece.code, flags: 0}, '');
     // Python has split the text: what is not whole has one UTF-16 unit a character
     for (const text of piece.is_whole ? [piece.text] : piece.text.split('')) typeOne(keyOf(text, 0) || {code: 0, flags: 0}, text);
 }

@@ -124,17 +124,11 @@ class Piece(NamedTuple):
     """Text that goes out between two looks at who has the keyboard."""
 
     text: str
-    key_code: Optional[int] = None
+    code: Optional[int] = None
     """The key that types it."""
     is_whole: bool = False
     """It is one character of several UTF-16 units, and goes out in one event."""
     pause_ms: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """Without what is absent: a long text has a thousand pieces, and an argument its limits."""
-        fields: dict[str, Any] = {"text": self.text} if self.key_code is None else {"code": self.key_code}
-        fields |= {"is_whole": True} if self.is_whole else {}
-        return fields | ({"pause_ms": self.pause_ms} if self.pause_ms else {})
 
 
 def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
@@ -148,14 +142,14 @@ def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
         code = _TYPED_KEYS.get(character)
         needs_pause = following and (code is not None or character == following)
         pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
-        if code is not None or len(character.encode("utf-16-le", "surrogatepass")) > 2:
-            pieces += [Piece(run)] if run else []
-            pieces.append(Piece(character, code, code is None, pause_ms))
+        is_whole = code is None and (len(character) > 1 or character > "\uffff")
+        is_alone = is_whole or code is not None
+        if run and is_alone:
+            pieces.append(Piece(run))
             run = ""
-            continue
         run += character
-        if pause_ms or len(run) == _MOST_IN_PIECE or not following:
-            pieces.append(Piece(run, pause_ms=pause_ms))
+        if is_alone or pause_ms or len(run) == _MOST_IN_PIECE or not following:
+            pieces.append(Piece(run, code, is_whole, pause_ms))
             run = ""
     return pieces
 
@@ -258,7 +252,9 @@ def _drag(request: dict[str, Any]) -> list[Step]:
 
 def _type(request: dict[str, Any]) -> list[Step]:
     pieces = split_text(request["text"], request["delay_ms"])
-    return [_step("type", pieces=[piece.as_json() for piece in pieces])]
+    # without what is absent: a long text has a thousand pieces, and an argument its limits
+    fields = [{name: value for name, value in piece._asdict().items() if value} for piece in pieces]
+    return [_step("type", pieces=fields)]
 
 
 def _press(request: dict[str, Any]) -> list[Step]:

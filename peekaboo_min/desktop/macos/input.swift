@@ -11,8 +11,8 @@
 //   wheel vertical horizontal      in lines, positive is up and left
 //   key_down, key_up: code flags   with a `character`, the key that makes it on this keyboard layout, with the flags `held`
 //   sleep ms                       ends the steps when there is a stop file
-//   type pieces                    each {"text"} of one UTF-16 unit a character, {"text","is_whole"} or {"code"}, with "pause_ms":
-//                                  has_keyboard, not_stopped, the piece, the pause
+//   type pieces                    for each has_keyboard, not_stopped, the piece, "pause_ms". {"text"} has one UTF-16 unit a character,
+//                                  with "is_whole" it is one of several, with "code" a key
 // {"ok", "step": how many are through, "pieces": how many of `type` are, "pointer": {"x","y"}|null, "is_certain": no overlay or
 // open menu leaves a doubt whom a press reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the
 // window that is in the way|null, "released": whether what was still held has been let go of, a dragged button where it was pressed}
@@ -47,7 +47,7 @@ struct Target: Decodable {
 }
 
 struct Piece: Decodable {
-    let text: String?
+    let text: String
     let isWhole: Bool?
     let code: CGKeyCode?
     let pauseMs: Double?
@@ -358,9 +358,9 @@ func type(_ key: Key, _ text: String) throws {
 }
 
 func type(_ piece: Piece) throws {
-    guard let text = piece.text else { return try type((piece.code ?? 0, []), "") }
+    if let code = piece.code { return try type((code, []), "") }
     // Python has split the text: what is not whole has one UTF-16 unit a character
-    let parts = piece.isWhole == true ? [text] : text.utf16.map { String(utf16CodeUnits: [$0], count: 1) }
+    let parts = piece.isWhole == true ? [piece.text] : piece.text.utf16.map { String(utf16CodeUnits: [$0], count: 1) }
     for part in parts { try type(key(of: part, held: []) ?? (0, []), part) }
 }
 
