@@ -8395,55 +8395,42 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8398, r'''// one JSON request as the argument -> one JSON answer: those that input.swift lists, for a Mac without a compiler. Besides:
-//   {"do":"press", ..., "character":"a","using":["command down"],"layouts":["US"]}: on another keyboard layout than these
-//       System Events finds the key of the character
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8398, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+// Besides, key_down may have `ansi_layouts`: on others a character is refused where the layout's keys cannot be read.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
+ObjC.bindFunction('CGEventSourceFlagsState', ['unsigned long', ['int']]);
+ObjC.bindFunction('CGEventSourceButtonState', ['bool', ['int', 'unsigned int']]);
 // As the bridge declares it, it takes no JavaScript value and silently types "a"; it takes the bytes of an NSData as a pointer.
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 
 // Numbers: the bridge does not have every enum (CGEventTypes.h, CGEventSource.h).
 const HID_TAP = 0;
 const PRIVATE_STATE = -1;
-const CLICK_STATE = 1;
+const HID_STATE = 1;
+const EVENT_NUMBER = 0, CLICK_STATE = 1, DELTA_X = 4, DELTA_Y = 5;
 const MOVED = 5;
-const BUTTONS = { // kCGMouseButton..., and the types of its events
-    left: {number: 0, down: 1, up: 2, dragged: 6},
-    right: {number: 1, down: 3, up: 4, dragged: 7},
-    middle: {number: 2, down: 25, up: 26, dragged: 27},
-};
+const BUTTONS = [{down: 1, up: 2, dragged: 6}, {down: 3, up: 4, dragged: 7}, {down: 25, up: 26, dragged: 27}];
 const LINE_UNIT = 1;
-const WHEELS = {up: [1, 0], down: [-1, 0], left: [0, 1], right: [0, -1]}; // vertical, horizontal
-const LINES_A_NOTCH = 3;
-const DRAG_STEPS = 15; // an application follows a drag only through several points
-const KEYS = {'\n': 36, '\r': 36, '\r\n': 36, '\t': 48, '\b': 51};
-const PIECE = 20; // UTF-16 units an event: what applications are known to read
-const HOLD_STEP_MS = 50; // so often the stop file is looked at while a key is held
+const SHIFT = 0x20000, COMMAND = 0x100000, MODIFIERS = 0x1e0000;
+const LAST_TYPING_KEY = 50; // beyond it are keys without text, and the numeric pad
+const TYPED_S = 0.004;
+const SLICE_MS = 50; // so often a pause looks at the stop file
 const ANSWER_S = 0.5;
 const DOCK = 'com.apple.dock';
+// Events of a process that ends at once may be lost: one library gives each 20 ms.
+const SETTLE_MS = 20, LEAST_SETTLE_MS = 60, MOST_SETTLE_MS = 500;
 
-function refusal(code, message, more) {
-    return Object.assign({refused: true, code: code, message: message, sent: 0, reached_id: null}, more);
-}
+const progress = {pieces: 0, pointer: null, isCertain: true};
+const keysDown = [];
+let buttonDown = null; // the step that pressed it, and whether it was dragged since
+let source = null;
+let settledAt = 0;
 
-function invalid(field) {
-    return refusal('INVALID_ARGUMENT', `${field} is missing or wrong`);
-}
-
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
-// the two answers may be a false no.
-function openSource() {
-    if (!mayAct()) {
-        throw refusal('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
-    }
-    limitAccessibility(ANSWER_S);
-    // A private source does not inherit the modifier keys that somebody is holding down.
-    const source = $.CGEventSourceCreate(PRIVATE_STATE);
-    $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
-    return source;
+function failure(code, message, reachedId) {
+    return {isFailure: true, code: code, message: message, reached_id: reachedId === undefined ? null : reachedId};
 }
 
 // looking last ---------------------------------------------------------------------------------------------------------
@@ -8452,8 +8439,8 @@ function openSource() {
 function look() {
     const locked = isLocked();
     const windows = windowList(ON_SCREEN_ONLY);
-    if (locked === null || windows === null) throw refusal('NO_GUI_SESSION', 'there is no GUI session');
-    if (locked) throw refusal('SCREEN_LOCKED', 'the screen is locked');
+    if (locked === null || windows === null) throw failure('NO_GUI_SESSION', 'there is no GUI session');
+    if (locked) throw failure('SCREEN_LOCKED', 'the screen is locked');
     return windows;
 }
 
@@ -8486,25 +8473,23 @@ function letsThrough(over, target, point) {
     return pid === target.pid;
 }
 
-// Throws unless a press at this point reaches the target; returns whether that is certain.
+// Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
 function checkReached(target, point) {
     const windows = look();
     const now = windows.find(w => w.id === target.id);
-    if (!now) throw refusal('WINDOW_NOT_FOUND', `window ${target.id} is no longer on the screen`);
+    if (!now) throw failure('WINDOW_NOT_FOUND', `window ${target.id} is no longer on the screen`);
     if (!isSameFrame(now.bounds, target)) {
-        throw refusal('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
+        throw failure('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
     }
-    let isCertain = !windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id);
+    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) progress.isCertain = false;
     for (const w of windows) {
         if (w.alpha <= 0 || !holds(w.bounds, point)) continue;
-        if (w.id === target.id) return isCertain;
+        if (w.id === target.id) return;
         const passes = w.layer !== 0 && encloses(w.bounds, now.bounds) ? letsThrough(w, now, point) : false;
-        if (passes === false) {
-            throw refusal('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, {reached_id: w.id});
-        }
-        if (passes === null) isCertain = false;
+        if (passes === false) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, w.id);
+        if (passes === null) progress.isCertain = false;
     }
-    throw refusal('WINDOW_COVERED', `that point is outside window ${target.id}`);
+    throw failure('WINDOW_COVERED', `that point is outside window ${target.id}`);
 }
 
 // The window that accessibility calls focused; null where it cannot tell, or where two have its frame.
@@ -8513,21 +8498,13 @@ function focusedWindow(pid, windows) {
     return element && windowOf(element, windows, pid);
 }
 
-// Throws unless a key that is posted now goes to the target.
-function checkKeyboard(target, sent) {
+// Throws unless a key that is posted now goes to the window that is meant.
+function checkKeyboard(target) {
     // what AppKit tells of the frontmost app does not change before the run loop turns
     $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
-    let windows;
-    try {
-        windows = look();
-    } catch (reason) {
-        throw Object.assign(reason, {sent: sent});
-    }
+    const windows = look();
     const pid = frontmostPid();
-    const lost = w => refusal('FOCUS_LOST', `the keyboard is with ${w ? named(w) : 'another application'}`, {
-        sent: sent,
-        reached_id: w ? w.id : null,
-    });
+    const lost = w => failure('FOCUS_LOST', `the keyboard is with ${w ? named(w) : 'another application'}`, w ? w.id : null);
     const front = windows.find(w => w.pid === pid && isOrdinary(w));
     const menu = windows.find(w => w.pid === pid && w.layer === MENU_LAYER && w.alpha > 0);
     if (pid !== target.pid) throw lost(front);
@@ -8541,151 +8518,66 @@ function checkKeyboard(target, sent) {
     if (!focused || focused.id !== target.id) throw lost(focused);
 }
 
-// posting --------------------------------------------------------------------------------------------------------------
-
-function sleep(seconds) {
-    $.NSThread.sleepForTimeInterval(seconds);
+// What a person holds, by the hardware's own state; caps lock does not count.
+function checkNothingHeld() {
+    const isButton = BUTTONS.some((_, number) => $.CGEventSourceButtonState(HID_STATE, number));
+    const isModifier = (Number($.CGEventSourceFlagsState(HID_STATE)) & MODIFIERS) !== 0;
+    if (isButton || isModifier) {
+        throw failure('WINDOW_BLOCKED', `a ${isButton ? 'mouse button' : 'modifier key'} is held down; nothing was posted`);
+    }
 }
 
-function post(event, flags, pauseSeconds) {
-    $.CGEventSetFlags(event, flags);
-    $.CGEventPost(HID_TAP, event);
-    sleep(pauseSeconds);
-}
-
-// 30 ms: AppKit drops clicks that come faster than its event loop turns.
-function postMouse(source, type, point, button, clickState, flags) {
-    const event = $.CGEventCreateMouseEvent(source, type, $.CGPointMake(point.x, point.y), button);
-    $.CGEventSetIntegerValueField(event, CLICK_STATE, clickState);
-    post(event, flags, 0.03);
-}
-
-function postKey(source, code, flags, text, hold) {
-    const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
-    [true, false].forEach(function (down) {
-        const event = $.CGEventCreateKeyboardEvent(source, code, down);
-        if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
-        post(event, flags, 0.008);
-        if (down && hold) hold();
-    });
-}
-
-function isNear(now, point) {
-    return Math.abs(now.x - point.x) <= 1 && Math.abs(now.y - point.y) <= 1;
-}
-
-// Posting is asynchronous: give the pointer up to 200 ms to arrive, then say where it is.
-function moveTo(source, point) {
-    postMouse(source, MOVED, point, 0, 0, 0);
-    let now = $.CGEventGetLocation($.CGEventCreate(null));
-    for (let i = 0; i < 20 && !isNear(now, point); i++) {
+// Posting is asynchronous: the pointer gets 200 ms to arrive.
+function checkPointer(point) {
+    for (let tries = 0; tries < 20; tries++) {
+        const now = $.CGEventGetLocation($.CGEventCreate(null));
+        progress.pointer = {x: now.x, y: now.y};
+        if (Math.abs(now.x - point.x) <= 1 && Math.abs(now.y - point.y) <= 1) return;
         sleep(0.01);
-        now = $.CGEventGetLocation($.CGEventCreate(null));
     }
-    return {x: now.x, y: now.y};
+    throw failure(null, 'the pointer is elsewhere');
 }
 
-// Moves the pointer over the window, then does `act` there a number of times, as long as the window stays under it.
-function atPointer(request, times, act) {
-    const point = {x: request.x, y: request.y};
-    const source = openSource();
-    checkReached(request.window, point);
-    const answer = {ok: true, pointer: moveTo(source, point), done: 0, is_certain: true};
-    if (!isNear(answer.pointer, point)) return answer;
-    while (answer.done < times) {
-        try {
-            // the pointer's arrival, or the act before, may have changed what is there
-            answer.is_certain = checkReached(request.window, point) && answer.is_certain;
-        } catch (reason) {
-            if (!reason.refused || answer.done === 0) throw reason;
-            return answer;
-        }
-        answer.done += 1;
-        act(source, point, answer.done);
+function checkNotStopped(stopFile) {
+    if (stopFile && $.NSFileManager.defaultManager.fileExistsAtPath($(stopFile))) throw failure('POLICY_DENIED', 'the stop file is there');
+}
+
+// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
+// the two answers may be a false no.
+function checkAccess() {
+    if (!mayAct()) {
+        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
     }
-    return answer;
+    limitAccessibility(ANSWER_S);
+    // A private source does not inherit the modifier keys that somebody is holding down.
+    source = $.CGEventSourceCreate(PRIVATE_STATE);
+    $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
 }
 
-function move(request) {
-    return atPointer(request, 1, () => {});
-}
+// the keyboard's layout ------------------------------------------------------------------------------------------------
 
-function click(request) {
-    const button = BUTTONS[request.button];
-    return atPointer(request, request.clicks, (source, point, count) => {
-        postMouse(source, button.down, point, button.number, count, request.flags);
-        postMouse(source, button.up, point, button.number, count, request.flags);
-    });
-}
+const layouts = {};
 
-function scroll(request) {
-    const lines = WHEELS[request.direction].map(sign => sign * LINES_A_NOTCH);
-    return atPointer(request, request.amount, source => {
-        post($.CGEventCreateScrollWheelEvent2(source, LINE_UNIT, 2, lines[0], lines[1], 0), 0, 0.02);
-    });
-}
-
-function drag(request) {
-    const button = BUTTONS[request.button];
-    const end = {x: request.to_x, y: request.to_y};
-    return atPointer(request, 1, (source, start) => {
-        postMouse(source, button.down, start, button.number, 1, 0);
-        try {
-            for (let step = 1; step <= DRAG_STEPS; step++) {
-                const part = step / DRAG_STEPS;
-                const point = {x: start.x + (end.x - start.x) * part, y: start.y + (end.y - start.y) * part};
-                postMouse(source, button.dragged, point, button.number, 1, 0);
-            }
-        } finally {
-            postMouse(source, button.up, end, button.number, 1, 0);
-        }
-    });
-}
-
-// Grapheme clusters; a JavaScriptCore that has no Segmenter gets code points, which at least never splits a surrogate pair.
-function characters(text) {
-    if (typeof Intl !== 'object' || !Intl.Segmenter) return text.match(/\r\n|[^]/gu) || [];
-    const parts = new Intl.Segmenter('en', {granularity: 'grapheme'}).segment(text);
-    return Array.from(parts, part => part.segment);
-}
-
-// What goes out at once: {code} for a key, {text} for characters; a grapheme cluster that is longer than that goes whole.
-function piecesOf(text, most) {
-    const pieces = [];
-    let chunk = '';
-    const flush = () => {
-        if (chunk !== '') pieces.push({code: 0, text: chunk, length: Array.from(chunk).length});
-        chunk = '';
-    };
-    for (const character of characters(text)) {
-        const code = KEYS[character];
-        if (code !== undefined || chunk.length + character.length > most) flush();
-        if (code !== undefined) pieces.push({code: code, text: '', length: character.length});
-        else chunk += character;
+// character -> code of the key that makes it while these modifiers are held, as AppKit reads an event. A dead key has none.
+function layoutWith(flags) {
+    if (layouts[flags]) return layouts[flags];
+    const keys = layouts[flags] = {};
+    for (let code = LAST_TYPING_KEY; code >= 0; code--) {
+        const event = $.CGEventCreateKeyboardEvent(source, code, true);
+        $.CGEventSetFlags(event, flags);
+        const typed = textOf($.NSEvent.eventWithCGEvent(event).characters);
+        if (typed && typed.length === 1 && typed >= ' ') keys[typed] = code;
     }
-    flush();
-    return pieces;
+    return keys;
 }
 
-function isStopped(request) {
-    return $.NSFileManager.defaultManager.fileExistsAtPath($(request.stop_file));
-}
-
-function stopped(sent) {
-    return refusal('POLICY_DENIED', 'the stop file is there', {sent: sent});
-}
-
-function typeText(request) {
-    const source = openSource();
-    let sent = 0;
-    for (const piece of piecesOf(request.text, request.delay_ms ? 1 : PIECE)) {
-        if (sent) sleep(request.delay_ms / 1000);
-        checkKeyboard(request.window, sent);
-        if (isStopped(request)) throw stopped(sent);
-        postKey(source, piece.code, 0, piece.text, null);
-        sent += piece.length;
+// {code, flags} of the key that makes a character, null where the layout has none. Command may change a layout's letters.
+function keyOf(character, held) {
+    for (const flags of held & COMMAND ? [COMMAND, 0, SHIFT] : [0, SHIFT]) {
+        const code = layoutWith(flags)[character];
+        if (code !== undefined) return {code: code, flags: held | flags};
     }
-    return {ok: true, sent: sent};
+    return null;
 }
 
 // The last part of `com.apple.keylayout.German`; '' where it cannot be read, which is taken for a US keyboard.
@@ -8695,102 +8587,156 @@ function layoutName() {
     return (layout || '').split('.').pop();
 }
 
-function press(request) {
-    const source = openSource();
-    const layout = request.character === undefined ? '' : layoutName();
-    const isElsewhere = layout !== '' && !request.layouts.includes(layout);
-    if (isElsewhere && request.hold_ms) {
-        throw refusal('INVALID_ARGUMENT', `on the keyboard layout ${layout} a chord with a character cannot be held down`);
+function resolved(step) {
+    const key = step.character === undefined ? null : keyOf(step.character, step.held);
+    if (key || step.character === undefined) return key || step;
+    const name = layoutName();
+    if (Object.keys(layoutWith(0)).length === 0 && name !== '' && !step.ansi_layouts.includes(name)) {
+        throw failure('INVALID_ARGUMENT', `the keys of the keyboard layout ${name} cannot be read`);
     }
-    const hold = () => {
-        for (let left = request.hold_ms; left > 0 && !isStopped(request); left -= HOLD_STEP_MS) {
-            sleep(Math.min(left, HOLD_STEP_MS) / 1000);
+    return step; // the place that it has on a US keyboard, as macOS takes it on Cyrillic ones
+}
+
+// posting --------------------------------------------------------------------------------------------------------------
+
+function sleep(seconds) {
+    $.NSThread.sleepForTimeInterval(seconds);
+}
+
+function post(event, flags) {
+    $.CGEventSetFlags(event, flags);
+    $.CGEventPost(HID_TAP, event);
+    settledAt = Math.max(Date.now(), settledAt) + SETTLE_MS;
+}
+
+function postMouse(type, step, more) {
+    const event = $.CGEventCreateMouseEvent(source, type, $.CGPointMake(step.x, step.y), step.button || 0);
+    for (const [field, value] of more) $.CGEventSetIntegerValueField(event, field, value);
+    post(event, step.flags || 0);
+}
+
+function postButton(kind, step) {
+    const more = [[CLICK_STATE, step.clicks], [EVENT_NUMBER, step.number]];
+    if (kind === 'dragged') more.push([DELTA_X, step.dx], [DELTA_Y, step.dy]);
+    postMouse(BUTTONS[step.button][kind], step, more);
+}
+
+function postKey(code, isDown, flags, text) {
+    const event = $.CGEventCreateKeyboardEvent(source, code, isDown);
+    const units = $(text).dataUsingEncoding($.NSUTF16LittleEndianStringEncoding);
+    if (text !== '') $.CGEventKeyboardSetUnicodeString(event, text.length, units.bytes);
+    post(event, flags);
+}
+
+// A program may read the text, the key, or both, so that it gets both. The modifiers' own keys are not pressed.
+function typeOne(key, text) {
+    postKey(key.code, true, key.flags, text);
+    sleep(TYPED_S);
+    postKey(key.code, false, 0, text);
+    sleep(TYPED_S);
+}
+
+function typePiece(piece) {
+    if (piece.code !== undefined) return typeOne({code: piece.code, flags: 0}, '');
+    // Python has split the text: what is not whole has one UTF-16 unit a character
+    for (const text of piece.is_whole ? [piece.text] : piece.text.split('')) typeOne(keyOf(text, 0) || {code: 0, flags: 0}, text);
+}
+
+// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
+function release() {
+    const isHeld = keysDown.length > 0 || buttonDown !== null;
+    while (keysDown.length > 0) postKey(keysDown.pop(), false, 0, '');
+    if (buttonDown !== null) {
+        const {step, isDragged} = buttonDown;
+        if (isDragged) {
+            postButton('dragged', Object.assign({}, step, {dx: 1, dy: 1}));
+            sleep(LEAST_SETTLE_MS / 1000);
         }
-    };
-    for (let sent = 0; sent < request.repeat; sent++) {
-        checkKeyboard(request.window, sent);
-        if (isStopped(request)) throw stopped(sent);
-        // key codes are places: on a French keyboard cmd+a would be cmd+q. System Events knows the layout.
-        if (isElsewhere) Application('System Events').keystroke(request.character, {using: request.using});
-        else postKey(source, request.key_code, request.flags, '', hold);
-        if (request.hold_ms && isStopped(request)) throw stopped(sent + 1);
+        postButton('up', step);
     }
-    return {ok: true, sent: request.repeat};
+    return isHeld;
 }
 
-function preflight() {
-    return {
-        ok: true,
-        accessibility: Boolean($.AXIsProcessTrusted()),
-        post_event: Boolean($.CGPreflightPostEventAccess()),
-        screen_recording: Boolean($.CGPreflightScreenCaptureAccess()),
-    };
-}
+// steps ----------------------------------------------------------------------------------------------------------------
 
-// requests -------------------------------------------------------------------------------------------------------------
-
-const whole = (low, high) => value => Number.isInteger(value) && value >= low && value <= high;
-const keyOf = table => value => typeof value === 'string' && Object.keys(table).includes(value);
-const AT_WINDOW = {
-    window: w => w !== null && typeof w === 'object' && whole(0, 4294967295)(w.id) && whole(0, 2147483647)(w.pid)
-        && ['x', 'y', 'width', 'height'].every(key => Number.isFinite(w[key])) && typeof w.is_popup === 'boolean',
+const STEPS = {
+    access: checkAccess,
+    nothing_held: checkNothingHeld,
+    window_at: (step, request) => checkReached(request.window, step),
+    has_keyboard: (step, request) => checkKeyboard(request.window),
+    not_stopped: (step, request) => checkNotStopped(request.stop_file),
+    pointer_at: checkPointer,
+    move: step => postMouse(MOVED, step, []),
+    button_down: step => {
+        buttonDown = {step: step, isDragged: false};
+        postButton('down', step);
+    },
+    button_drag: step => {
+        buttonDown.isDragged = true;
+        postButton('dragged', step);
+    },
+    button_up: step => {
+        postButton('up', step);
+        buttonDown = null;
+    },
+    wheel: step => post($.CGEventCreateScrollWheelEvent2(source, LINE_UNIT, 2, step.vertical, step.horizontal, 0), 0),
+    key_down: step => {
+        const key = resolved(step);
+        keysDown.push(key.code);
+        postKey(key.code, true, key.flags, '');
+    },
+    key_up: step => postKey(keysDown.pop(), false, step.flags, ''),
+    sleep: (step, request) => {
+        for (let left = step.ms; left > 0; left -= SLICE_MS) {
+            sleep(Math.min(left, SLICE_MS) / 1000);
+            checkNotStopped(request.stop_file);
+        }
+    },
+    type: (step, request) => {
+        for (const piece of step.pieces) {
+            checkKeyboard(request.window);
+            checkNotStopped(request.stop_file);
+            typePiece(piece);
+            progress.pieces += 1;
+            sleep((piece.pause_ms || 0) / 1000);
+        }
+    },
 };
-const AT_POINT = Object.assign({x: Number.isFinite, y: Number.isFinite}, AT_WINDOW);
-const FLAGS = whole(0, 4294967295);
-const FIELDS = {
-    preflight: {},
-    move: AT_POINT,
-    click: Object.assign({button: keyOf(BUTTONS), clicks: whole(1, 3), flags: FLAGS}, AT_POINT),
-    scroll: Object.assign({direction: keyOf(WHEELS), amount: whole(1, 50)}, AT_POINT),
-    drag: Object.assign({to_x: Number.isFinite, to_y: Number.isFinite, button: keyOf(BUTTONS)}, AT_POINT),
-    type: Object.assign({
-        // A lone surrogate is no text: Swift's JSON reader refuses it too.
-        text: value => typeof value === 'string' && !/[\ud800-\udfff]/u.test(value),
-        stop_file: value => typeof value === 'string',
-        delay_ms: whole(0, 1000),
-    }, AT_WINDOW),
-    press: Object.assign({
-        key_code: whole(0, 65535), flags: FLAGS, hold_ms: whole(0, 10000), repeat: whole(1, 100),
-        stop_file: value => typeof value === 'string',
-    }, AT_WINDOW),
-};
-
-function parsed(text) {
-    let request = null;
-    try {
-        request = JSON.parse(text);
-    } catch (error) {
-        if (!(error instanceof SyntaxError)) throw error;
-    }
-    if (request === null || typeof request !== 'object' || Array.isArray(request)) throw invalid('the request');
-    if (!keyOf(FIELDS)(request.do)) throw invalid('do');
-    for (const [name, isRight] of Object.entries(FIELDS[request.do])) {
-        if (!isRight(request[name])) throw invalid(name);
-    }
-    return request;
-}
 
 function run(argv) {
-    const acts = {preflight: preflight, move: move, click: click, scroll: scroll, drag: drag, type: typeText, press: press};
+    const request = JSON.parse(argv[0]);
+    let [count, failed, released] = [0, null, false];
     try {
-        const request = parsed(argv[0]);
-        return JSON.stringify(acts[request.do](request));
+        for (; count < request.steps.length; count++) STEPS[request.steps[count].do](request.steps[count], request);
     } catch (reason) {
-        if (!reason.refused) throw reason;
-        const {code, message, sent, reached_id} = reason;
-        return JSON.stringify({ok: false, code: code, message: message, sent: sent, reached_id: reached_id});
+        released = release();
+        if (!reason.isFailure) throw reason;
+        failed = reason;
+    } finally {
+        if (settledAt) sleep(Math.min(Math.max(settledAt - Date.now(), LEAST_SETTLE_MS), MOST_SETTLE_MS) / 1000);
     }
+    const {code, message, reached_id} = failed || {code: null, message: '', reached_id: null};
+    return JSON.stringify({
+        ok: failed === null, step: count, pieces: progress.pieces, pointer: progress.pointer, is_certain: progress.isCertain,
+        code: code, message: message, reached_id: reached_id, released: released,
+    });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 8787, r'''"""Post mouse and keyboard events by the Swift helper or JXA; key codes."""
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 8727, r'''"""The Mac's hand: which steps make an act; Swift or JXA does them in the process that posts.
+
+An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
+far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
+of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag without deltas.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, Optional
 
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.log import log_debug
@@ -8802,7 +8748,17 @@ from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_j
 from .swift_helper import find_helper
 
 _INPUT_S = 20.0
+_CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS = 60, 30, 20
+_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 100
+_DRAG_POINTS = 15  # an application follows a drag only through several points
+_LINES_A_NOTCH = 3
+_MOST_IN_PIECE = 20  # characters between two looks at who has the keyboard
+# Some programs lose a character that equals the one before it, or that follows a return or tab at once.
+_AFTER_KEY_MS = 40
 
+_BUTTONS = {"left": 0, "right": 1, "middle": 2}
+_WHEELS = {"up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)}  # vertical, horizontal
+_TYPED_KEYS = {"\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\b": 51}
 _KEY_CODES = {
     "return": 36, "tab": 48, "space": 49, "backspace": 51, "delete": 117, "escape": 53, "insert": 114,
     "up": 126, "down": 125, "left": 123, "right": 124,
@@ -8833,10 +8789,6 @@ _CHARACTERS = {
     "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\",
     "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
 }  # fmt: skip
-_USING = {
-    "cmd": "command down", "super": "command down", "ctrl": "control down", "alt": "option down",
-    "shift": "shift down",
-}  # fmt: skip
 # Keyboard layouts (`com.apple.keylayout.NAME`) on which our key codes carry the characters of their names.
 _ANSI_LAYOUTS = (
     "US", "ABC", "USExtended", "USInternational-PC", "British", "Australian", "Canadian", "Irish",
@@ -8866,15 +8818,14 @@ def mac_modifier_flags(modifiers: Sequence[str]) -> int:
 
 
 def chord_request(chord: KeyChord) -> dict[str, Any]:
-    """What input.swift and input.js press for a chord.
+    """The key of a chord: its place on a US keyboard, and what carries its `character` on another layout.
 
-    With a `character` only JXA knows the key: where the letter of cmd+a is depends on the keyboard layout.
+    Key codes are places: cmd+a by the code of a US keyboard is cmd+q on a French one.
     """
     request: dict[str, Any] = {"key_code": mac_key_code(chord), "flags": mac_key_flags(chord)}
     character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
-    if character and set(chord.modifiers) & {"cmd", "ctrl", "alt", "super"}:
-        using = [_USING[name] for name in chord.modifiers if name in _USING]
-        request |= {"character": character, "using": using, "layouts": list(_ANSI_LAYOUTS)}
+    if character:
+        request |= {"character": character, "held": mac_modifier_flags(chord.modifiers)}
     return request
 
 
@@ -8884,46 +8835,225 @@ def target_of(window: Window) -> dict[str, Any]:
     return {**known, **window.bounds._asdict()}
 
 
+# acts as steps ----------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """What an executor does or asks next."""
+
+    fields: dict[str, Any]
+    done: int = 0
+    """How many clicks, notches, drags or presses have gone out once it is through; 0: as many as before."""
+
+
+class Piece(NamedTuple):
+    """Text that goes out between two looks at who has the keyboard."""
+
+    text: str
+    code: Optional[int] = None
+    """The key that types it."""
+    is_whole: bool = False
+    """It is one character of several UTF-16 units, and goes out in one event."""
+    pause_ms: int = 0
+
+
+def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
+    """At most 20 characters a piece: keys and what takes several UTF-16 units alone, a cut where a pause is
+    needed. delay_ms: between any two characters.
+    """
+    pieces: list[Piece] = []
+    characters = list(_characters(text))
+    run = ""
+    for character, following in zip(characters, [*characters[1:], ""]):
+        code = _TYPED_KEYS.get(character)
+        needs_pause = following and (code is not None or character == following)
+        pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
+        is_whole = code is None and (len(character) > 1 or character > "\uffff")
+        is_alone = is_whole or code is not None
+        if run and is_alone:
+            pieces.append(Piece(run))
+            run = ""
+        run += character
+        if is_alone or pause_ms or len(run) == _MOST_IN_PIECE or not following:
+            pieces.append(Piece(run, code, is_whole, pause_ms))
+            run = ""
+    return pieces
+
+
+def _characters(text: str) -> Iterator[str]:
+    """What a person calls a character: never cut before a combining mark, joiner, variation selector, skin
+    tone or second half of a flag, nor inside a line end of Windows.
+    """
+    character = ""
+    for sign in text:
+        if character and not _is_joined(character, sign):
+            yield character
+            character = ""
+        character += sign
+    if character:
+        yield character
+
+
+def _is_joined(before: str, sign: str) -> bool:
+    if before == "\r" or before in _TYPED_KEYS:
+        return before + sign == "\r\n"
+    is_mark = unicodedata.category(sign)[0] == "M" or sign in "\u200c\u200d"
+    is_modifier = "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f"
+    is_flag = len(before) == 1 and all("\U0001f1e6" <= each <= "\U0001f1ff" for each in before + sign)
+    is_vowel = "\u1100" <= before[-1] <= "\u11ff" and "\u1160" <= sign <= "\u11ff"  # Hangul in parts
+    return is_mark or is_modifier or is_flag or is_vowel or before[-1] == "\u200d"
+
+
+def steps_of(request: dict[str, Any]) -> list[Step]:
+    """The steps of a request by its `do`: move, click, scroll, drag, type or press."""
+    make = {"move": _move, "click": _click, "scroll": _scroll, "drag": _drag, "type": _type, "press": _press}
+    return [_step("access"), _step("nothing_held"), *make[request["do"]](request)]
+
+
+def _step(do: str, done: int = 0, /, **fields: Any) -> Step:
+    return Step({"do": do, **fields}, done)
+
+
+def _sleep(ms: int) -> Step:
+    return _step("sleep", ms=ms)
+
+
+def _at_pointer(request: dict[str, Any], presses: Sequence[Sequence[Step]]) -> list[Step]:
+    place = {"x": request["x"], "y": request["y"]}
+    steps = [_step("window_at", **place), _step("move", **place)]
+    for press in presses:
+        # the pointer's arrival, or the press before, may have changed what is there
+        steps += [_step("pointer_at", **place), _step("window_at", **place), *press]
+    return steps
+
+
+def _move(request: dict[str, Any]) -> list[Step]:
+    return _at_pointer(request, [[]])
+
+
+def _click(request: dict[str, Any]) -> list[Step]:
+    presses = []
+    for count in range(1, request["clicks"] + 1):
+        event = {
+            "x": request["x"],
+            "y": request["y"],
+            "button": _BUTTONS[request["button"]],
+            "clicks": count,
+            "number": count,
+            "flags": request["flags"],
+        }
+        held = [_step("button_down", count, **event), _sleep(_CLICK_HELD_MS), _step("button_up", **event)]
+        presses.append([*held, _sleep(_BETWEEN_CLICKS_MS)])
+    return _at_pointer(request, presses)
+
+
+def _scroll(request: dict[str, Any]) -> list[Step]:
+    vertical, horizontal = (sign * _LINES_A_NOTCH for sign in _WHEELS[request["direction"]])
+    return _at_pointer(
+        request,
+        [
+            [_step("wheel", notch, vertical=vertical, horizontal=horizontal), _sleep(_AFTER_NOTCH_MS)]
+            for notch in range(1, request["amount"] + 1)
+        ],
+    )
+
+
+def _drag(request: dict[str, Any]) -> list[Step]:
+    start, end = Point(request["x"], request["y"]), Point(request["to_x"], request["to_y"])
+    event = {"button": _BUTTONS[request["button"]], "clicks": 1, "number": 1, "flags": 0}
+    steps = [_step("button_down", x=start.x, y=start.y, **event), _sleep(_DRAG_BEGINS_MS)]
+    before = start
+    for number in range(1, _DRAG_POINTS + 1):
+        part = number / _DRAG_POINTS
+        point = Point(start.x + (end.x - start.x) * part, start.y + (end.y - start.y) * part)
+        delta = {"dx": round(point.x) - round(before.x), "dy": round(point.y) - round(before.y)}
+        steps += [_step("button_drag", x=point.x, y=point.y, **delta, **event), _sleep(_DRAG_STEP_MS)]
+        before = point
+    steps += [_sleep(_DRAG_ENDS_MS), _step("pointer_at", x=end.x, y=end.y)]
+    return [
+        _step("window_at", x=end.x, y=end.y),
+        *_at_pointer(request, [[*steps, _step("button_up", 1, x=end.x, y=end.y, **event)]]),
+    ]
+
+
+def _type(request: dict[str, Any]) -> list[Step]:
+    pieces = split_text(request["text"], request["delay_ms"])
+    # without what is absent: a long text has a thousand pieces, and an argument its limits
+    fields = [{name: value for name, value in piece._asdict().items() if value} for piece in pieces]
+    return [_step("type", pieces=fields)]
+
+
+def _press(request: dict[str, Any]) -> list[Step]:
+    key = {"code": request["key_code"], "flags": request["flags"]}
+    if "character" in request:
+        key |= {name: request[name] for name in ("character", "held")}
+        key["ansi_layouts"] = _ANSI_LAYOUTS
+    up = _step("key_up", code=key["code"], flags=key["flags"] & (_FUNCTION | _KEYPAD))
+    steps = []
+    for count in range(1, request["repeat"] + 1):
+        steps += [_step("has_keyboard"), _step("not_stopped"), _step("key_down", count, **key)]
+        steps += [*([_sleep(request["hold_ms"])] if request["hold_ms"] else []), up]
+        steps += [_sleep(_AFTER_KEY_MS)] if count < request["repeat"] else []
+    return steps
+
+
+# doing them -------------------------------------------------------------------------------------------
+
+
 def act_at_pointer(
     window: Window, point: Point, times: int, request: dict[str, Any], extra_s: float = 0.0
 ) -> Delivery:
     """What became of `times` clicks, notches or drags at a point."""
-    answer = act(window, {**request, "x": point.x, "y": point.y}, extra_s)
-    pointer = Point(float(answer["pointer"]["x"]), float(answer["pointer"]["y"]))
-    if not answer["done"]:
-        return Delivery(False, pointer)
-    return Delivery(True if answer["is_certain"] and answer["done"] == times else None, pointer)
+    request = {**request, "x": point.x, "y": point.y}
+    steps = steps_of(request)
+    answer = _execute(window, steps, "", extra_s)
+    if answer["ok"]:
+        return Delivery(True if answer["is_certain"] else None, point)
+    done = _done(steps, answer)
+    if answer["code"] and not done and not answer["released"]:
+        _refuse(answer, 0, "")
+    # elsewhere: the pointer, or, after some of the presses, the window
+    pointer = Point(**answer["pointer"]) if answer["pointer"] else None
+    return Delivery(None if done or answer["released"] else False, pointer, answer["reached_id"])
 
 
-def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> dict[str, Any]:
-    """Post input by the Swift helper where there is one, else by JXA: the same request, the same answer.
+def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> None:
+    """Type or press. extra_s: how long the request itself takes, its pauses above all."""
+    steps = steps_of(request)
+    answer = _execute(window, steps, request["stop_file"], extra_s)
+    if answer["ok"]:
+        return
+    if request["do"] == "press":
+        _refuse(answer, _done(steps, answer), "presses went out")
+    pieces = split_text(request["text"], request["delay_ms"])[: answer["pieces"]]
+    _refuse(answer, sum(len(piece.text) for piece in pieces), "characters were typed")
 
-    Either looks itself, right before it posts, at what is under the pointer or has the keyboard.
-    extra_s: how long the request itself takes, its pauses above all.
-    """
-    request = {**request, "window": target_of(window)}
-    helper = None if "character" in request else find_helper()
+
+def _done(steps: Sequence[Step], answer: dict[str, Any]) -> int:
+    return max((step.done for step in steps[: answer["step"]]), default=0)
+
+
+def _execute(window: Window, steps: Sequence[Step], stop_file: str, extra_s: float) -> dict[str, Any]:
+    """The answer of the Swift helper where there is one, else of JXA."""
+    request = {"window": target_of(window), "stop_file": stop_file, "steps": [step.fields for step in steps]}
+    helper = find_helper()
     log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
-    if helper:
-        done = run_program(
-            [str(helper)],
-            timeout_s=_INPUT_S + extra_s,
-            stdin=json.dumps(request).encode("utf-8"),
-            accept=None,
-            pass_fds=held_locks(),
-        )
-        answer = _helper_answer(done.stdout, done.stderr, done.code)
-    else:
+    if not helper:
         sources = [*WINDOW_SOURCES, "desktop/macos/input.js"]
-        answer = run_jxa(sources, request, _INPUT_S + extra_s, pass_fds=held_locks())
-    if not answer["ok"]:
-        _refuse(answer, "characters were typed" if request["do"] == "type" else "presses went out")
-    return answer
+        return run_jxa(sources, request, _INPUT_S + extra_s, pass_fds=held_locks())
+    done = run_program(
+        [str(helper)],
+        timeout_s=_INPUT_S + extra_s,
+        stdin=json.dumps(request).encode("utf-8"),
+        accept=None,
+        pass_fds=held_locks(),
+    )
+    return _helper_answer(done.stdout, done.stderr, done.code)
 
 
-def _refuse(answer: dict[str, Any], what_went_out: str) -> NoReturn:
-    """Raise what a refusal of the acting program means."""
-    code, sent = ErrorCode(answer["code"]), int(answer["sent"])
+def _refuse(answer: dict[str, Any], sent: int, what_went_out: str) -> NoReturn:
+    """Raise what a failed step means."""
+    code = ErrorCode(answer["code"])
     message = clean_text(answer["message"], 500)
     if sent or code is ErrorCode.FOCUS_LOST:
         message += f"; {sent} {what_went_out}"
@@ -8945,6 +9075,7 @@ _HINTS = {
     ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
     ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
     ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
+    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
     ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
     ErrorCode.INVALID_ARGUMENT: "see peekaboo-min doctor",
     ErrorCode.INTERNAL_SWIFT_ERROR: "see peekaboo-min doctor",
@@ -8964,103 +9095,87 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 8967, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"do":"preflight"} -> {"ok":true,"accessibility":b,"post_event":b,"screen_recording":b}
-//   {"do":"move","window":W,"x":n,"y":n}; points are screen points
-//   {"do":"click","window":W,"x":n,"y":n,"button":"left","clicks":1,"flags":0}; button left, right or middle; clicks 1 to 3
-//   {"do":"scroll","window":W,"x":n,"y":n,"direction":"down","amount":3}; up, down, left or right; amount 1 to 50
-//   {"do":"drag","window":W,"x":n,"y":n,"to_x":n,"to_y":n,"button":"left"}
-//       -> {"ok":true,"pointer":{"x":n,"y":n},"done":n,"is_certain":b}. done: how many clicks, notches, drags or arrivals there
-//          were before something else came under the pointer, 0 where the pointer did not get there. is_certain: no overlay or
-//          open menu leaves a doubt whom they reached
-//   {"do":"type","window":W,"text":"...","stop_file":"...","delay_ms":0}  -> {"ok":true,"sent":n}, in characters
-//   {"do":"press","window":W,"key_code":n,"flags":n,"hold_ms":0,"repeat":1,"stop_file":"..."}  -> {"ok":true,"sent":n}, in presses; flags are
-//       CGEventFlags bits
-//   refused -> {"ok":false,"code":"...","message":"...","sent":n,"reached_id":n|null}, and nothing was posted after `sent`
-//   W is {"id","pid","x","y","width","height","is_popup"}, more is ignored: what must be under the pointer, or have the
-//   keyboard, right before each press, notch or piece of text, or nothing is posted
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9098, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
+// questions, each of which ends the steps where the answer is no:
+//   access                         may this process post? First, for the steps that post
+//   nothing_held                   does nobody hold a mouse button or a modifier key?
+//   window_at x y                  would a press there reach the window, where it was and as large?
+//   has_keyboard, not_stopped      would a key reach the window? Is there no stop file?
+//   pointer_at x y                 is the pointer there, within 200 ms?
+// acts, in screen points; flags are CGEventFlags, button 0 to 2, clicks the count of a double click:
+//   move x y;  button_down, button_drag, button_up: x y button clicks number flags, and dx dy for a drag
+//   wheel vertical horizontal      in lines, positive is up and left
+//   key_down, key_up: code flags   with a `character`, the key that makes it on this keyboard layout, with the flags `held`
+//   sleep ms                       ends the steps when there is a stop file
+//   type pieces                    for each has_keyboard, not_stopped, the piece, "pause_ms". {"text"} has one UTF-16 unit a character,
+//                                  with "is_whole" it is one of several, with "code" a key
+// {"ok", "step": how many are through, "pieces": how many of `type` are, "pointer": {"x","y"}|null, "is_certain": no overlay or
+// open menu leaves a doubt whom a press reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the
+// window that is in the way|null, "released": whether what was still held has been let go of, a dragged button where it was pressed}
 import AppKit
 import ApplicationServices
+import Carbon
 import CoreGraphics
 import Foundation
 
 let menuLayer = 101  // kCGPopUpMenuWindowLevel
-let linesANotch: Int32 = 3
-let dragSteps = 15  // an application follows a drag only through several points
-let holdStepMs = 50  // so often the stop file is looked at while a key is held
-let piece = 20  // UTF-16 units an event: what applications are known to read
+let lastTypingKey: UInt16 = 50  // beyond it are keys without text, and the numeric pad
+let typedSeconds = 0.004
+let slice = 0.05  // so often a pause looks at the stop file
 let answerSeconds: Float = 0.5
 let dock = "com.apple.dock"
-var hungPids: Set<pid_t> = []
+// Events of a process that ends at once may be lost: one library gives each 20 ms.
+let (settleSeconds, leastSettleSeconds, mostSettleSeconds) = (0.02, 0.06, 0.5)
 
-struct Refusal: Error {
-    let code: String
+struct Failure: Error {
+    let code: String?
     let message: String
-    var sent = 0
     var reachedID: Int?
 }
 
 struct Target: Decodable {
-    let id: UInt32
-    let pid: Int32
+    let id: Int
+    let pid: pid_t
     let x: Double, y: Double, width: Double, height: Double
     let isPopup: Bool
-
-    enum CodingKeys: String, CodingKey {
-        case id, pid, x, y, width, height, isPopup = "is_popup"
-    }
 
     var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
+struct Piece: Decodable {
+    let text: String
+    let isWhole: Bool?
+    let code: CGKeyCode?
+    let pauseMs: Double?
+}
+
+struct Step: Decodable {
+    let `do`: String
+    let x: Double!, y: Double!, ms: Double!
+    let button: Int!, clicks: Int64?, number: Int64?
+    var dx: Int64?, dy: Int64?
+    let vertical: Int32!, horizontal: Int32!
+    let code: CGKeyCode!, flags: UInt64?, held: UInt64!
+    let character: String?
+    let pieces: [Piece]!
+
+    var point: CGPoint { CGPoint(x: x, y: y) }
+}
+
 struct Request: Decodable {
-    let act: String
-    let window: Target?
-    let x: Double?, y: Double?, toX: Double?, toY: Double?
-    let button: String?, direction: String?, text: String?, stopFile: String?
-    let clicks: Double?, amount: Double?, delayMs: Double?, holdMs: Double?, repeats: Double?, keyCode: Double?, flags: Double?
-
-    enum CodingKeys: String, CodingKey {
-        case act = "do", window, x, y, toX = "to_x", toY = "to_y", button, direction, text, stopFile = "stop_file", clicks, amount
-        case delayMs = "delay_ms", holdMs = "hold_ms", repeats = "repeat", keyCode = "key_code", flags
-    }
+    let window: Target!
+    let stopFile: String
+    let steps: [Step]
 }
 
-func invalid(_ field: String) -> Refusal {
-    Refusal(code: "INVALID_ARGUMENT", message: "\(field) is missing or wrong")
-}
-
-func need<T>(_ value: T?, _ field: String) throws -> T {
-    guard let value = value else { throw invalid(field) }
-    return value
-}
-
-func need(_ value: Double?, _ field: String, in range: ClosedRange<Int>) throws -> Int {
-    guard let value = value, let number = Int(exactly: value), range.contains(number) else { throw invalid(field) }
-    return number
-}
-
-func flags(of request: Request) throws -> CGEventFlags {
-    try CGEventFlags(rawValue: UInt64(need(request.flags, "flags", in: 0...4_294_967_295)))
-}
-
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
-// the two answers may be a false no.
-func openSource() throws -> CGEventSource {
-    guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
-        throw Refusal(
-            code: "PERMISSION_DENIED_ACCESSIBILITY",
-            message: "mouse and keyboard events are not allowed without Accessibility access")
-    }
-    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
-    AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
-    // A private source does not inherit the modifier keys that somebody is holding down.
-    guard let source = CGEventSource(stateID: .privateState) else {
-        throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event source")
-    }
-    source.localEventsSuppressionInterval = 0
-    return source
-}
+var hungPids: Set<pid_t> = []
+var (pieces, isCertain) = (0, true)
+var pointer: CGPoint?
+var keysDown: [CGKeyCode] = []
+var buttonDown: (step: Step, isDragged: Bool)?
+var source: CGEventSource?
+var settledAt: Date?
 
 // looking last ---------------------------------------------------------------------------------------------------------
 
@@ -9095,10 +9210,10 @@ struct Window {
 func look() throws -> [Window] {
     guard let session = CGSessionCopyCurrentDictionary() as? [String: Any],
         let list = CGWindowListCopyWindowInfo([.optionOnScreenOnly, .excludeDesktopElements], kCGNullWindowID) as? [[String: Any]]
-    else { throw Refusal(code: "NO_GUI_SESSION", message: "there is no GUI session") }
+    else { throw Failure(code: "NO_GUI_SESSION", message: "there is no GUI session") }
     let isLocked = session["CGSSessionScreenIsLocked"] as? Bool ?? false
     let isOnConsole = session["kCGSSessionOnConsoleKey"] as? Bool ?? true
-    if isLocked || !isOnConsole { throw Refusal(code: "SCREEN_LOCKED", message: "the screen is locked") }
+    if isLocked || !isOnConsole { throw Failure(code: "SCREEN_LOCKED", message: "the screen is locked") }
     return list.compactMap(Window.init)
 }
 
@@ -9128,28 +9243,28 @@ func letsThrough(_ over: Window, _ target: Window, _ point: CGPoint) -> Bool? {
     return pid == target.pid
 }
 
-// Throws unless a press at this point reaches the target; returns whether that is certain.
-func checkReached(_ target: Target, _ point: CGPoint) throws -> Bool {
+// Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
+func checkReached(_ target: Target, _ point: CGPoint) throws {
     let windows = try look()
-    guard let now = windows.first(where: { $0.id == Int(target.id) }) else {
-        throw Refusal(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
+    guard let now = windows.first(where: { $0.id == target.id }) else {
+        throw Failure(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
     }
     guard isSameFrame(now.frame, target.frame) else {
-        throw Refusal(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
+        throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
     }
-    var isCertain = !windows.contains { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }
+    if windows.contains(where: { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }) { isCertain = false }
     for window in windows where window.alpha > 0 && window.frame.contains(point) {
-        if window.id == now.id { return isCertain }
+        if window.id == now.id { return }
         let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
         switch isOverlay ? letsThrough(window, now, point) : false {
         case true?: continue
         case nil: isCertain = false
         case false?:
-            throw Refusal(
-                code: "WINDOW_COVERED", message: "window \(now.id) is covered by \(window.name) there", reachedID: window.id)
+            let message = "window \(now.id) is covered by \(window.name) there"
+            throw Failure(code: "WINDOW_COVERED", message: message, reachedID: window.id)
         }
     }
-    throw Refusal(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
+    throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
 }
 
 func attribute(_ element: AXUIElement, _ name: String, _ pid: pid_t) -> CFTypeRef? {
@@ -9186,251 +9301,255 @@ func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
     return found.count == 1 ? found[0] : nil
 }
 
-// Throws unless a key that is posted now goes to the target.
-func checkKeyboard(_ target: Target, sent: Int) throws {
+// Throws unless a key that is posted now goes to the window that is meant.
+func checkKeyboard(_ target: Target) throws {
     // what AppKit tells of the frontmost app does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
-    let windows: [Window]
-    do {
-        windows = try look()
-    } catch var refusal as Refusal {
-        refusal.sent = sent
-        throw refusal
-    }
+    let windows = try look()
     let pid = NSWorkspace.shared.frontmostApplication?.processIdentifier
-    func lost(_ window: Window?) -> Refusal {
+    func lost(_ window: Window?) -> Failure {
         let message = "the keyboard is with \(window?.name ?? "another application")"
-        return Refusal(code: "FOCUS_LOST", message: message, sent: sent, reachedID: window?.id)
+        return Failure(code: "FOCUS_LOST", message: message, reachedID: window?.id)
     }
     let front = windows.first { $0.pid == pid && $0.isOrdinary }
     let menu = windows.first { $0.pid == pid && $0.layer == menuLayer && $0.alpha > 0 }
     guard let pid = pid, pid == target.pid else { throw lost(front) }
     // an open menu takes every key
     if menu != nil || target.isPopup {
-        if let menu = menu, target.isPopup, menu.id == Int(target.id) { return }
+        if let menu = menu, target.isPopup, menu.id == target.id { return }
         throw lost(menu ?? front)
     }
     let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
     let focused = focusedWindow(pid, own) ?? front
-    if focused?.id != Int(target.id) { throw lost(focused) }
+    if focused?.id != target.id { throw lost(focused) }
+}
+
+// What a person holds, by the hardware's own state; caps lock does not count.
+func checkNothingHeld() throws {
+    let buttons: [CGMouseButton] = [.left, .right, .center]
+    let isButton = buttons.contains { CGEventSource.buttonState(.hidSystemState, button: $0) }
+    let modifiers: CGEventFlags = [.maskShift, .maskControl, .maskAlternate, .maskCommand]
+    if isButton || !CGEventSource.flagsState(.hidSystemState).intersection(modifiers).isEmpty {
+        let held = isButton ? "mouse button" : "modifier key"
+        throw Failure(code: "WINDOW_BLOCKED", message: "a \(held) is held down; nothing was posted")
+    }
+}
+
+// Posting is asynchronous: the pointer gets 200 ms to arrive.
+func checkPointer(_ point: CGPoint) throws {
+    for _ in 0..<20 {
+        guard let now = CGEvent(source: nil)?.location else { break }
+        pointer = now
+        if isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1) { return }
+        Thread.sleep(forTimeInterval: 0.01)
+    }
+    throw Failure(code: nil, message: "the pointer is elsewhere")
+}
+
+func checkNotStopped(_ stopFile: String) throws {
+    if FileManager.default.fileExists(atPath: stopFile) { throw Failure(code: "POLICY_DENIED", message: "the stop file is there") }
+}
+
+// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
+// the two answers may be a false no.
+func checkAccess() throws {
+    guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
+        throw Failure(
+            code: "PERMISSION_DENIED_ACCESSIBILITY",
+            message: "mouse and keyboard events are not allowed without Accessibility access")
+    }
+    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+    AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
+    // A private source does not inherit the modifier keys that somebody is holding down.
+    source = CGEventSource(stateID: .privateState)
+    source?.localEventsSuppressionInterval = 0
+}
+
+// the keyboard's layout ------------------------------------------------------------------------------------------------
+
+typealias Key = (code: CGKeyCode, flags: CGEventFlags)
+var layouts: [UInt64: [String: CGKeyCode]] = [:]
+
+// character -> code of the key that makes it while these modifiers are held. A dead key has none.
+func layout(with flags: CGEventFlags) -> [String: CGKeyCode] {
+    if let known = layouts[flags.rawValue] { return known }
+    var keys: [String: CGKeyCode] = [:]
+    if let input = TISCopyCurrentKeyboardLayoutInputSource()?.takeRetainedValue(),
+        let data = TISGetInputSourceProperty(input, kTISPropertyUnicodeKeyLayoutData),
+        let bytes = CFDataGetBytePtr(Unmanaged<CFData>.fromOpaque(data).takeUnretainedValue())
+    {
+        let table = UnsafeRawPointer(bytes).assumingMemoryBound(to: UCKeyboardLayout.self)
+        let state = UInt32((flags.contains(.maskCommand) ? cmdKey : 0) | (flags.contains(.maskShift) ? shiftKey : 0)) >> 8
+        for code in (0...lastTypingKey).reversed() {
+            var (dead, length, units) = (UInt32(0), 0, [UniChar](repeating: 0, count: 4))
+            let error = UCKeyTranslate(
+                table, code, UInt16(kUCKeyActionDown), state, UInt32(LMGetKbdType()), 0, &dead, units.count, &length, &units)
+            if error == 0 && length == 1 && units[0] >= 32 { keys[String(utf16CodeUnits: units, count: 1)] = code }
+        }
+    }
+    layouts[flags.rawValue] = keys
+    return keys
+}
+
+// The key that makes a character, nil where the layout has none. Command may change a layout's letters.
+func key(of character: String, held: CGEventFlags) -> Key? {
+    for flags: CGEventFlags in held.contains(.maskCommand) ? [.maskCommand, [], .maskShift] : [[], .maskShift] {
+        if let code = layout(with: flags)[character] { return (code, held.union(flags)) }
+    }
+    return nil
+}
+
+// Where no key makes the character: the place that it has on a US keyboard, as macOS takes it on Cyrillic ones.
+func resolved(_ step: Step) -> Key {
+    let made = step.character.flatMap { key(of: $0, held: CGEventFlags(rawValue: step.held)) }
+    return made ?? (step.code, CGEventFlags(rawValue: step.flags ?? 0))
 }
 
 // posting --------------------------------------------------------------------------------------------------------------
 
-func post(_ made: CGEvent?, _ flags: CGEventFlags, pause: TimeInterval) throws {
+func sleep(_ seconds: TimeInterval) { Thread.sleep(forTimeInterval: seconds) }
+
+func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
     guard let event = made else {
-        throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event")
+        throw Failure(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event")
     }
     event.flags = flags
     event.post(tap: .cghidEventTap)
-    Thread.sleep(forTimeInterval: pause)
+    settledAt = max(Date(), settledAt ?? Date()).addingTimeInterval(settleSeconds)
 }
 
-// 30 ms: AppKit drops clicks that come faster than its event loop turns.
-func postMouse(
-    _ source: CGEventSource, _ type: CGEventType, _ point: CGPoint, _ button: CGMouseButton, _ clickState: Int,
-    _ flags: CGEventFlags
-) throws {
-    let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: point, mouseButton: button)
-    event?.setIntegerValueField(.mouseEventClickState, value: Int64(clickState))
-    try post(event, flags, pause: 0.03)
+func postMouse(_ type: CGEventType, _ step: Step) throws {
+    let button = CGMouseButton(rawValue: UInt32(step.button ?? 0)) ?? .left
+    let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    let fields: [(CGEventField, Int64?)] = [
+        (.mouseEventClickState, step.clicks), (.mouseEventNumber, step.number), (.mouseEventDeltaX, step.dx),
+        (.mouseEventDeltaY, step.dy),
+    ]
+    for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
+    try post(event, CGEventFlags(rawValue: step.flags ?? 0))
 }
 
-func postKey(_ source: CGEventSource, _ code: CGKeyCode, _ flags: CGEventFlags, _ units: [UniChar], hold: () -> Void = {}) throws {
-    for down in [true, false] {
-        let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: down)
-        if !units.isEmpty {
-            event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units)
+enum ButtonEvent: Int { case down, up, dragged }
+
+func postButton(_ kind: ButtonEvent, _ step: Step) throws {
+    let types: [[CGEventType]] = [
+        [.leftMouseDown, .leftMouseUp, .leftMouseDragged], [.rightMouseDown, .rightMouseUp, .rightMouseDragged],
+        [.otherMouseDown, .otherMouseUp, .otherMouseDragged],
+    ]
+    try postMouse(types[step.button][kind.rawValue], step)
+}
+
+func postKey(_ code: CGKeyCode, _ isDown: Bool, _ flags: CGEventFlags, _ text: String = "") throws {
+    let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: isDown)
+    let units = Array(text.utf16)
+    if !units.isEmpty { event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units) }
+    try post(event, flags)
+}
+
+// A program may read the text, the key, or both, so that it gets both. The modifiers' own keys are not pressed.
+func type(_ key: Key, _ text: String) throws {
+    try postKey(key.code, true, key.flags, text)
+    sleep(typedSeconds)
+    try postKey(key.code, false, [], text)
+    sleep(typedSeconds)
+}
+
+func type(_ piece: Piece) throws {
+    if let code = piece.code { return try type((code, []), "") }
+    // Python has split the text: what is not whole has one UTF-16 unit a character
+    let parts = piece.isWhole == true ? [piece.text] : piece.text.utf16.map { String(utf16CodeUnits: [$0], count: 1) }
+    for part in parts { try type(key(of: part, held: []) ?? (0, []), part) }
+}
+
+// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
+func release() throws -> Bool {
+    let isHeld = !keysDown.isEmpty || buttonDown != nil
+    while let code = keysDown.popLast() { try postKey(code, false, []) }
+    if let (step, isDragged) = buttonDown {
+        if isDragged {
+            var back = step
+            (back.dx, back.dy) = (1, 1)
+            try postButton(.dragged, back)
+            sleep(leastSettleSeconds)
         }
-        try post(event, flags, pause: 0.008)
-        if down { hold() }
+        try postButton(.up, step)
     }
+    return isHeld
 }
 
-func isThere(_ now: CGPoint, _ point: CGPoint) -> Bool {
-    isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1)
-}
+// steps ----------------------------------------------------------------------------------------------------------------
 
-// Posting is asynchronous: give the pointer up to 200 ms to arrive, then say where it is.
-func moved(_ source: CGEventSource, to point: CGPoint) throws -> CGPoint {
-    try postMouse(source, .mouseMoved, point, .left, 0, [])
-    for _ in 0..<20 {
-        guard let now = CGEvent(source: nil)?.location, !isThere(now, point) else { break }
-        Thread.sleep(forTimeInterval: 0.01)
-    }
-    guard let now = CGEvent(source: nil)?.location else {
-        throw Refusal(code: "INTERNAL_SWIFT_ERROR", message: "the pointer cannot be read back")
-    }
-    return now
-}
-
-// Moves the pointer over the window, then does `act` there a number of times, as long as the window stays under it.
-func atPointer(_ request: Request, _ times: Int, _ act: (CGEventSource, CGPoint, Int) throws -> Void) throws -> [String: Any] {
-    let place = try CGPoint(x: need(request.x, "x"), y: need(request.y, "y"))
-    let expected = try need(request.window, "window")
-    let source = try openSource()
-    _ = try checkReached(expected, place)
-    let pointer = try moved(source, to: place)
-    var (done, isCertain) = (0, true)
-    while isThere(pointer, place) && done < times {
-        do {
-            // the pointer's arrival, or the act before, may have changed what is there
-            isCertain = try checkReached(expected, place) && isCertain
-        } catch let refusal as Refusal {
-            if done == 0 { throw refusal }
-            break
-        }
-        done += 1
-        try act(source, place, done)
-    }
-    let point = ["x": Double(pointer.x), "y": Double(pointer.y)]
-    return ["ok": true, "pointer": point, "done": done, "is_certain": isCertain]
-}
-
-struct Button {
-    let number: CGMouseButton
-    let down: CGEventType, up: CGEventType, dragged: CGEventType
-}
-
-let buttons = [
-    "left": Button(number: .left, down: .leftMouseDown, up: .leftMouseUp, dragged: .leftMouseDragged),
-    "right": Button(number: .right, down: .rightMouseDown, up: .rightMouseUp, dragged: .rightMouseDragged),
-    "middle": Button(number: .center, down: .otherMouseDown, up: .otherMouseUp, dragged: .otherMouseDragged),
-]
-
-func click(_ request: Request) throws -> [String: Any] {
-    let button = try need(buttons[request.button ?? ""], "button")
-    let flags = try flags(of: request)
-    return try atPointer(request, need(request.clicks, "clicks", in: 1...3)) { source, place, count in
-        try postMouse(source, button.down, place, button.number, count, flags)
-        try postMouse(source, button.up, place, button.number, count, flags)
-    }
-}
-
-func scroll(_ request: Request) throws -> [String: Any] {
-    let wheels: [String: (Int32, Int32)] = ["up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)]
-    let (vertical, horizontal) = try need(wheels[request.direction ?? ""], "direction")
-    return try atPointer(request, need(request.amount, "amount", in: 1...50)) { source, _, _ in
+func execute(_ step: Step, _ request: Request) throws {
+    switch step.do {
+    case "access": try checkAccess()
+    case "nothing_held": try checkNothingHeld()
+    case "window_at": try checkReached(request.window, step.point)
+    case "has_keyboard": try checkKeyboard(request.window)
+    case "not_stopped": try checkNotStopped(request.stopFile)
+    case "pointer_at": try checkPointer(step.point)
+    case "move": try postMouse(.mouseMoved, step)
+    case "button_down":
+        buttonDown = (step, false)
+        try postButton(.down, step)
+    case "button_drag":
+        buttonDown?.isDragged = true
+        try postButton(.dragged, step)
+    case "button_up":
+        try postButton(.up, step)
+        buttonDown = nil
+    case "wheel":
         let event = CGEvent(
-            scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: vertical * linesANotch,
-            wheel2: horizontal * linesANotch, wheel3: 0)
-        try post(event, [], pause: 0.02)
-    }
-}
-
-func drag(_ request: Request) throws -> [String: Any] {
-    let button = try need(buttons[request.button ?? ""], "button")
-    let end = try CGPoint(x: need(request.toX, "to_x"), y: need(request.toY, "to_y"))
-    return try atPointer(request, 1) { source, start, _ in
-        try postMouse(source, button.down, start, button.number, 1, [])
-        for step in 1...dragSteps {
-            let part = Double(step) / Double(dragSteps)
-            let point = CGPoint(
-                x: Double(start.x) + Double(end.x - start.x) * part, y: Double(start.y) + Double(end.y - start.y) * part)
-            try? postMouse(source, button.dragged, point, button.number, 1, [])  // the button must come up again
+            scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
+        try post(event, [])
+    case "key_down":
+        let key = resolved(step)
+        keysDown.append(key.code)
+        try postKey(key.code, true, key.flags)
+    case "key_up": try postKey(keysDown.removeLast(), false, CGEventFlags(rawValue: step.flags ?? 0))
+    case "sleep":
+        for left in stride(from: step.ms / 1000, to: 0, by: -slice) {
+            sleep(min(left, slice))
+            try checkNotStopped(request.stopFile)
         }
-        try postMouse(source, button.up, end, button.number, 1, [])
-    }
-}
-
-// What goes out at once: a key, or characters; a grapheme cluster that is longer than a piece goes whole.
-func pieces(of text: String, most: Int) -> [(code: CGKeyCode, units: [UniChar], length: Int)] {
-    let keys: [Character: CGKeyCode] = ["\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\u{8}": 51]
-    var made: [(code: CGKeyCode, units: [UniChar], length: Int)] = []
-    var chunk = ""
-    func flush() {
-        if !chunk.isEmpty { made.append((0, Array(chunk.utf16), chunk.unicodeScalars.count)) }
-        chunk = ""
-    }
-    for character in text {
-        let code = keys[character]
-        if code != nil || chunk.utf16.count + character.utf16.count > most { flush() }
-        if let code = code { made.append((code, [], character.unicodeScalars.count)) } else { chunk.append(character) }
-    }
-    flush()
-    return made
-}
-
-func isStopped(_ file: String) -> Bool { FileManager.default.fileExists(atPath: file) }
-
-func stopped(sent: Int) -> Refusal {
-    Refusal(code: "POLICY_DENIED", message: "the stop file is there", sent: sent)
-}
-
-func typeText(_ request: Request) throws -> [String: Any] {
-    let text = try need(request.text, "text")
-    let stopFile = try need(request.stopFile, "stop_file")
-    let delay = try need(request.delayMs, "delay_ms", in: 0...1000)
-    let expected = try need(request.window, "window")
-    let source = try openSource()
-    var sent = 0
-    for part in pieces(of: text, most: delay > 0 ? 1 : piece) {
-        if sent > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1000) }
-        try checkKeyboard(expected, sent: sent)
-        if isStopped(stopFile) { throw stopped(sent: sent) }
-        try postKey(source, part.code, [], part.units)
-        sent += part.length
-    }
-    return ["ok": true, "sent": sent]
-}
-
-func press(_ request: Request) throws -> [String: Any] {
-    let code = try CGKeyCode(need(request.keyCode, "key_code", in: 0...65535))
-    let flags = try flags(of: request)
-    let holdMs = try need(request.holdMs, "hold_ms", in: 0...10000)
-    let repeats = try need(request.repeats, "repeat", in: 1...100)
-    let stopFile = try need(request.stopFile, "stop_file")
-    let expected = try need(request.window, "window")
-    let source = try openSource()
-    for sent in 0..<repeats {
-        try checkKeyboard(expected, sent: sent)
-        if isStopped(stopFile) { throw stopped(sent: sent) }
-        try postKey(source, code, flags, []) {
-            for left in stride(from: holdMs, to: 0, by: -holdStepMs) where !isStopped(stopFile) {
-                Thread.sleep(forTimeInterval: Double(min(left, holdStepMs)) / 1000)
-            }
+    case "type":
+        for piece in step.pieces {
+            try checkKeyboard(request.window)
+            try checkNotStopped(request.stopFile)
+            try type(piece)
+            pieces += 1
+            sleep((piece.pauseMs ?? 0) / 1000)
         }
-        if holdMs > 0 && isStopped(stopFile) { throw stopped(sent: sent + 1) }
-    }
-    return ["ok": true, "sent": repeats]
-}
-
-func answer(_ input: Data) throws -> [String: Any] {
-    let request: Request
-    do {
-        request = try JSONDecoder().decode(Request.self, from: input)
-    } catch DecodingError.typeMismatch(_, let about), DecodingError.valueNotFound(_, let about), DecodingError.dataCorrupted(let about) {
-        throw invalid(about.codingPath.first?.stringValue ?? "the request")
-    } catch DecodingError.keyNotFound(let key, let about) {
-        throw invalid((about.codingPath.first ?? key).stringValue)
-    }
-    switch request.act {
-    case "preflight":
-        return ["ok": true, "accessibility": AXIsProcessTrusted(), "post_event": CGPreflightPostEventAccess(),
-                "screen_recording": CGPreflightScreenCaptureAccess()]
-    case "move": return try atPointer(request, 1) { _, _, _ in }
-    case "click": return try click(request)
-    case "scroll": return try scroll(request)
-    case "drag": return try drag(request)
-    case "type": return try typeText(request)
-    case "press": return try press(request)
-    default: throw invalid("do")
+    default: throw Failure(code: "INVALID_ARGUMENT", message: "there is no step \(step.do)")
     }
 }
 
-let reply: [String: Any]
+let decoder = JSONDecoder()
+decoder.keyDecodingStrategy = .convertFromSnakeCase
+let request = try decoder.decode(Request.self, from: FileHandle.standardInput.readToEnd() ?? Data())
+var (count, released) = (0, false)
+var failure: Failure?
 do {
-    reply = try answer(FileHandle.standardInput.readToEnd() ?? Data())
-} catch let refusal as Refusal {
-    let reached: Any = refusal.reachedID ?? NSNull()
-    reply = ["ok": false, "code": refusal.code, "message": refusal.message, "sent": refusal.sent, "reached_id": reached]
+    for step in request.steps {
+        try execute(step, request)
+        count += 1
+    }
+} catch let reason as Failure {
+    failure = reason
+    released = try release()
 }
-let output = try JSONSerialization.data(withJSONObject: reply, options: [.sortedKeys])
+if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
+let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
+let answer: [String: Any] = [
+    "ok": failure == nil, "step": count, "pieces": pieces, "pointer": place, "is_certain": isCertain,
+    "code": failure?.code ?? NSNull(), "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(),
+    "released": released,
+]
+let output = try JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9433, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9552, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -9611,7 +9730,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 9614, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 9733, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -9625,7 +9744,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 9628, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 9747, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -9671,7 +9790,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 9674, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 9793, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -9796,7 +9915,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 9799, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 9918, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -9819,6 +9938,7 @@ from ...system.resources import native_source
 _SOURCE = "desktop/macos/input.swift"
 _COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
 _ASK_S = 10.0
+_PROBE = b'{"window": null, "stop_file": "", "steps": [{"do": "access"}]}'
 _RETRY_AFTER_S = 24 * 3600
 # xcrun sets SDKROOT for the compiler, which finds no SDK when it is run by its own path
 _COMPILER = ("xcrun", "--sdk", "macosx", "swiftc")
@@ -9922,6 +10042,8 @@ def _compile(compiler: str) -> Path:
     options = ["-O", "-swift-version", "5", str(source), "-o", str(target)]
     run_program([*_COMPILER, *options], timeout_s=_COMPILE_S)
     target.chmod(0o700)
+    # endpoint security may kill what nobody signed: then JXA has to act
+    run_program([str(target)], timeout_s=_ASK_S, stdin=_PROBE)
     return target
 
 
@@ -9938,7 +10060,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 9941, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10063, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -10042,7 +10164,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10045, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10167, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10314,7 +10436,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10317, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10439, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10338,10 +10460,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10341, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10463, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10344, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10466, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10516,7 +10638,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10519, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10641, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -10730,7 +10852,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 10733, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 10855, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11108,7 +11230,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11111, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11233, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11210,7 +11332,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11213, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11335, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
@@ -11586,7 +11708,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11589, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11711, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -11938,7 +12060,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 11941, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12063, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -12161,7 +12283,7 @@ def _line_of(words: list[RecognisedText]) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12164, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12286, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12311,7 +12433,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12314, r'''"""The pointer on X11: one xdotool for an act, and one place that says whether it arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12436, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -12598,7 +12720,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12601, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12723, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -12757,7 +12879,7 @@ def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12760, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12882, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13132,7 +13254,7 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/xdotool.py =================================================
-SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13135, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13257, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13256,10 +13378,10 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13259, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13381, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 13262, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 13384, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -13371,7 +13493,9 @@ def _read_parameter(
         type_ = get_args(type_)[0]
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     if in_shell:
-        help_, choices = offer.shell_help or help_, (*choices, *offer.shell_choices)
+        # the usage line says what is required
+        help_ = offer.shell_help or help_.removeprefix("Optional. ").removeprefix("Required. ")
+        choices = (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
     return Parameter(
         name=parameter.name,
@@ -13567,7 +13691,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13570, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13694, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -13726,7 +13850,11 @@ def image(
 
 
 def analyze(
-    image_path: Annotated[str, "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed."],
+    image_path: Annotated[
+        str,
+        "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed.",
+        Offer(shell_help="the image file: .png, .jpg or .webp"),
+    ],
     question: Annotated[str, "Required. Question for the AI about the image."],
     provider_config: Annotated[
         Optional[ProviderConfig],
@@ -13870,7 +13998,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13873, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14001, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14139,7 +14267,7 @@ def _first_sentence(name: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14142, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14270, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14285,7 +14413,7 @@ def _toml(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 14288, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14416, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14392,7 +14520,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14395, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14523, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14755,7 +14883,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14758, r'''"""What this machine has and may do, and what we left on it."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14886, r'''"""What this machine has and may do, and what we left on it."""
 
 from __future__ import annotations
 
@@ -15048,7 +15176,7 @@ def clean(
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15051, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15179, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15183,7 +15311,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15186, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15314, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -15486,7 +15614,7 @@ def _problem(error: Any) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15489, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15617, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
 
 from __future__ import annotations
 
@@ -15665,10 +15793,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 15668, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 15796, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 15671, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 15799, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -15799,7 +15927,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15802, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15930, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16028,7 +16156,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16031, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16159, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16148,7 +16276,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16151, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16279, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -16450,7 +16578,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16453, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16581, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -16524,7 +16652,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16527, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16655, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -16543,7 +16671,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16546, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16674, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -16902,10 +17030,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 16905, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17033, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 16908, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17036, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17166,7 +17294,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17169, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17297, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -17399,7 +17527,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 17402, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 17530, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -17776,7 +17904,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 17779, r'''"""Where a program is, and its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 17907, r'''"""Where a program is, and its Debian package."""
 
 from __future__ import annotations
 
@@ -17865,7 +17993,7 @@ def _is_image_magick(path: str, run: RunProgram) -> bool:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 17868, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 17996, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -17917,7 +18045,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 17920, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 18048, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
