@@ -61,6 +61,12 @@ _KEYS.update({character: character for character in "abcdefghijklmnopqrstuvwxyz0
 _KEYS.update({f"f{number}": f"f{number}" for number in range(1, 21)})
 
 
+def character_of(key: str) -> str:
+    """What a key of our name types without modifiers, where that is an ASCII character; else nothing."""
+    spellings = [key, " " if key == "space" else "", *_KEY_SPELLINGS.get(key, "").split()]
+    return next((spelling for spelling in spellings if len(spelling) == 1 and spelling.isascii()), "")
+
+
 def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
     """A chord from `Return`, `cmd+shift+t`, `ctrl,a`, `cmd++`, or from a key with its modifiers given
     besides.

@@ -14,6 +14,7 @@ from typing import Optional
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
+from ..keys import character_of
 from .clipboard import Clipboard
 from .connection import (
     KEYBOARD,
@@ -44,19 +45,10 @@ _KEYSYMS = {
     "return": "Return", "tab": "Tab", "space": "space", "backspace": "BackSpace", "delete": "Delete",
     "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home",
     "end": "End", "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock",
-    "enter_keypad": "KP_Enter", "plus": "plus", "comma": "comma", "minus": "minus", "equal": "equal",
-    "period": "period", "slash": "slash", "backslash": "backslash", "semicolon": "semicolon",
-    "quote": "apostrophe", "backquote": "grave", "left_bracket": "bracketleft",
-    "right_bracket": "bracketright",
+    "enter_keypad": "KP_Enter",
 }  # fmt: skip
 
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
-# What the keys of our other names type; letters and digits type themselves.
-_TYPED = {
-    "space": " ", "plus": "+", "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/",
-    "backslash": "\\", "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[",
-    "right_bracket": "]",
-}  # fmt: skip
 _ASCII = frozenset(map(chr, range(32, 127)))
 _LOWEST_KEY, _KEYS = 8, 248
 # For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
@@ -193,9 +185,11 @@ class _Keyboard:
         return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
-        keysym = _KEYSYMS.get(chord.key) or (chord.key.upper() if chord.key[1:].isdigit() else chord.key)
+        character = character_of(chord.key)
+        # the keysyms of ASCII are its numbers, and those of function keys are called F1 to F35
+        keysym = _KEYSYMS.get(chord.key) or (hex(ord(character)) if character else chord.key.upper())
         keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
-        is_bound = _TYPED.get(chord.key, chord.key) in _ASCII - self._by_key
+        is_bound = character in _ASCII - self._by_key
         if is_bound and hold_ms:
             raise invalid(
                 f"the keyboard's layout has no key {chord.key!r} that could be held",
