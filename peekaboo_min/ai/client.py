@@ -41,7 +41,6 @@ _DEFAULT_QUESTION = "Please describe what you see in this image."
 _MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.5
 _PROBE_S = 3.0
-_MOST_COST = 1e6
 # Anchored: where many are opened and none is closed, a search from each of them would take minutes.
 _THOUGHTS = re.compile(r"\A(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
 _NOT_CONFIGURED = (
@@ -80,8 +79,6 @@ class Answer(NamedTuple):
     seconds: float
     tokens_in: Optional[int] = None
     tokens_out: Optional[int] = None
-    cost: Optional[float] = None
-    """As the vendor states it in the answer; None where it does not."""
 
 
 def analyze_file(
@@ -275,7 +272,7 @@ def ask_model(
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"
     log_info(f"{choice.name} answered in {seconds:.2f} s; {_image_summary(loaded)}; {tokens}")
-    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out, reply.cost)
+    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
 
 
 def _image_summary(images: Sequence[ImageData]) -> str:
@@ -319,7 +316,6 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         text=shown_text(without_secrets(reply.text)),  # an endpoint may repeat what it was sent
         tokens_in=_count(reply.tokens_in),
         tokens_out=_count(reply.tokens_out),
-        cost=_amount(reply.cost),
     )
     check_reply(vendor, question.model, reply)
     return reply
@@ -328,12 +324,6 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
 def _count(value: Any) -> Optional[int]:
     """A number of tokens; None for anything else that a server sends as one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _amount(value: Any) -> Optional[float]:
-    """A cost; None for anything else that a server sends as one."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value < _MOST_COST else None
 
 
 def _takes_images(base_url: str, model: str) -> bool:

@@ -39,8 +39,6 @@ class Reply(NamedTuple):
     tokens_out: Optional[int] = None
     cut_short: bool = False
     refusal: str = ""
-    cost: Optional[float] = None
-    """What the answer itself says that it cost, as OpenRouter's do."""
 
 
 class Vendor(NamedTuple):
@@ -182,7 +180,7 @@ def _read_openai(answer: Any) -> Reply:
         refusal = "content_filter"
     cut_short = choice.get("finish_reason") == "length"
     tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Reply(content, *tokens, cut_short, refusal, usage.get("cost"))
+    return Reply(content, *tokens, cut_short, refusal)
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:

@@ -180,7 +180,6 @@ class Reply:
     finish: str = "stop"
     thinking: str = ""  # sent where the vendor sends it, never part of the answer
     pieces: int = 1  # the vendors that answer with a list of parts cut the text into so many
-    cost: Optional[Any] = None  # as OpenRouter states it, in OpenAI's API
 
 
 Brain = Callable[[Request], Union[str, dict, Reply]]
@@ -1359,7 +1358,6 @@ def answer_openai(request: Request, reply: Reply) -> Any:
             "prompt_tokens": reply.tokens_in,
             "completion_tokens": reply.tokens_out,
             "total_tokens": reply.tokens_in + reply.tokens_out,
-            **({} if reply.cost is None else {"cost": reply.cost}),
         },
     }
 
