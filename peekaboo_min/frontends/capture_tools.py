@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
 
-from ..ai.client import analyze_file
 from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_apps
@@ -19,7 +18,6 @@ from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
-from .doctor import server_status_text
 
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 
@@ -186,6 +184,8 @@ def analyze(
 
     Example: peekaboo-min analyze shot.png "What does it say?"
     """
+    from ..ai.client import analyze_file  # 25 ms that a command which only captures can spare
+
     if in_shell:
         settings_with_env_file(Path.cwd())
     wanted = provider_config or ProviderConfig(provider, model)
@@ -214,6 +214,8 @@ def list_items(
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
     _refine_list(item_type, app, include_window_details)
     if item_type == "server_status":
+        from .doctor import server_status_text  # it needs the models' client as well
+
         return Result(server_status_text(this_desktop()))
     details = include_window_details or []
     delegate = delegate_path()
