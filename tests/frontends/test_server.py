@@ -355,7 +355,7 @@ def test_a_model_that_is_not_configured_is_reported_before_anything_is_captured(
 def test_the_list_of_tools_is_not_longer_than_a_model_wants_to_read(shared: Server) -> None:
     tools = shared.ask("tools/list")["result"]["tools"]
     lengths = [len(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in tools]
-    assert sum(lengths) / len(tools) <= 1200, lengths
+    assert sum(lengths) / len(tools) <= 1100, lengths
     assert [tool["name"] for tool in tools if len(tool["description"]) > 2048] == []
 
 
