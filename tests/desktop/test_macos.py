@@ -39,9 +39,11 @@ BACKEND = """
 import json, sys
 from pathlib import Path
 from peekaboo_min.core.errors import PeekabooError
-from peekaboo_min.core.models import Point, as_plain
+from peekaboo_min.core.models import Act, Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos.backend import MacDesktop
+FIELDS = {"click": ("button", "clicks"), "scroll": ("direction", "amount"), "drag": ("button",),
+          "move_pointer": (), "press": ("chord", "hold_ms", "repeat")}
 desktop, (name, *rest) = MacDesktop(), json.loads(sys.argv[1])
 try:
     if name in ("find_handler", "open"):
@@ -54,10 +56,14 @@ try:
         answer = getattr(desktop, name)(Path(*rest))
     else:
         window = next(one for one in desktop.snapshot().windows if one.window_id == rest[0])
-        rest = [Point(*one) if isinstance(one, list) else one for one in rest[1:]]
-        if name == "press_key":
-            rest[0] = read_chord(rest[0], [])
-        answer = getattr(desktop, name)(window, *rest)
+        if name in FIELDS:
+            points = tuple(Point(*one) for one in rest[1:] if isinstance(one, list))
+            fields = dict(zip(FIELDS[name], (one for one in rest[1:] if not isinstance(one, list))))
+            if "chord" in fields:
+                fields["chord"] = read_chord(fields["chord"], [])
+            answer = desktop.act(window, Act(name, points, **fields), Path("/nowhere"))
+        else:
+            answer = getattr(desktop, name)(window, *rest[1:])
     shown = as_plain(answer)
 except PeekabooError as e:
     shown = {"code": e.code.value, "message": e.message, "hint": e.hint}
@@ -1010,17 +1016,17 @@ def test_the_pointer_moves_over_a_window_and_presses_nothing(desk: Desk) -> None
 
 
 def test_a_key_is_repeated_until_the_focus_is_lost_and_it_is_said_how_often(desk: Desk) -> None:
-    desk.backend("press_key", 1080, "down", 0, 3)
+    desk.backend("press", 1080, "down", 0, 3)
     assert [one["key"] for one in desk.mac.events("key")] == ["down"] * 3
     desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 430}, skip=1)
-    assert desk.backend("press_key", 1080, "tab", 5000, 3)["code"] == "INVALID_ARGUMENT"
-    lost = desk.backend("press_key", 1080, "tab", 0, 5)
+    assert desk.backend("press", 1080, "tab", 5000, 3)["code"] == "INVALID_ARGUMENT"
+    lost = desk.backend("press", 1080, "tab", 0, 5)
     assert (lost["code"], "2 presses went out" in lost["message"]) == ("FOCUS_LOST", True)
 
 
 def test_on_another_layout_a_chord_is_repeated_and_held(desk: Desk) -> None:
     desk.mac.set("keyboard.layout", "german")
-    assert desk.backend("press_key", 1080, "cmd+z", 50, 2) is None
+    desk.backend("press", 1080, "cmd+z", 50, 2)
     assert [(one["key"], one["code"]) for one in desk.mac.events("key")] == [("z", 16)] * 2
 
 

@@ -95,7 +95,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "an unknown option": (["windows", "--frob"], "--frob"),
     "a shortened option": (["image", "--win", "1"], "--win"),
     "an argument too many": (["windows", "the Form"], "the Form; see peekaboo-min windows --help"),
-    "a text without its window": (["click-text", "Sign"], "'Sign' is not a whole number; the window's id"),
+    "a text without its window": (["click-text", "Sign"], "'Sign' is not a whole number; the id from windows"),
     "a text that begins with a dash": (["type", "7", "-hello"], "is not an option; put -- before it"),
     "an option's value that begins with a dash":
         (["image", "--app", "-x"], "the value of --app begins with a dash; write --app=-x"),
