@@ -8718,7 +8718,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 8721, r'''"""The Mac's hand: which steps make an act; Swift or JXA does them in the process that posts.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 8721, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -12089,13 +12089,14 @@ _FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The background: areas of one grey, larger than a letter, with what is smaller merged into them; twice, as
 # the first pass merges some parts of letters with each other. Every other pixel tells it, in a quarter of the
-# time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in photographs, which
-# cost time, and over 65,535 convert refuses.
+# time; of fewer the letters of a bold title would be one area, but keys are read better. Mode leaves fewer
+# areas in photographs, which cost time, and over 65,535 convert refuses.
 _BACKGROUND = [
-    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=400"),
-    *("-define", "connected-components:mean-color=true"),
+    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:mean-color=true"),
     *("-connected-components", "8", "-connected-components", "8"),
 ]
+# How many pixels tell it, and the area from which on it is one, in those pixels.
+_OF_LABELS, _OF_KEYS = (50.0, 400), (33.34, 120)
 _DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
 # tesseract takes a label in a frame for a part of a drawing. Close leaves of what is dark only lines, from 48
 # pixels across and 60 upright on, as stems of large letters are none; every fourth pixel along them tells it.
@@ -12131,7 +12132,8 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # small text is read better enlarged
     enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
-    lines = _read_lines(_converted(data, source, [*_dark_on_white(info), *_LEVELS, *enlarged]), zoom)
+    steps = [*_dark_on_white(info, *_OF_LABELS), *_LEVELS, *enlarged]
+    lines = _read_lines(_converted(data, source, steps), zoom)
     return sorted(lines, key=lambda line: (line.box.y, line.box.x))
 
 
@@ -12140,7 +12142,7 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     in the image's pixels. Raises as read_text_by_tesseract does.
     """
     info, data, source = _image(path)
-    grey = _converted(data, source, _dark_on_white(info))
+    grey = _converted(data, source, _dark_on_white(info, *_OF_KEYS))
     boxes = _standing_alone(grey)
     readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
     surest: dict[Rect, RecognisedText] = {}
@@ -12159,11 +12161,12 @@ def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
     return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
 
 
-def _dark_on_white(info: ImageInfo) -> list[str]:
+def _dark_on_white(info: ImageInfo, part: float, area: int) -> list[str]:
     """The steps of convert for every text dark on white, and no lines."""
-    part = "50%" if info.width * info.height <= _LARGE_PIXELS else "25%"
+    part = part if info.width * info.height <= _LARGE_PIXELS else part / 2
     back = ["-sample", f"{info.width}x{info.height}!"]
-    background = ["(", "+clone", "-sample", part, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
+    threshold = ["-define", f"connected-components:area-threshold={area}"]
+    background = ["(", "+clone", "-sample", f"{part}%", *threshold, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
     lines = [
         "(",
         "+clone",
@@ -12271,7 +12274,7 @@ def _line_of(words: list[RecognisedText]) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12274, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12277, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12421,7 +12424,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12424, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12427, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -12708,7 +12711,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12711, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12714, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -12867,7 +12870,7 @@ def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12870, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12873, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13242,7 +13245,7 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/xdotool.py =================================================
-SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13245, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13248, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13366,10 +13369,10 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13369, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13372, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 13372, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 13375, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -13424,8 +13427,11 @@ class Parameter(NamedTuple):
     @property
     def flag(self) -> str:
         """As shells have it: `--app-name` for appName, `--no-...` for what is true unless it is given."""
-        words = re.sub("([A-Z])", r"-\1", self.name.replace("_", "-")).lower()
-        return f"--no-{words}" if self.type_ is bool and self.default else f"--{words}"
+        return self.prefix + re.sub("([A-Z])", r"-\1", self.name.replace("_", "-")).lower()
+
+    @property
+    def prefix(self) -> str:
+        return "--no-" if self.type_ is bool and self.default else "--"
 
 
 class Signature(NamedTuple):
@@ -13553,8 +13559,8 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
     parser = _parser(name, signature)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [each for each in signature.parameters if not each.is_positional]
-    # by its wire name too: `--appName`
-    flags = {flag: each.flag for each in options for flag in (each.flag, f"--{each.name}")}
+    # by its wire name too: `--appName`, `--no-preferWindowId`
+    flags = {flag: each.flag for each in options for flag in (each.flag, f"{each.prefix}{each.name}")}
     given: list[str] = []
     for argument in arguments[:end]:
         flag, equals, value = argument.partition("=")
@@ -13679,7 +13685,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13682, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13688, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -13988,7 +13994,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13991, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 13997, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14257,7 +14263,7 @@ def _first_sentence(name: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14260, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14266, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14403,7 +14409,7 @@ def _toml(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 14406, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14412, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14510,7 +14516,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14513, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14519, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14873,7 +14879,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14876, r'''"""What this machine has and may do, and what we left on it."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14882, r'''"""What this machine has and may do, and what we left on it."""
 
 from __future__ import annotations
 
@@ -15166,7 +15172,7 @@ def clean(
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15169, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15175, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15301,7 +15307,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15304, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15310, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -15604,7 +15610,7 @@ def _problem(error: Any) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15607, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15613, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
 
 from __future__ import annotations
 
@@ -15783,10 +15789,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 15786, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 15792, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 15789, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 15795, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -15917,7 +15923,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15920, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15926, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16146,7 +16152,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16149, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16155, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16266,7 +16272,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16269, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16275, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -16568,7 +16574,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16571, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16577, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -16642,7 +16648,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16645, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16651, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -16661,7 +16667,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16664, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16670, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17020,10 +17026,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17023, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17029, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17026, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17032, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17284,7 +17290,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17287, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17293, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -17517,7 +17523,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 17520, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 17526, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -17894,7 +17900,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 17897, r'''"""Where a program is, and its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 17903, r'''"""Where a program is, and its Debian package."""
 
 from __future__ import annotations
 
@@ -17983,7 +17989,7 @@ def _is_image_magick(path: str, run: RunProgram) -> bool:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 17986, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 17992, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18035,7 +18041,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18038, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 18044, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

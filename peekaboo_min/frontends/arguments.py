@@ -53,8 +53,11 @@ class Parameter(NamedTuple):
     @property
     def flag(self) -> str:
         """As shells have it: `--app-name` for appName, `--no-...` for what is true unless it is given."""
-        words = re.sub("([A-Z])", r"-\1", self.name.replace("_", "-")).lower()
-        return f"--no-{words}" if self.type_ is bool and self.default else f"--{words}"
+        return self.prefix + re.sub("([A-Z])", r"-\1", self.name.replace("_", "-")).lower()
+
+    @property
+    def prefix(self) -> str:
+        return "--no-" if self.type_ is bool and self.default else "--"
 
 
 class Signature(NamedTuple):
@@ -182,8 +185,8 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
     parser = _parser(name, signature)
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = [each for each in signature.parameters if not each.is_positional]
-    # by its wire name too: `--appName`
-    flags = {flag: each.flag for each in options for flag in (each.flag, f"--{each.name}")}
+    # by its wire name too: `--appName`, `--no-preferWindowId`
+    flags = {flag: each.flag for each in options for flag in (each.flag, f"{each.prefix}{each.name}")}
     given: list[str] = []
     for argument in arguments[:end]:
         flag, equals, value = argument.partition("=")

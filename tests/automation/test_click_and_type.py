@@ -127,7 +127,7 @@ def test_a_pixel_outside_is_clamped_and_the_answer_says_so(
     on_x11: Program, form: Form, form_window: int
 ) -> None:
     shot = on_x11.data("screenshot", form_window)
-    answer = on_x11.data("click", form_window, "1e9", "-1e9")
+    answer = on_x11.data("click", form_window, "1e9", "-1000000000")
     assert answer["clamped"] is True
     assert answer["pixel"] == {"x": shot["image_width"] - 1, "y": 0}
 

@@ -1,4 +1,4 @@
-"""The Mac's hand: which steps make an act; Swift or JXA does them in the process that posts.
+"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
