@@ -19,10 +19,21 @@ run() { # run WHAT ADVICE COMMAND... : says what is done; where it fails, its la
 
 # programs ------------------------------------------------------------------------------------------------------------
 
+find_convert() ( # prints the path of ImageMagick's: other programs have the name, too
+    set -f
+    IFS=:
+    for folder in $PATH; do
+        for name in convert magick; do
+            "$folder/$name" -version 2>/dev/null </dev/null | grep -q ImageMagick && echo "$folder/$name" && exit
+        done
+    done
+    exit 1
+)
+
 is_there() { # is_there NAME : a program, or a file by its path
     case $1 in
     /*) [ -e "$1" ] ;;
-    convert) convert -version 2>/dev/null | grep -q ImageMagick ;; # other programs have the name, too
+    convert) find_convert >/dev/null ;;
     python3-venv) find_python >/dev/null || imports_all ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac
@@ -59,7 +70,7 @@ need_desktop() { # need_desktop [NAME:PACKAGE...] : what a headless desktop and 
     # shellcheck disable=SC2086
     [ -z "$wanted" ] || install_packages $wanted || return 1
     wanted=$(missing_packages "$@")
-    [ -z "$wanted" ] || { warn "still missing, or other programs come first on PATH: $wanted" && return 1; }
+    [ -z "$wanted" ] || { warn "still missing: $wanted" && return 1; }
 }
 
 # our own Python ------------------------------------------------------------------------------------------------------
@@ -80,7 +91,13 @@ sources() { # sources PACKAGE... : a line that changes with what is to be instal
     (cd "$root" && echo "$@" && find pyproject.toml README.md peekaboo_min -type f ! -name '*.pyc' -exec cksum {} + | sort) | cksum
 }
 
-make_environment() { # make_environment PACKAGE... : .venv with our package as it is now and these; one that is broken is made anew
+make_environment() { # make_environment PACKAGE... : .venv, see below; and ImageMagick's convert first on PATH, for all that we start
+    install_into_environment "$@" || return 1
+    convert=$(find_convert) || return 0
+    mkdir -p "$venv/programs" && ln -sf "$convert" "$venv/programs/convert" && PATH=$venv/programs:$PATH
+}
+
+install_into_environment() { # our package as it is now and these; an environment that is broken is made anew
     [ "$(cat "$venv/installed-from" 2>/dev/null)" = "$(sources "$@")" ] && imports_all "$@" && return 0
     if ! imports_all; then
         find_python >/dev/null || install_packages python3-venv || return 1

@@ -12,7 +12,22 @@ import pytest
 from worlds import ROOT, X_PROGRAMS, installed_for_tests, need
 
 # what setup.sh itself runs, without any program that it may find missing
-TOOLS = ("sh", "dirname", "id", "mktemp", "rm", "grep", "cat", "tail", "tr", "find", "cksum", "sort", "cp")
+TOOLS = (
+    "sh",
+    "dirname",
+    "id",
+    "mktemp",
+    "rm",
+    "grep",
+    "cat",
+    "tail",
+    "tr",
+    "find",
+    "cksum",
+    "sort",
+    "cp",
+    "ln",
+)
 DESKTOP = {
     "Xvfb": "xvfb", "openbox": "openbox", "xcompmgr": "xcompmgr", "wish": "tk", "xwininfo": "x11-utils",
     "xprop": "x11-utils", "xdpyinfo": "x11-utils", "maim": "maim", "xdotool": "xdotool", "xclip": "xclip",
@@ -127,7 +142,16 @@ def test_root_installs_all_in_one_go_and_what_has_only_the_name_of_convert(
     machine.program("convert", REFUSING, "packages")
     done = machine.run("need_desktop", shell)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("still missing, or other programs come first on PATH: ")
+    assert done.stderr.splitlines()[-1].startswith("still missing: imagemagick")
+
+
+def test_a_stranger_called_convert_that_comes_first_is_passed_over(machine: Machine, shell: str) -> None:
+    machine.have("python3", *DESKTOP)
+    (machine.folder / "strangers").mkdir()
+    machine.program("convert", REFUSING, "strangers")
+    strangers = f'PATH="{machine.folder}/strangers:$PATH"'
+    done = machine.run(f"{strangers}; need_desktop && make_environment && convert -version", shell)
+    assert (done.returncode, done.stdout) == (0, "Version: ImageMagick 6.9.11-60 Q16\n"), done.stderr
 
 
 def test_an_old_list_of_packages_is_fetched_anew(machine: Machine) -> None:
