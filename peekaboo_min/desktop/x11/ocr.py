@@ -39,14 +39,13 @@ _FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The background: areas of one grey, larger than a letter, with what is smaller merged into them; twice, as
 # the first pass merges some parts of letters with each other. Every other pixel tells it, in a quarter of the
-# time; of fewer the letters of a bold title would be one area, but keys are read better. Mode leaves fewer
-# areas in photographs, which cost time, and over 65,535 convert refuses.
+# time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in photographs, which
+# cost time, and over 65,535 convert refuses.
 _BACKGROUND = [
-    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:mean-color=true"),
+    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=400"),
+    *("-define", "connected-components:mean-color=true"),
     *("-connected-components", "8", "-connected-components", "8"),
 ]
-# How many pixels tell it, and the area from which on it is one, in those pixels.
-_OF_LABELS, _OF_KEYS = (50.0, 400), (33.34, 120)
 _DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
 # tesseract takes a label in a frame for a part of a drawing. Close leaves of what is dark only lines, from 48
 # pixels across and 60 upright on, as stems of large letters are none; every fourth pixel along them tells it.
@@ -68,7 +67,7 @@ _ALONE_AT_MOST = 200  # 20 ms of processor time each, in each size
 _MARGIN = 3
 _LEAST_CONFIDENCE_ALONE = 0.7  # no neighbour helps
 # No size is the best for every character: of two readings the surer one is taken.
-_SIZES = (2, 3)
+_SIZES = (2, 4)
 _DASHES = re.compile(r"[-_—–]+")
 
 
@@ -82,7 +81,7 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # small text is read better enlarged
     enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
-    steps = [*_dark_on_white(info, *_OF_LABELS), *_LEVELS, *enlarged]
+    steps = [*_dark_on_white(info), *_LEVELS, *enlarged]
     lines = _read_lines(_converted(data, source, steps), zoom)
     return sorted(lines, key=lambda line: (line.box.y, line.box.x))
 
@@ -92,7 +91,7 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     in the image's pixels. Raises as read_text_by_tesseract does.
     """
     info, data, source = _image(path)
-    grey = _converted(data, source, _dark_on_white(info, *_OF_KEYS))
+    grey = _converted(data, source, _dark_on_white(info))
     boxes = _standing_alone(grey)
     readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
     surest: dict[Rect, RecognisedText] = {}
@@ -111,12 +110,11 @@ def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
     return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
 
 
-def _dark_on_white(info: ImageInfo, part: float, area: int) -> list[str]:
+def _dark_on_white(info: ImageInfo) -> list[str]:
     """The steps of convert for every text dark on white, and no lines."""
-    part = part if info.width * info.height <= _LARGE_PIXELS else part / 2
+    part = "50%" if info.width * info.height <= _LARGE_PIXELS else "25%"
     back = ["-sample", f"{info.width}x{info.height}!"]
-    threshold = ["-define", f"connected-components:area-threshold={area}"]
-    background = ["(", "+clone", "-sample", f"{part}%", *threshold, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
+    background = ["(", "+clone", "-sample", part, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
     lines = [
         "(",
         "+clone",
