@@ -119,7 +119,8 @@ class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 m
     def emit(self, record: logging.LogRecord) -> None:
         try:
             path = self.baseFilename
-            assert self.stream
+            if self.stream is None:  # it is closed: we are ending
+                return
             if os.path.exists(path) and os.path.getsize(path) > _ROTATE_BYTES:
                 os.replace(path, f"{path}.1")
             is_moved = not os.path.exists(path) or not os.path.samestat(

@@ -221,7 +221,7 @@ class HelpParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        raise invalid(message, f"see {self.prog} --help")
+        raise invalid(message.replace(_AFTER_DASHES, "")[:200], f"see {self.prog} --help")
 
 
 class _Formatter(argparse.HelpFormatter):

@@ -57,7 +57,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run one command, or serve MCP when there is none; return the exit code."""
     given = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
-    # a help flag stays in its place: it may be a text to type
     arguments = [each for each in given[:end] if each not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
@@ -185,9 +184,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
         return Result(VERSION, {"version": VERSION})
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    if arguments[:1] == ["help"] or not set(HELP_FLAGS).isdisjoint(arguments[:end]):
-        text = _help([each for each in arguments[:end] if each not in ("help", *HELP_FLAGS)])
+    if asked := _help_asked(arguments):
+        text = _help([each for each in asked if each not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})
     name = _command_name(arguments)
     command = COMMANDS[name]
@@ -235,6 +233,15 @@ def _command_name(arguments: Sequence[str]) -> str:
         hint = f"did you mean {PROGRAM} {nearest}?"
     problem = f"there is no command {name!r}" if arguments else "no command was given"
     raise invalid(problem, f"{hint}; see {PROGRAM} --help")
+
+
+def _help_asked(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments where help is asked, before a command or right after it: further on it may be a text."""
+    if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
+        return arguments
+    at = next((place for place, argument in enumerate(arguments) if argument in HELP_FLAGS), 0)
+    name = " ".join(arguments[:at])
+    return arguments[:at] if at and any(f"{known} ".startswith(f"{name} ") for known in COMMANDS) else ()
 
 
 def _help(arguments: Sequence[str]) -> str:

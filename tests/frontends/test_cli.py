@@ -95,7 +95,11 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "an unknown option": (["windows", "--frob"], "--frob"),
     "a shortened option": (["image", "--win", "1"], "--win"),
     "an argument too many": (["windows", "the Form"], "the Form; see peekaboo-min windows --help"),
-    "a text without its window": (["click-text", "Sign"], "'Sign' is not a whole number; the id from windows"),
+    "a text without its window":
+        (["click-text", "Sign"], "'Sign' is not a whole number; the id from windows"),
+    "a text that looks like a request for help":
+        (["type", "7", "-h"], "'-h' is not an option; put -- before it"),
+    "a text too many after the dashes": (["type", "7", "a", "--", "b"], "unrecognized arguments: b; see"),
     "a text that begins with a dash": (["type", "7", "-hello"], "is not an option; put -- before it"),
     "an option's value that begins with a dash":
         (["image", "--app", "-x"], "the value of --app begins with a dash; write --app=-x"),
@@ -149,7 +153,7 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
     "a text that looks like a flag":
         (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", "there is no window 7"),
-    "a text that looks like a request for help": (["type", "7", "--", "-h"], "WINDOW_NOT_FOUND", "window 7"),
+    "a request for help after the dashes": (["type", "7", "--", "-h"], "WINDOW_NOT_FOUND", "window 7"),
     "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "process id 111"),
     "the options first":
         (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", "window 7"),
@@ -389,12 +393,12 @@ def test_help_fits_80_columns_and_names_commands_not_tools(forked: Program) -> N
     assert sorted(tools & set(re.findall(r"\w+", " ".join(texts)))) == []
 
 
-def test_help_is_had_wherever_it_is_asked(forked: Program) -> None:
+def test_help_is_had_before_a_command_and_right_after_it(forked: Program) -> None:
     program = forked
-    asked = (["click", "--help"], ["-h", "click"], ["help", "click"], ["click", "7", "-h"])
+    asked = (["click", "--help"], ["-h", "click"], ["help", "click"])
     texts = {program.run(*words).out for words in asked}
     assert len(texts) == 1 and texts.pop().startswith("usage: peekaboo-min click ")
-    for words in (["type", "-h"], ["type", "7", "a", "-h"], ["help", "type"]):
+    for words in (["type", "-h"], ["help", "type"]):
         assert program.run(*words).out.startswith("usage: peekaboo-min type "), words
     assert "list apps" in program.run("list", "--help").out
 
