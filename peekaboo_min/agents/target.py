@@ -155,6 +155,10 @@ class AgentTarget:
             arguments["window_id"] = step.window.window_id
         if tool not in ("open", "move_pointer"):
             arguments["verify"] = True
+        if step.pixel is not None and not step.screenshot_id:
+            step.effect = "it was not done: the screenshot shows the screen, whose pixels cannot be clicked"
+            step.refusal, step.changed, step.is_delivered = "CAPTURE_FAILED", False, False
+            return
         if step.pixel is not None:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
         if step.end_pixel is not None:

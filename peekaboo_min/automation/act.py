@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
+from ..core.log import log_warning
 from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Scene, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
@@ -96,7 +97,7 @@ def perform(
         watch = Watch(desktop, scene, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
-        effect = watch.effect() if watch else Effect()
+        effect = _effect_of(watch)
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
@@ -110,6 +111,17 @@ def perform(
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
+
+
+def _effect_of(watch: Optional[Watch]) -> Effect:
+    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it."""
+    try:
+        return watch.effect() if watch else Effect()
+    except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise
+        log_warning(f"what the act changed is not known: {e.message}")
+        return Effect()
 
 
 def _audited_act(act: Act) -> dict[str, Any]:

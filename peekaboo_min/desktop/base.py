@@ -76,8 +76,8 @@ class Desktop(Protocol):
 
         Right before a click, a scroll or a drag presses, the window server is asked what is under the point;
         when that is not the window, its frame or a child of it, nothing is posted and WINDOW_COVERED names
-        what is there. A pointer that only moves is never refused: `delivered` says whether it is over the
-        window. A button or key that was pressed is released whatever happens.
+        what is there. Of a pointer that only moves `delivered` says whether it is over the window. A button
+        or key that was pressed is released when the act ends, however it ends.
 
         Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
         stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises

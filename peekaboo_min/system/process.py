@@ -272,7 +272,7 @@ class RunningProgram:
                 is_over = time.monotonic() > drained_at
             self._stdout = stdout or self._stdout
             self._rest_of_stderr = (stderr or self._rest_of_stderr)[-_STDERR_CAP:]
-            if len(self._stdout) > _OUTPUT_CAP:
+            if max(len(self._stdout), len(stderr or b"")) > _OUTPUT_CAP:
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     f"{self._name} wrote more than {_OUTPUT_CAP} bytes",

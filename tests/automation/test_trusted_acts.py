@@ -25,6 +25,10 @@ from forked import ForkedProgram
 from hostile.stage import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
+from peekaboo_min.automation.act import _effect_of
+from peekaboo_min.automation.effects import Effect
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -676,3 +680,11 @@ def test_each_operation_lists_without_a_child_and_starts_few(
     }
     clicked = children(peek, tmp_path, "click", form_id, *form.centre("agree"))
     assert dict(clicked) == {"xdotool": 1}
+
+
+def test_a_look_that_fails_after_the_act_is_no_failure_of_the_act() -> None:
+    class FailingWatch:
+        def effect(self) -> Effect:
+            raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
+
+    assert _effect_of(FailingWatch()) == Effect()  # type: ignore[arg-type]

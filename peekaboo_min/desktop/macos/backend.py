@@ -160,7 +160,8 @@ class MacDesktop:
             return act_at_pointer(window, start, 1, {"do": "move"})
         request = {"do": "click", "button": act.button, "clicks": act.clicks}
         request["flags"] = mac_modifier_flags(act.modifiers)
-        return act_at_pointer(window, start, act.clicks, request)
+        with uninterrupted():  # it is held for a moment
+            return act_at_pointer(window, start, act.clicks, request)
 
     def _press(self, window: Window, act: Act, stop_file: str) -> None:
         hold_ms, repeat = act.hold_ms, act.repeat

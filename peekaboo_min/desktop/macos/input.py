@@ -140,7 +140,7 @@ def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
     run = ""
     for character, following in zip(characters, [*characters[1:], ""]):
         code = _TYPED_KEYS.get(character)
-        needs_pause = following and (code is not None or character == following)
+        needs_pause = following and (code is not None or (character == following != " "))
         pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
         is_whole = code is None and (len(character) > 1 or character > "\uffff")
         is_alone = is_whole or code is not None
@@ -288,7 +288,9 @@ def act_at_pointer(
         _refuse(answer, 0, "")
     # elsewhere: the pointer, or, after some of the presses, the window
     pointer = Point(**answer["pointer"]) if answer["pointer"] else None
-    return Delivery(None if done or answer["released"] else False, pointer, answer["reached_id"])
+    if done or answer["released"]:
+        return Delivery(None, pointer)  # what is there now may be the effect of what was done
+    return Delivery(False, pointer, answer["reached_id"])
 
 
 def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> None:

@@ -170,14 +170,18 @@ class XConnection:
         """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
         check_cancelled()
         self._deadline = time.monotonic() + within_budget(_ANSWER_S)
-        self._socket.sendall(b"".join(requests))
         replies: list[Optional[bytes]] = []
-        while len(replies) < len(requests):
-            head = self._take(32)
-            if head[0] == 1:
-                replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
-            elif head[0] == 0:
-                replies.append(None)  # else an event that every client gets: the keyboard's map has changed
+        try:
+            self._socket.sendall(b"".join(requests))
+            while len(replies) < len(requests):
+                head = self._take(32)
+                if head[0] == 1:
+                    replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
+                elif head[0] == 0:
+                    replies.append(None)  # else an event that every client gets: the keyboard's map changed
+        except BaseException:
+            self._socket.close()  # the rest of these replies must not be taken for later ones
+            raise
         return replies
 
     def send(self, requests: bytes) -> None:

@@ -64,6 +64,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
         keyboard = _Keyboard(server, window, stop_file)
         if act.kind == "press":
             keyboard.press(act.chord, act.hold_ms, act.repeat)
+        plan = keyboard.plan(act.text, act.delay_ms / 1000)  # before `replace` selects what it would delete
         if act.replace:
             # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
             is_tk = _is_tk(server, window)
@@ -71,7 +72,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
             if is_tk or not act.text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
         if act.text:
-            keyboard.type(act.text, act.delay_ms / 1000)
+            keyboard.type(plan)
     return Delivery(True)
 
 
@@ -208,15 +209,22 @@ class _Keyboard:
                 else:
                     self.send(_key_words(keys, bound_ms))
 
-    def type(self, text: str, delay_s: float) -> None:
-        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+    def plan(self, text: str, delay_s: float) -> tuple[list[str], list[float]]:
+        """The pieces of a text, and the pause before each character. Raises INVALID_ARGUMENT for what would
+        take longer than a call may.
+        """
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         pauses = pauses_in(text, delay_s)
         pieces = list(pieces_of(text, pauses, self._by_key))
         pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
         seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
         _check_time(seconds, len(text), "characters of it")
-        self._start(len(text), "character(s)")
+        return pieces, pauses
+
+    def type(self, plan: tuple[list[str], list[float]]) -> None:
+        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+        pieces, pauses = plan
+        self._start(len(pauses), "character(s)")
         clipboard = Clipboard(self._window)
         with recorded_presses(self._server) as self._record, clipboard.put_back():
             start = 0
