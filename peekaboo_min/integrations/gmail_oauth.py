@@ -93,8 +93,9 @@ def read_token() -> GmailToken:
     path = gmail_folder() / "token.json"
     try:
         token = json.loads(path.read_text(encoding="utf-8"))
-        return GmailToken(token.get("access_token", ""), token["refresh_token"], token.get("expires_at", 0))
-    except (OSError, ValueError, KeyError, AttributeError) as e:
+        expires_at = float(token.get("expires_at") or 0)
+        return GmailToken(token.get("access_token", ""), token["refresh_token"], expires_at)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
         message = f"{path} is missing, or has no refresh token"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, _LOGIN_HINT, details=str(e)) from e
 
