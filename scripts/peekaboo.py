@@ -2154,6 +2154,10 @@ class AgentTarget:
             arguments["window_id"] = step.window.window_id
         if tool not in ("open", "move_pointer"):
             arguments["verify"] = True
+        if step.pixel is not None and not step.screenshot_id:
+            step.effect = "it was not done: the screenshot shows the screen, whose pixels cannot be clicked"
+            step.refusal, step.changed, step.is_delivered = "CAPTURE_FAILED", False, False
+            return
         if step.pixel is not None:
             arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
         if step.end_pixel is not None:
@@ -2258,7 +2262,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 2261, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 2265, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -2413,10 +2417,10 @@ def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 2416, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 2420, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 2419, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 2423, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2774,7 +2778,7 @@ def _post_with_retries(vendor: Vendor, question: Question, deadline: float) -> A
 '''
 
 # ==================== peekaboo_min/ai/errors.py ===========================================================
-SOURCES['peekaboo_min/ai/errors.py'] = 2777, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
+SOURCES['peekaboo_min/ai/errors.py'] = 2781, r'''"""What a vendor's refusal means: whether to ask again, and what to do."""
 
 from __future__ import annotations
 
@@ -2912,7 +2916,7 @@ def check_reply(vendor: Vendor, model: str, reply: Reply) -> None:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2915, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2919, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -3030,7 +3034,7 @@ def unit_by_variable() -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 3033, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 3037, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -3210,7 +3214,7 @@ def private_copy(image: ImageData) -> Iterator[Path]:
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 3213, r'''"""The vendors of vision models: the request to each, and its answer."""
+SOURCES['peekaboo_min/ai/providers.py'] = 3217, r'''"""The vendors of vision models: the request to each, and its answer."""
 
 from __future__ import annotations
 
@@ -3486,10 +3490,10 @@ VENDORS: dict[str, Vendor] = {
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 3489, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 3493, r''''''
 
 # ==================== peekaboo_min/automation/act.py ======================================================
-SOURCES['peekaboo_min/automation/act.py'] = 3492, r'''"""Do an act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/act.py'] = 3496, r'''"""Do an act in a window: its safety rules, the input lock, the effect."""
 
 from __future__ import annotations
 
@@ -3502,6 +3506,7 @@ from typing import Any, Callable, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
+from ..core.log import log_warning
 from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Scene, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
@@ -3587,7 +3592,7 @@ def perform(
         watch = Watch(desktop, scene, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
-        effect = watch.effect() if watch else Effect()
+        effect = _effect_of(watch)
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
@@ -3601,6 +3606,17 @@ def perform(
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
+
+
+def _effect_of(watch: Optional[Watch]) -> Effect:
+    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it."""
+    try:
+        return watch.effect() if watch else Effect()
+    except PeekabooError as e:
+        if e.code is ErrorCode.CANCELLED:
+            raise
+        log_warning(f"what the act changed is not known: {e.message}")
+        return Effect()
 
 
 def _audited_act(act: Act) -> dict[str, Any]:
@@ -3778,7 +3794,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3781, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 3797, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -4125,7 +4141,7 @@ def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 4128, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 4144, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -4329,7 +4345,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 4332, r'''"""What an act changed in its window, by screenshots before and after."""
+SOURCES['peekaboo_min/automation/effects.py'] = 4348, r'''"""What an act changed in its window, by screenshots before and after."""
 
 from __future__ import annotations
 
@@ -4506,7 +4522,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/elements.py =================================================
-SOURCES['peekaboo_min/automation/elements.py'] = 4509, r'''"""The elements of a window, as text and as data."""
+SOURCES['peekaboo_min/automation/elements.py'] = 4525, r'''"""The elements of a window, as text and as data."""
 
 from __future__ import annotations
 
@@ -4598,7 +4614,7 @@ def _line_of(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/find_text.py ================================================
-SOURCES['peekaboo_min/automation/find_text.py'] = 4601, r'''"""Where a text is in a window, by text recognition; and a click there."""
+SOURCES['peekaboo_min/automation/find_text.py'] = 4617, r'''"""Where a text is in a window, by text recognition; and a click there."""
 
 from __future__ import annotations
 
@@ -4824,7 +4840,7 @@ def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 4827, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 4843, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -5168,7 +5184,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 5171, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 5187, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -5460,7 +5476,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 5463, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 5479, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -5659,7 +5675,7 @@ def _bounds_text(window: Window) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 5662, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 5678, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -5828,7 +5844,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 5831, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 5847, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -5928,7 +5944,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 5931, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 5947, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -6130,10 +6146,10 @@ class _StillLook:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 6133, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 6149, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 6136, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 6152, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -6262,7 +6278,7 @@ def is_uninterrupted() -> bool:
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 6265, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 6281, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -6421,7 +6437,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 6424, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 6440, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -6542,7 +6558,8 @@ class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 m
     def emit(self, record: logging.LogRecord) -> None:
         try:
             path = self.baseFilename
-            assert self.stream
+            if self.stream is None:  # it is closed: we are ending
+                return
             if os.path.exists(path) and os.path.getsize(path) > _ROTATE_BYTES:
                 os.replace(path, f"{path}.1")
             is_moved = not os.path.exists(path) or not os.path.samestat(
@@ -6606,7 +6623,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 6609, r'''"""The data types: points, windows, displays, acts, results.
+SOURCES['peekaboo_min/core/models.py'] = 6626, r'''"""The data types: points, windows, displays, acts, results.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -7001,7 +7018,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/offer.py ==========================================================
-SOURCES['peekaboo_min/core/offer.py'] = 7004, r'''"""Where a tool's parameter is not the same over MCP and in the shell."""
+SOURCES['peekaboo_min/core/offer.py'] = 7021, r'''"""Where a tool's parameter is not the same over MCP and in the shell."""
 
 from __future__ import annotations
 
@@ -7024,7 +7041,7 @@ MCP_ONLY = Offer("mcp")
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 7027, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 7044, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -7351,7 +7368,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 7354, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 7371, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -7398,16 +7415,16 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 7401, r'''"""The version."""
+SOURCES['peekaboo_min/core/version.py'] = 7418, r'''"""The version."""
 
 VERSION = "0.1.0"
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 7407, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 7424, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 7410, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 7427, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -7485,8 +7502,8 @@ class Desktop(Protocol):
 
         Right before a click, a scroll or a drag presses, the window server is asked what is under the point;
         when that is not the window, its frame or a child of it, nothing is posted and WINDOW_COVERED names
-        what is there. A pointer that only moves is never refused: `delivered` says whether it is over the
-        window. A button or key that was pressed is released whatever happens.
+        what is there. Of a pointer that only moves `delivered` says whether it is over the window. A button
+        or key that was pressed is released when the act ends, however it ends.
 
         Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
         stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises
@@ -7528,7 +7545,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 7531, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 7548, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -7649,10 +7666,10 @@ def _unknown_key(word: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 7652, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 7669, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 7655, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 7672, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -7740,7 +7757,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7743, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 7760, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -7759,7 +7776,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7762, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 7779, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -7921,7 +7938,8 @@ class MacDesktop:
             return act_at_pointer(window, start, 1, {"do": "move"})
         request = {"do": "click", "button": act.button, "clicks": act.clicks}
         request["flags"] = mac_modifier_flags(act.modifiers)
-        return act_at_pointer(window, start, act.clicks, request)
+        with uninterrupted():  # it is held for a moment
+            return act_at_pointer(window, start, act.clicks, request)
 
     def _press(self, window: Window, act: Act, stop_file: str) -> None:
         hold_ms, repeat = act.hold_ms, act.repeat
@@ -8135,7 +8153,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8138, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 8156, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -8295,7 +8313,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8298, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 8316, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const TITLE_BAR_HALF = 10;
@@ -8346,7 +8364,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8349, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 8367, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -8389,7 +8407,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 8392, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 8410, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Besides, key_down may have `ansi_layouts`: on others a character is refused where the layout's keys cannot be read.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
@@ -8718,7 +8736,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 8721, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 8739, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -8860,7 +8878,7 @@ def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
     run = ""
     for character, following in zip(characters, [*characters[1:], ""]):
         code = _TYPED_KEYS.get(character)
-        needs_pause = following and (code is not None or character == following)
+        needs_pause = following and (code is not None or (character == following != " "))
         pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
         is_whole = code is None and (len(character) > 1 or character > "\uffff")
         is_alone = is_whole or code is not None
@@ -9008,7 +9026,9 @@ def act_at_pointer(
         _refuse(answer, 0, "")
     # elsewhere: the pointer, or, after some of the presses, the window
     pointer = Point(**answer["pointer"]) if answer["pointer"] else None
-    return Delivery(None if done or answer["released"] else False, pointer, answer["reached_id"])
+    if done or answer["released"]:
+        return Delivery(None, pointer)  # what is there now may be the effect of what was done
+    return Delivery(False, pointer, answer["reached_id"])
 
 
 def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> None:
@@ -9089,7 +9109,7 @@ def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9092, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 9112, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // questions, each of which ends the steps where the answer is no:
 //   access                         may this process post? First, for the steps that post
@@ -9543,7 +9563,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9546, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 9566, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -9724,7 +9744,7 @@ def no_session_error() -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 9727, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 9747, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -9738,7 +9758,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 9741, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 9761, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -9784,7 +9804,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 9787, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 9807, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -9909,7 +9929,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 9912, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 9932, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -10054,7 +10074,7 @@ def _manifest() -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10057, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 10077, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -10158,7 +10178,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 10161, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 10181, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -10430,7 +10450,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 10433, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 10453, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -10454,10 +10474,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10457, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 10477, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10460, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 10480, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -10632,7 +10652,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10635, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 10655, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -10846,7 +10866,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 10849, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 10869, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -11018,14 +11038,18 @@ class XConnection:
         """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
         check_cancelled()
         self._deadline = time.monotonic() + within_budget(_ANSWER_S)
-        self._socket.sendall(b"".join(requests))
         replies: list[Optional[bytes]] = []
-        while len(replies) < len(requests):
-            head = self._take(32)
-            if head[0] == 1:
-                replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
-            elif head[0] == 0:
-                replies.append(None)  # else an event that every client gets: the keyboard's map has changed
+        try:
+            self._socket.sendall(b"".join(requests))
+            while len(replies) < len(requests):
+                head = self._take(32)
+                if head[0] == 1:
+                    replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
+                elif head[0] == 0:
+                    replies.append(None)  # else an event that every client gets: the keyboard's map changed
+        except BaseException:
+            self._socket.close()  # the rest of these replies must not be taken for later ones
+            raise
         return replies
 
     def send(self, requests: bytes) -> None:
@@ -11224,7 +11248,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11227, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 11251, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -11326,7 +11350,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11329, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 11353, r'''"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
@@ -11702,7 +11726,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11705, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 11729, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -11768,6 +11792,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
         keyboard = _Keyboard(server, window, stop_file)
         if act.kind == "press":
             keyboard.press(act.chord, act.hold_ms, act.repeat)
+        plan = keyboard.plan(act.text, act.delay_ms / 1000)  # before `replace` selects what it would delete
         if act.replace:
             # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
             is_tk = _is_tk(server, window)
@@ -11775,7 +11800,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
             if is_tk or not act.text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
         if act.text:
-            keyboard.type(act.text, act.delay_ms / 1000)
+            keyboard.type(plan)
     return Delivery(True)
 
 
@@ -11912,15 +11937,22 @@ class _Keyboard:
                 else:
                     self.send(_key_words(keys, bound_ms))
 
-    def type(self, text: str, delay_s: float) -> None:
-        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+    def plan(self, text: str, delay_s: float) -> tuple[list[str], list[float]]:
+        """The pieces of a text, and the pause before each character. Raises INVALID_ARGUMENT for what would
+        take longer than a call may.
+        """
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         pauses = pauses_in(text, delay_s)
         pieces = list(pieces_of(text, pauses, self._by_key))
         pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
         seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
         _check_time(seconds, len(text), "characters of it")
-        self._start(len(text), "character(s)")
+        return pieces, pauses
+
+    def type(self, plan: tuple[list[str], list[float]]) -> None:
+        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+        pieces, pauses = plan
+        self._start(len(pauses), "character(s)")
         clipboard = Clipboard(self._window)
         with recorded_presses(self._server) as self._record, clipboard.put_back():
             start = 0
@@ -12048,7 +12080,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12051, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 12083, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -12089,14 +12121,13 @@ _FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 # The background: areas of one grey, larger than a letter, with what is smaller merged into them; twice, as
 # the first pass merges some parts of letters with each other. Every other pixel tells it, in a quarter of the
-# time; of fewer the letters of a bold title would be one area, but keys are read better. Mode leaves fewer
-# areas in photographs, which cost time, and over 65,535 convert refuses.
+# time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in photographs, which
+# cost time, and over 65,535 convert refuses.
 _BACKGROUND = [
-    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:mean-color=true"),
+    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=400"),
+    *("-define", "connected-components:mean-color=true"),
     *("-connected-components", "8", "-connected-components", "8"),
 ]
-# How many pixels tell it, and the area from which on it is one, in those pixels.
-_OF_LABELS, _OF_KEYS = (50.0, 400), (33.34, 120)
 _DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
 # tesseract takes a label in a frame for a part of a drawing. Close leaves of what is dark only lines, from 48
 # pixels across and 60 upright on, as stems of large letters are none; every fourth pixel along them tells it.
@@ -12118,7 +12149,7 @@ _ALONE_AT_MOST = 200  # 20 ms of processor time each, in each size
 _MARGIN = 3
 _LEAST_CONFIDENCE_ALONE = 0.7  # no neighbour helps
 # No size is the best for every character: of two readings the surer one is taken.
-_SIZES = (2, 3)
+_SIZES = (2, 4)
 _DASHES = re.compile(r"[-_—–]+")
 
 
@@ -12132,7 +12163,7 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # small text is read better enlarged
     enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
-    steps = [*_dark_on_white(info, *_OF_LABELS), *_LEVELS, *enlarged]
+    steps = [*_dark_on_white(info), *_LEVELS, *enlarged]
     lines = _read_lines(_converted(data, source, steps), zoom)
     return sorted(lines, key=lambda line: (line.box.y, line.box.x))
 
@@ -12142,7 +12173,7 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     in the image's pixels. Raises as read_text_by_tesseract does.
     """
     info, data, source = _image(path)
-    grey = _converted(data, source, _dark_on_white(info, *_OF_KEYS))
+    grey = _converted(data, source, _dark_on_white(info))
     boxes = _standing_alone(grey)
     readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
     surest: dict[Rect, RecognisedText] = {}
@@ -12161,12 +12192,11 @@ def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
     return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
 
 
-def _dark_on_white(info: ImageInfo, part: float, area: int) -> list[str]:
+def _dark_on_white(info: ImageInfo) -> list[str]:
     """The steps of convert for every text dark on white, and no lines."""
-    part = part if info.width * info.height <= _LARGE_PIXELS else part / 2
+    part = "50%" if info.width * info.height <= _LARGE_PIXELS else "25%"
     back = ["-sample", f"{info.width}x{info.height}!"]
-    threshold = ["-define", f"connected-components:area-threshold={area}"]
-    background = ["(", "+clone", "-sample", f"{part}%", *threshold, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
+    background = ["(", "+clone", "-sample", part, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
     lines = [
         "(",
         "+clone",
@@ -12274,7 +12304,7 @@ def _line_of(words: list[RecognisedText]) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12277, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 12307, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -12424,7 +12454,7 @@ def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12427, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 12457, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -12711,7 +12741,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12714, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 12744, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -12870,7 +12900,7 @@ def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12873, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 12903, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -13245,7 +13275,7 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/xdotool.py =================================================
-SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13248, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 13278, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -13369,10 +13399,10 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 13372, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 13402, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 13375, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 13405, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -13595,7 +13625,7 @@ class HelpParser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        raise invalid(message, f"see {self.prog} --help")
+        raise invalid(message.replace(_AFTER_DASHES, "")[:200], f"see {self.prog} --help")
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -13685,7 +13715,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13688, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 13718, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -13994,7 +14024,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 13997, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 14027, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -14053,7 +14083,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run one command, or serve MCP when there is none; return the exit code."""
     given = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
     end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
-    # a help flag stays in its place: it may be a text to type
     arguments = [each for each in given[:end] if each not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     if not given:
@@ -14181,9 +14210,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
         return Result(VERSION, {"version": VERSION})
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    if arguments[:1] == ["help"] or not set(HELP_FLAGS).isdisjoint(arguments[:end]):
-        text = _help([each for each in arguments[:end] if each not in ("help", *HELP_FLAGS)])
+    if asked := _help_asked(arguments):
+        text = _help([each for each in asked if each not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})
     name = _command_name(arguments)
     command = COMMANDS[name]
@@ -14233,6 +14261,15 @@ def _command_name(arguments: Sequence[str]) -> str:
     raise invalid(problem, f"{hint}; see {PROGRAM} --help")
 
 
+def _help_asked(arguments: Sequence[str]) -> Sequence[str]:
+    """The arguments where help is asked, before a command or right after it: further on it may be a text."""
+    if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
+        return arguments
+    at = next((place for place, argument in enumerate(arguments) if argument in HELP_FLAGS), 0)
+    name = " ".join(arguments[:at])
+    return arguments[:at] if at and any(f"{known} ".startswith(f"{name} ") for known in COMMANDS) else ()
+
+
 def _help(arguments: Sequence[str]) -> str:
     """Of a command, of a group such as `list`, or of all. Raises INVALID_ARGUMENT."""
     group = arguments[0] if len(arguments) == 1 and arguments[0] not in COMMANDS else ""
@@ -14263,7 +14300,7 @@ def _first_sentence(name: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/client_config.py =============================================
-SOURCES['peekaboo_min/frontends/client_config.py'] = 14266, r'''"""What an MCP client must be configured with to start this installation."""
+SOURCES['peekaboo_min/frontends/client_config.py'] = 14303, r'''"""What an MCP client must be configured with to start this installation."""
 
 from __future__ import annotations
 
@@ -14409,7 +14446,7 @@ def _toml(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/commands.py ==================================================
-SOURCES['peekaboo_min/frontends/commands.py'] = 14412, r'''"""COMMANDS: every shell command, with the module of its function."""
+SOURCES['peekaboo_min/frontends/commands.py'] = 14449, r'''"""COMMANDS: every shell command, with the module of its function."""
 
 from __future__ import annotations
 
@@ -14516,7 +14553,7 @@ def in_shell_names(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14519, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 14556, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -14879,7 +14916,7 @@ def _acted(text: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 14882, r'''"""What this machine has and may do, and what we left on it."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 14919, r'''"""What this machine has and may do, and what we left on it."""
 
 from __future__ import annotations
 
@@ -15172,7 +15209,7 @@ def clean(
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 15175, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 15212, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -15307,7 +15344,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 15310, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 15347, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -15610,7 +15647,7 @@ def _problem(error: Any) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 15613, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 15650, r'''"""TOOLS: every MCP tool, a typed function with its name and effects."""
 
 from __future__ import annotations
 
@@ -15789,10 +15826,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 15792, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 15829, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 15795, r'''"""send_email: one mail through Gmail's API."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 15832, r'''"""send_email: one mail through Gmail's API."""
 
 from __future__ import annotations
 
@@ -15923,7 +15960,7 @@ def _send_error(error: WebError) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/integrations/gmail_oauth.py ============================================
-SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15926, r'''"""Google's permission to send mail: requested once, stored, renewed."""
+SOURCES['peekaboo_min/integrations/gmail_oauth.py'] = 15963, r'''"""Google's permission to send mail: requested once, stored, renewed."""
 
 from __future__ import annotations
 
@@ -16018,8 +16055,9 @@ def read_token() -> GmailToken:
     path = gmail_folder() / "token.json"
     try:
         token = json.loads(path.read_text(encoding="utf-8"))
-        return GmailToken(token.get("access_token", ""), token["refresh_token"], token.get("expires_at", 0))
-    except (OSError, ValueError, KeyError, AttributeError) as e:
+        expires_at = float(token.get("expires_at") or 0)
+        return GmailToken(token.get("access_token", ""), token["refresh_token"], expires_at)
+    except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
         message = f"{path} is missing, or has no refresh token"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, _LOGIN_HINT, details=str(e)) from e
 
@@ -16152,7 +16190,7 @@ class _RedirectHandler(BaseHTTPRequestHandler):
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 16155, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 16193, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -16272,7 +16310,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 16275, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 16313, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -16574,7 +16612,7 @@ def _slide_target(path: str) -> Path:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_deck.py ===========================================
-SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16577, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
+SOURCES['peekaboo_min/integrations/keynote_deck.py'] = 16615, r'''"""The Keynote deck that calls share: in a file, or in a server's memory."""
 
 from __future__ import annotations
 
@@ -16648,7 +16686,7 @@ def save_deck(deck: Deck) -> None:
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16651, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 16689, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -16667,7 +16705,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16670, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 16708, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -17026,10 +17064,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 17029, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 17067, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 17032, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 17070, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -17290,7 +17328,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 17293, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 17331, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -17523,7 +17561,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 17526, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 17564, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -17797,7 +17835,7 @@ class RunningProgram:
                 is_over = time.monotonic() > drained_at
             self._stdout = stdout or self._stdout
             self._rest_of_stderr = (stderr or self._rest_of_stderr)[-_STDERR_CAP:]
-            if len(self._stdout) > _OUTPUT_CAP:
+            if max(len(self._stdout), len(stderr or b"")) > _OUTPUT_CAP:
                 raise PeekabooError(
                     ErrorCode.PROGRAM_FAILED,
                     f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
@@ -17900,7 +17938,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 17903, r'''"""Where a program is, and its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 17941, r'''"""Where a program is, and its Debian package."""
 
 from __future__ import annotations
 
@@ -17989,7 +18027,7 @@ def _is_image_magick(path: str, run: RunProgram) -> bool:
 '''
 
 # ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 17992, r'''"""Our own files: native sources, and the argv that starts us again."""
+SOURCES['peekaboo_min/system/resources.py'] = 18030, r'''"""Our own files: native sources, and the argv that starts us again."""
 
 from __future__ import annotations
 
@@ -18041,7 +18079,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 18044, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 18082, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
