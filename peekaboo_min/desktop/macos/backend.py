@@ -150,18 +150,18 @@ class MacDesktop:
         start = act.points[0]
         if act.kind == "scroll":
             request = {"do": "scroll", "direction": act.direction, "amount": act.amount}
-            return act_at_pointer(window, start, act.amount, request, act.amount * _S_PER_NOTCH)
+            return act_at_pointer(window, start, request, act.amount * _S_PER_NOTCH)
         if act.kind == "drag":
             end = act.points[1]
             request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": act.button}
             with uninterrupted():  # a program that is killed in the middle would leave the button down
-                return act_at_pointer(window, start, 1, request)
+                return act_at_pointer(window, start, request)
         if act.kind == "move_pointer":
-            return act_at_pointer(window, start, 1, {"do": "move"})
+            return act_at_pointer(window, start, {"do": "move"})
         request = {"do": "click", "button": act.button, "clicks": act.clicks}
         request["flags"] = mac_modifier_flags(act.modifiers)
         with uninterrupted():  # it is held for a moment
-            return act_at_pointer(window, start, act.clicks, request)
+            return act_at_pointer(window, start, request)
 
     def _press(self, window: Window, act: Act, stop_file: str) -> None:
         hold_ms, repeat = act.hold_ms, act.repeat

@@ -18,6 +18,7 @@ from ...core.models import Delivery, KeyChord, Point, Window
 from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.process import run_program
+from ..keys import character_of
 from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
 from .swift_helper import find_helper
 
@@ -59,10 +60,6 @@ _OWN_FLAGS = {
     "enter_keypad": _KEYPAD,
 }
 
-_CHARACTERS = {
-    "comma": ",", "minus": "-", "equal": "=", "period": ".", "slash": "/", "backslash": "\\",
-    "semicolon": ";", "quote": "'", "backquote": "`", "left_bracket": "[", "right_bracket": "]", "plus": "+",
-}  # fmt: skip
 # Keyboard layouts (`com.apple.keylayout.NAME`) on which our key codes carry the characters of their names.
 _ANSI_LAYOUTS = (
     "US", "ABC", "USExtended", "USInternational-PC", "British", "Australian", "Canadian", "Irish",
@@ -97,7 +94,7 @@ def chord_request(chord: KeyChord) -> dict[str, Any]:
     Key codes are places: cmd+a by the code of a US keyboard is cmd+q on a French one.
     """
     request: dict[str, Any] = {"key_code": mac_key_code(chord), "flags": mac_key_flags(chord)}
-    character = chord.key if len(chord.key) == 1 else _CHARACTERS.get(chord.key)
+    character = character_of(chord.key).strip()  # the space bar is at one place everywhere
     if character:
         request |= {"character": character, "held": mac_modifier_flags(chord.modifiers)}
     return request
@@ -274,10 +271,8 @@ def _press(request: dict[str, Any]) -> list[Step]:
 # doing them -------------------------------------------------------------------------------------------
 
 
-def act_at_pointer(
-    window: Window, point: Point, times: int, request: dict[str, Any], extra_s: float = 0.0
-) -> Delivery:
-    """What became of `times` clicks, notches or drags at a point."""
+def act_at_pointer(window: Window, point: Point, request: dict[str, Any], extra_s: float = 0.0) -> Delivery:
+    """What became of the clicks, notches or drag of a request at a point."""
     request = {**request, "x": point.x, "y": point.y}
     steps = steps_of(request)
     answer = _execute(window, steps, "", extra_s)
