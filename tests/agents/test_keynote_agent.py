@@ -82,7 +82,7 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     )
     with FakeAI(brain=draw_and_write) as ai:
         ai.keys["gemini"] = "AIza-secret-of-env"
-        done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.gemini_base_url)
+        done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.url)
         questions = ai.questions
     assert done.code == 0, done.err
     document = mac.state()["keynote"]["documents"][0]

@@ -228,7 +228,7 @@ def test_auto_passes_over_another_server_at_ollamas_address(ai: FakeAI, use: Cal
     """ "Check availability (Ollama up? Cloud API key for provider set in process.env?)." """
     variables = ai.env("openai", "gpt-5.5")
     use({**variables, "PEEKABOO_AI_PROVIDERS": "ollama/llava,openai/gpt-5.5"})
-    use(PEEKABOO_OLLAMA_BASE_URL=f"{ai.ollama_base_url.rstrip('/')}/other")
+    use(PEEKABOO_OLLAMA_BASE_URL=f"{ai.url.rstrip('/')}/other")
     assert choose_provider() == ModelChoice("openai", "gpt-5.5")
     use(PEEKABOO_AI_PROVIDERS="ollama/llava")
     assert "is another server" in failing(choose_provider).hint

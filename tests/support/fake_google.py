@@ -27,7 +27,7 @@ from email.parser import BytesParser
 from typing import Any, Optional
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from fake_ai import Call, LoopbackServer, Refusal
+from fake_ai.loopback import Call, LoopbackServer, Refusal
 
 SCOPE = "https://www.googleapis.com/auth/gmail.send"
 SEND_PATH = "/gmail/v1/users/me/messages/send"
