@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import (
     ROOT,
     X_PROGRAMS,
@@ -88,7 +88,7 @@ FRAMED_TEXTS = (
 def peek(display: str, tmp_path: Path) -> Program:
     """The package on the session's display; the other tests prove that the single file is the same."""
     need("tesseract", "convert")
-    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
+    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from typing import Any, Callable, Optional
 import headless
 import pytest
 from accessible import group_of
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from hostile.stage import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
@@ -38,7 +38,7 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
-    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
+    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture

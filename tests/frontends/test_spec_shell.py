@@ -13,7 +13,7 @@ from unittest.mock import ANY
 import pytest
 from answers import APPLICATIONS, files_in, kept_by, screen_row, window_row
 from fakemac import FakeMac, image_size
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import mac_environment
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
@@ -86,7 +86,7 @@ class Shell:
 @pytest.fixture(scope="module")
 def shell(mac: FakeMac) -> Shell:
     """The command line on a fake Mac; the tables' commands have run, and left only the asked files."""
-    shell = Shell(ForkedProgram(mac_environment(mac)))
+    shell = Shell(InProcessProgram(mac_environment(mac)))
     commands = [
         *(target_words(mac, one) for one in TARGETS),
         *(shape_words(mac, one) for one in OPTIONS),
@@ -100,7 +100,7 @@ def shell(mac: FakeMac) -> Shell:
 
 @pytest.fixture
 def own_shell(own_mac: FakeMac) -> Shell:
-    return Shell(ForkedProgram(mac_environment(own_mac)))
+    return Shell(InProcessProgram(mac_environment(own_mac)))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from answers import refused, seen
 from fake_ai import picture
 from fakemac import FakeMac, image_size
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
 from mcp_server import Server, is_alive, pids_in, serving
 from worlds import ROOT, wait_for
@@ -538,7 +538,7 @@ def test_a_path_that_is_not_executable_is_ignored_with_a_warning_until_it_is_one
 
 def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
     path = executable(tmp_path / "other", f"#!/bin/sh\necho used >> {shlex.quote(str(tmp_path / 'used'))}\n")
-    shell = ForkedProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
+    shell = InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
     for argv in (
         ["list", "apps"],
         ["list", "windows", "--app", "Form"],

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Program, need, wait_for
 
 # Calls tools one after the other in one process, as a server does; argv: Keynote's timeout, and the calls.
@@ -113,7 +113,7 @@ def open_another(mac: FakeMac, **changes: Any) -> None:
 
 
 def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
-    shell = ForkedProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
+    shell = InProcessProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
     opened = shell.data("keynote", "open")
     document = mac.state()["keynote"]["documents"][0]
     size = {"slide_width": 1920, "slide_height": 1080}
