@@ -21,8 +21,8 @@ from typing import Any, Callable, Optional
 import headless
 import pytest
 from accessible import group_of
-from in_process import InProcessProgram
 from hostile.stage import XWitness
+from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
 from peekaboo_min.automation.act import _effect_of
