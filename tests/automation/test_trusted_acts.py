@@ -180,6 +180,7 @@ def test_a_modal_dialog_blocks_its_parent_and_a_transient_window_does_not(
 ) -> None:
     wish("wm title . Parent; wm geometry . 300x200+600+100; toplevel .d; wm title .d Sure; wm transient .d .")
     parent = window_titled(peek, "Parent")["window_id"]
+    wait_for(lambda: window_titled(peek, "Sure")["is_focused"], "the window manager has focused it")
     dialog = window_titled(peek, "Sure")
     assert (dialog["kind"], dialog["parent_id"], dialog["is_modal"]) == ("dialog", parent, False)
     peek.data("press", parent, "escape")
