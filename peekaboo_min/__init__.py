@@ -14,8 +14,7 @@ ai            client providers errors images grid: asking a model
 automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
-agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
-              run report
+agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
 frontends     arguments results; tools capture_tools desktop_tools server; commands cli; client_config doctor
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to

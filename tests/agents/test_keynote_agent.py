@@ -180,8 +180,8 @@ ANSWERS = [
     "Respond with exactly one such line and nothing else.",
     "Unknown tool delete_everything. Available: "
     "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
-    "ERROR: draw_rectangle: x is 'ten', which is not a whole number; write digits only",
-    "ERROR: add_text_in_keynote takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
+    "ERROR: draw_rectangle: x is 'ten', which is no integer; write digits only",
+    "ERROR: add_text_in_keynote: it takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
     "ERROR: no rectangle was drawn. Next step: call draw_rectangle first",
     "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080",
     "SCREENSHOT_SAVED: path={folder}/../slide.png",
@@ -237,16 +237,10 @@ def shape_texts(mac: FakeMac) -> list[str]:
 
 
 UNDONE = {
-    "nothing": ([], "no call of this run returned RECTANGLE_OK"),
-    "no text": ([OPEN, DRAW], "no call after RECTANGLE_OK returned TEXT_OK for that exact text"),
-    "another text": (
-        [OPEN, DRAW, write('"Hello"')],
-        "no call after RECTANGLE_OK returned TEXT_OK for that exact text",
-    ),
-    "overwritten": (
-        [OPEN, DRAW, write("Hello"), write("Hello again")],
-        "no call after RECTANGLE_OK returned TEXT_OK for that exact text",
-    ),
+    "nothing": [],
+    "no text": [OPEN, DRAW],
+    "another text": [OPEN, DRAW, write('"Hello"')],
+    "overwritten": [OPEN, DRAW, write("Hello"), write("Hello again")],
 }
 
 
@@ -255,7 +249,7 @@ def test_a_model_that_is_done_too_early_is_corrected_once_and_then_it_is_an_erro
     mac: FakeMac, folder: Path, case: str
 ) -> None:
     """ "Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]" """
-    calls, missing = UNDONE[case]
+    calls, missing = UNDONE[case], "no call after RECTANGLE_OK returned TEXT_OK for the text"
     done, prompts = run_script(mac, folder, [*calls, DONE, DONE], "Hello")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith(f"the model reports that it is done, but {missing}; see ")
@@ -292,7 +286,7 @@ def test_without_a_text_the_default_query_is_asked(mac: FakeMac, folder: Path) -
     text = "Hello from MCP on macOS."
     done, prompts = run_script(mac, folder, [OPEN, DRAW, write(text), DONE])
     assert prompts[0] == f"Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
-    assert (done.data["text"], shape_texts(mac), done.json["messages"]) == (text, [text], [])
+    assert (done.data["text"], shape_texts(mac)) == (text, [text])
 
 
 def test_with_a_query_of_its_own_any_text_counts_and_the_summary_names_it(mac: FakeMac, folder: Path) -> None:
@@ -301,13 +295,9 @@ def test_with_a_query_of_its_own_any_text_counts_and_the_summary_names_it(mac: F
     calls = [OPEN, "FUNCTION_CALL: draw_rectangle|0|0|100|50", write("Hi ¦ there"), DONE]
     done, prompts = run_script(mac, folder, calls, "--query", query)
     assert (done.code, prompts[0], done.data["text"]) == (0, query, "Hi | there")
-    warning = "the rectangle 0,0 100x50 is not a centered 60 % x 30 % of the slide (1920x1080)"
-    assert done.json["messages"] == [warning], "draw_rectangle|x|y|width|height (centered ~60% x ~30% rule)"
     source, text = log_lines(folder)[-1]
-    assert source == "client" and re.fullmatch(
-        rf"summary: done in 4 turns with gemini/[\w.-]+: wrote 'Hi \| there'; warning: {re.escape(warning)}",
-        text,
-    )
+    pattern = r"summary: done in 4 turns with gemini/[\w.-]+: wrote 'Hi \| there'"
+    assert source == "client" and re.fullmatch(pattern, text)
 
 
 def test_line_breaks_become_spaces_and_an_empty_last_parameter_is_one(mac: FakeMac, folder: Path) -> None:
@@ -319,9 +309,6 @@ def test_line_breaks_become_spaces_and_an_empty_last_parameter_is_one(mac: FakeM
     done, _ = run_script(mac, folder, calls, "two\nlines\n")
     assert done.code == 0, done.err
     assert shape_texts(mac) == ["two lines"]
-    assert done.json["messages"] == [
-        "line breaks in the text became spaces, because a FUNCTION_CALL is one line"
-    ]
     assert done.data["calls"][-1]["answer"] == f"SCREENSHOT_SAVED: path={folder / 'slide.png'}"
     assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
 
@@ -342,7 +329,7 @@ def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, 
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
     "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
     "both": (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
-    "empty query": (["--query", " "], {}, "INVALID_ARGUMENT", "the query is empty"),
+    "empty query": (["--query", " "], {}, "INVALID_ARGUMENT", "the text is empty"),
     "two models": (
         ["x", "--model", "gemini,openai"],
         {},
@@ -382,7 +369,7 @@ CLIENT = """
 import json, sys
 from peekaboo_min.agents.mcp_client import own_server
 with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
-    schemas = [(tool.name, tool.schema) for tool in server.tools()]
+    schemas = [(tool.name, tool.input_schema) for tool in server.tools()]
     print(json.dumps([[name, list(s.get("properties", {})), s.get("required", [])] for name, s in schemas]))
     for name, arguments in json.loads(sys.argv[1]):
         answer = server.call(name, arguments)
@@ -448,7 +435,7 @@ sys.stdin.read()
 @pytest.mark.parametrize(
     ("server", "message"),
     [
-        ("import sys; sys.stdin.read()", "our own MCP server did not start, or died: "),
+        ("import sys; sys.stdin.read()", "our own MCP server did not start: "),
         (INITIALIZED, "the MCP server failed in list_tools: "),
     ],
 )

@@ -1,4 +1,4 @@
-"""Acts without effect and unconfirmed reports: when a run is done, asked again, not confirmed or stuck."""
+"""Acts: the calls that they become, their effects, and when a report that the goal is reached is believed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import pytest
 from samples import window
 
 from peekaboo_min.agents.actions import Action
-from peekaboo_min.agents.loop import doubt_about, facts, has_reported, repeats
 from peekaboo_min.agents.mcp_client import ToolAnswer
-from peekaboo_min.agents.run import AgentStep
+from peekaboo_min.agents.run import AgentStep, doubt_about
 from peekaboo_min.agents.target import AgentTarget
-from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect
+from peekaboo_min.ai.grid import PIXELS, grid_over
+from peekaboo_min.automation.listing import window_data
+from peekaboo_min.core.models import ImageData, ImageInfo, Rect
 
 SAVE = Action("press", {"key": "cmd+s"})
 LAST_SAVE = Action("press", {"key": "cmd+s"}, is_last=True)
@@ -23,76 +24,42 @@ def act(action: Action = SAVE, changed: Optional[bool] = False, **more: Any) -> 
     return AgentStep(1, action=action, **{"effect": effect, "changed": changed, **more})
 
 
-def click(x: float, y: float) -> AgentStep:
-    return act(Action("click", {"x": x, "y": y}, f"try {x}"), pixel=Point(x, y))
-
-
 WORKED, DONE, WAITED = act(changed=True), act(Action("done", is_last=True)), act(Action("wait"))
 MISSED = act(LAST_SAVE, True, effect="another window got it", is_delivered=False)
 
 
 @pytest.mark.parametrize(
-    "steps, has_already_reported, doubt",
+    "steps, doubt",
     [
-        ([], False, ""),
-        ([WORKED], False, ""),
-        ([act(LAST_SAVE, True)], True, ""),
-        (
-            [WORKED, act(LAST_SAVE)],
-            True,
-            "your last action, `press cmd+s`, was delivered, but nothing changed",
-        ),
-        ([act(LAST_SAVE, None)], True, "your last action, `press cmd+s`, was delivered, but it is not known"),
-        ([act(LAST_SAVE), WORKED], False, ""),
-        ([WORKED, MISSED], False, "your last action failed: another window got it"),
-        ([WORKED, MISSED, DONE, WAITED], True, "your last action failed: another window got it"),
-        ([WORKED, MISSED, DONE, WORKED], False, ""),
-        ([act()], False, "none of your actions had a visible effect"),
-        ([act(), DONE], True, "none of your actions had a visible effect"),
-        ([WAITED, DONE], True, ""),
+        ([], ""),
+        ([WORKED], ""),
+        ([act(LAST_SAVE, True)], ""),
+        ([WORKED, act(LAST_SAVE)], "your last action, `press cmd+s`, was delivered, but nothing changed"),
+        ([act(LAST_SAVE, None)], "your last action, `press cmd+s`, was delivered, but it is not known"),
+        ([act(LAST_SAVE), WORKED], ""),
+        ([WORKED, MISSED], "your last action failed: another window got it"),
+        ([WORKED, MISSED, DONE, WAITED], "your last action failed: another window got it"),
+        ([WORKED, MISSED, DONE, WORKED], ""),
+        ([act()], "none of your actions had a visible effect"),
+        ([act(), DONE], "none of your actions had a visible effect"),
+        ([WAITED, DONE], ""),
     ],
 )
-def test_a_report_is_doubted_where_the_acts_show_no_effect(
-    steps: list[AgentStep], has_already_reported: bool, doubt: str
-) -> None:
+def test_a_report_is_doubted_where_the_acts_show_no_effect(steps: list[AgentStep], doubt: str) -> None:
     """ "Repeat until `"done": true` or safety limit triggers": the model is asked again once."""
-    assert (has_reported(steps), doubt_about(steps)) == (has_already_reported, doubt)
-    expected = (
-        f"You reported that the goal is reached, but {doubt}." if doubt and has_already_reported else ""
-    )
-    assert "".join(facts(steps)).startswith(expected) and bool(facts(steps)) == bool(expected)
-
-
-@pytest.mark.parametrize(
-    "steps, count",
-    [
-        ([], 0),
-        ([click(100 + shift, 50) for shift in range(4)], 4),
-        ([click(100, 50), act()] * 4, 4),
-        ([click(100 + 20 * at, 50) for at in range(9)], 1),
-        ([act(), act(), WORKED] * 3, 0),
-        ([act(), WAITED, act()], 2),
-    ],
-)
-def test_a_repetition_is_the_same_act_at_nearly_the_same_place(steps: list[AgentStep], count: int) -> None:
-    assert repeats(steps) == count
-
-
-def test_the_model_hears_of_an_act_that_had_no_effect_three_times() -> None:
-    assert facts([WORKED, *[click(100, 50)] * 2]) == []
-    assert facts([WORKED, *[click(100, 50)] * 3]) == [
-        "`click 100,50` had no effect 3 times. Do something else."
-    ]
+    assert doubt_about(steps) == doubt
 
 
 class Server:
-    """Notes the calls of tools, and answers each alike."""
+    """Notes the calls of tools, and answers each act alike; window 7 is in front."""
 
     def __init__(self, **data: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.data = data
 
     def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
+        if tool == "list_windows":
+            return ToolAnswer("", {"windows": [window_data(window(7))]}, (), False)
         self.calls.append((tool, arguments))
         return ToolAnswer("", self.data, (), False)
 
@@ -113,11 +80,19 @@ PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
 def test_an_action_becomes_a_call_with_all_that_it_says(
     kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
-    server, action = Server(), Action(kind, values)
-    step = AgentStep(1, window=window(7), screenshot_id="ab", action=action)
-    step.pixel, step.end_pixel = action.place and Point(60, 50), action.end and Point(20, 90)
-    AgentTarget(server).act(step)
+    server = Server()
+    act_in(server, AgentStep(1, screenshot_id="ab", action=Action(kind, values)))
     assert server.calls == [(tool, {**arguments, "window_id": 7})]
+
+
+def act_in(server: Server, step: AgentStep) -> None:
+    """Do the step's action in window 7, seen in an image ten times as wide and high as the grid."""
+    step.window, step.image = window(7), ImageData(b"", ImageInfo("jpg", 100, 100))
+    assert step.action
+    step.pixel_action = step.action.in_pixels(grid_over(PIXELS, 10, 10), 100, 100)
+    target = AgentTarget(server)  # type: ignore[arg-type]
+    target._go_to(step.window)
+    target.act(step)
 
 
 RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
@@ -137,8 +112,8 @@ RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
 def test_an_effect_is_noted_in_the_pixels_of_the_models_image(
     data: dict[str, Any], effect: str, changed: Optional[bool]
 ) -> None:
-    step = AgentStep(1, window=window(7), action=SAVE, image=ImageData(b"", ImageInfo("jpg", 100, 80)))
-    AgentTarget(Server(**data)).act(step)
+    step = AgentStep(1, action=SAVE)
+    act_in(Server(**data), step)
     assert (step.effect, step.changed) == (effect, changed)
     assert step.is_delivered == ("delivered" not in data)
     assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)
