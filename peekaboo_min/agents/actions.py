@@ -185,15 +185,12 @@ def unusable(reason: str) -> PeekabooError:
 
 
 def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text, every number in it a float."""
-    start = text.find("{")
-    if start < 0:
-        raise unusable("the reply contains no JSON object")
+    """The first JSON object in a text, every number in it a float: an integer of 5,000 digits is one, too."""
+    _, brace, rest = text.partition("{")
     try:
-        # float: an integer of 5,000 digits is one, too
-        reply: dict[str, Any] = json.JSONDecoder(parse_int=float).raw_decode(text, start)[0]
+        reply: dict[str, Any] = json.JSONDecoder(parse_int=float).raw_decode(brace + rest)[0]
     except (ValueError, RecursionError) as e:
-        raise unusable(f"the reply is not valid JSON: {e}") from e
+        raise unusable(f"the reply contains no JSON object: {e}") from e
     return reply
 
 

@@ -20,8 +20,6 @@ from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
 from .mcp_client import McpClient, own_server
 
-_MAX_ITERATIONS = 50
-_DEFAULT_MODEL = "gemini"
 _AGENT_LOG = Path("logs") / "agent.log"
 # Models wrap the line in markdown nevertheless: quotes, bullets, fences, emphasis.
 _ACTION_LINE = re.compile(
@@ -92,8 +90,6 @@ class DrawingRun:
     run_id: str = field(default_factory=lambda: os.urandom(3).hex())
     turns: list[dict[str, str]] = field(default_factory=list)
     """Each with `call`, the model's line, and `answer`, what it got."""
-    rectangles: dict[str, Optional[str]] = field(default_factory=dict)
-    """The text in each rectangle that this run drew, by its id; the one written last is the last."""
 
     def log(self, text: str) -> None:
         write_agent_line(self.log_path, f"client][run_id={self.run_id}", text)
@@ -108,30 +104,22 @@ class DrawingRun:
         self.show(f"{what}: {text}")
         self.turns.append({"call": line, "answer": text})
 
-    def failure(self, message: str) -> PeekabooError:
-        hint = f"see {self.log_path}, or use another model"
-        return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint, details=self.transcript())
-
     def transcript(self) -> str:
         lines = (f"{n}. {turn['call']}\n   => {turn['answer']}" for n, turn in enumerate(self.turns, 1))
         return "\n".join(lines)
 
-    def note(self, answer: str, text: str) -> None:
-        """Note what a tool's answer proves; `text` is what its call asked to write."""
-        proof = re.match(r"(RECTANGLE_OK|TEXT_OK): id=([^,]*)", answer)
-        if proof and proof[1] == "RECTANGLE_OK":
-            self.rectangles[proof[2]] = None
-        elif proof and proof[2] in self.rectangles:
-            del self.rectangles[proof[2]]
-            self.rectangles[proof[2]] = text.replace("¦", "|")  # as add_text_in_keynote writes it
-
-    @property
     def written(self) -> Optional[str]:
-        """The text that a rectangle holds as it was wanted; None where none does."""
-        texts = [text for text in self.rectangles.values() if text is not None]
-        if self.text is not None:
-            texts = [text for text in texts if text == self.text.replace("¦", "|")]
-        return texts[-1] if texts else None
+        """The text that a rectangle of this run holds as it was wanted; None where none does."""
+        texts: dict[str, str] = {}
+        for turn in self.turns:
+            proof = re.match(r"(RECTANGLE_OK|TEXT_OK): id=([^,]*)", turn["answer"])
+            if proof and proof[1] == "RECTANGLE_OK":
+                texts[proof[2]] = ""
+            elif proof and proof[2] in texts:
+                # as add_text_in_keynote writes it
+                texts[proof[2]] = turn["call"].partition("|")[2].replace("¦", "|")
+        wanted = self.text and self.text.replace("¦", "|")
+        return next((text for text in reversed(texts.values()) if text and wanted in (None, text)), None)
 
 
 def run_keynote_agent(
@@ -156,14 +144,14 @@ def run_keynote_agent(
     check_is_mac()
     configured = settings_with_env_file(Path.cwd())
     check_may_act("keynote-agent", "Keynote")
-    check_range("max_iterations", max_iterations, 1, _MAX_ITERATIONS)
+    check_range("max_iterations", max_iterations, 1, 50)
     if text is not None and query is not None:
         raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
     text = DEFAULT_TEXT if text is None and query is None else text
     if not (query or text or "").strip():
         raise invalid("the text is empty", hint="give the text to write, or omit it")
     wanted = " ".join(text.splitlines()) if text else None  # a FUNCTION_CALL is one line
-    choice, log_path = choose_named_model(model or _DEFAULT_MODEL), _AGENT_LOG.absolute()
+    choice, log_path = choose_named_model(model or "gemini"), _AGENT_LOG.absolute()
     run = DrawingRun(query or f"{KEYNOTE_QUERY}{wanted}", wanted, choice, log_path)
     variables = {
         "PEEKABOO_TOOLS": "keynote",
@@ -181,12 +169,12 @@ def run_keynote_agent(
     except PeekabooError as e:
         run.log(f"summary: failed after {len(run.turns)} turn(s): {e.code_name}: {e.sentence()}")
         raise
-    summary = f"done in {len(run.turns) + 1} turns with {choice.name}: wrote {run.written!r}"
+    summary = f"done in {len(run.turns) + 1} turns with {choice.name}: wrote {run.written()!r}"
     run.log(f"summary: {summary}")
     data = {
         "run_id": run.run_id,
         "model_used": choice.name,
-        "text": run.written,
+        "text": run.written(),
         "calls": run.turns,
         "log": str(log_path),
     }
@@ -203,14 +191,12 @@ def _converse_with_model(run: DrawingRun, server: McpClient, max_iterations: int
     for number, tool in enumerate(server.tools(), 1):
         schemas[tool.name] = tool.input_schema
         properties = tool.input_schema.get("properties", {}).items()
-        parameters = ", ".join(
-            f"{name}: {known['type']} ({known['description']})" for name, known in properties
-        )
-        lines.append(f"{number}. {tool.name}({parameters}) - {tool.description}")
+        described = [f"{name}: {known['type']} ({known['description']})" for name, known in properties]
+        lines.append(f"{number}. {tool.name}({', '.join(described)}) - {tool.description}")
     run.show(f"tools listed: {', '.join(schemas)}")
     system = KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", "\n".join(lines))
     run.log(f"model {run.choice.name}, system prompt: {system}")
-    was_corrected = False
+    was_corrected, problem = False, f"the model gave no FINAL_ANSWER in {max_iterations} turns"
     for _ in range(max_iterations):
         prompt = run.query
         if run.turns:
@@ -226,13 +212,15 @@ def _converse_with_model(run: DrawingRun, server: McpClient, max_iterations: int
             run.answer(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
         else:
             run.log(f"FINAL_ANSWER parsed: {rest}")
-            if run.written is not None:
+            if run.written():
                 return
             if was_corrected:
-                raise run.failure(f"the model reports that it is done, but {MISSING}")
+                problem = f"the model reports that it is done, but {MISSING}"
+                break
             was_corrected = True
             run.answer(f"FINAL_ANSWER: {clean_text(rest)}", NOT_DONE)
-    raise run.failure(f"the model gave no FINAL_ANSWER in {max_iterations} turns")
+    hint = f"see {run.log_path}, or use another model"
+    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, problem, hint, details=run.transcript())
 
 
 def read_reply(reply: str) -> tuple[str, str]:
@@ -258,9 +246,7 @@ def _call_tool(run: DrawingRun, server: McpClient, schemas: dict[str, dict[str, 
         arguments = convert_arguments(values, schemas[name])
     except PeekabooError as e:
         return run.answer(line, f"ERROR: {name}: {e.sentence()}")
-    answer = server.call(name, arguments).text
-    run.answer(line, answer, "tool result")
-    run.note(answer, arguments.get("text", ""))
+    run.answer(line, server.call(name, arguments).text, "tool result")
 
 
 def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, Any]:
@@ -275,20 +261,16 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
         names = "|".join(properties) or "none"
         hint = "write ¦ where a text contains |" if len(values) > len(properties) > 0 else ""
         raise invalid(f"it takes {len(properties)} parameter(s): {names}; you gave {len(values)}", hint)
-    return {
-        name: _convert_argument(name, known.get("type"), value)
-        for (name, known), value in zip(properties.items(), values)
-    }
-
-
-def _convert_argument(name: str, kind: Optional[str], value: str) -> Any:
-    """An integer for coordinates, whatever number their type is; what is no number stays as it is."""
-    if kind not in ("integer", "number"):
-        return value
-    try:
-        number = float(value)
-        if kind == "integer" and not number.is_integer():
-            raise ValueError
-        return round(number) if kind == "integer" or name in _COORDINATES else number
-    except (ValueError, OverflowError):  # OverflowError: infinity
-        raise invalid(f"{name} is {value[:40]!r}, which is no {kind}", "write digits only") from None
+    arguments: dict[str, Any] = dict(zip(properties, values))
+    for name, value in arguments.items():
+        kind = properties[name].get("type")
+        if kind in ("integer", "number"):
+            try:
+                number = float(value)
+                if kind == "integer" and number % 1:
+                    raise ValueError
+                is_whole = kind == "integer" or name in _COORDINATES
+                arguments[name] = round(number) if is_whole else number
+            except (ValueError, OverflowError):  # OverflowError: infinity
+                raise invalid(f"{name} is {value[:40]!r}, which is no {kind}", "write digits only") from None
+    return arguments

@@ -19,7 +19,6 @@ _PAGE = Template("""\
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
   content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$goal</title>
 <style>
 :root { color-scheme: light dark; }

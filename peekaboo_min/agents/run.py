@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import tempfile
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -148,16 +148,12 @@ class AgentRun:
 def new_run_folder(requested: Optional[str]) -> Path:
     """Make the folder of a run (0700): the one asked for, else `peekaboo-run-TIME` in the working folder.
 
-    Raises FILE_IO_ERROR, also for a folder that is not empty.
+    Raises FILE_IO_ERROR, also for a folder that is there.
     """
-    path = asked_path(requested or ".")
+    name = time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(3).hex()
+    path = asked_path(requested or name)
     with file_errors(path):
-        if not requested:
-            time_text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-            return Path(tempfile.mkdtemp(prefix=f"peekaboo-run-{time_text}-", dir=path))
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if any(path.iterdir()):
-            raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path} is not empty", hint="name a new folder")
+        path.mkdir(mode=0o700, parents=True)
     return path
 
 

@@ -16,10 +16,7 @@ from .run import AgentRun, AgentStep
 LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "list,desktop"
 """What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
-_NOTHING_CHANGED = "nothing changed"
-
-_NEXT_WINDOW_TRIES = 10
-_NEXT_WINDOW_POLL_S = 0.1
+_NEXT_WINDOW_TRIES, _NEXT_WINDOW_POLL_S = 10, 0.1
 # An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
 _X_CLIENT_BITS = 21
 # Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
@@ -100,10 +97,8 @@ class AgentTarget:
             if not answer.is_error:
                 break
             self.follow()  # the window closed just now
-        info = sniff_image(answer.images[0]) if answer.images else None
-        if info is None:
-            message = "the server sent no screenshot of the window"
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
+        info = sniff_image(answer.images[0])
+        assert info
         step.image = ImageData(answer.images[0], info)
         # empty where its pixels cannot be clicked: an act is refused then
         step.screenshot_id = answer.data.get("screenshot_id", "")
@@ -149,8 +144,7 @@ class AgentTarget:
         now = self.window
         if now is None or (step.window and now.window_id != step.window.window_id):
             where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
-            step.effect = where if step.effect == _NOTHING_CHANGED else f"{step.effect}; {where}"
-            step.changed, step.changed_rect = True, None
+            step.effect, step.changed, step.changed_rect = f"{step.effect}; {where}", True, None
 
     def _go_to(self, window: Window) -> None:
         self.window, self._front_id, self._owner = window, window.window_id, _owner_of(window)
@@ -205,17 +199,10 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
 
 
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
-    is_closed = data.get("window_closed")
-    step.changed = True if is_closed else data.get("changed")
-    step.effect = {None: "it is not known whether anything changed", False: _NOTHING_CHANGED}.get(
-        step.changed, "the window closed" if is_closed else "the window changed"
-    )
-    if "new_window" in data:
-        effect = f"the window {data['new_window']['title']!r} came"
-        step.changed, step.effect = True, f"{step.effect}; {effect}" if step.changed else effect
+    """What the tool says of the effect, after what it says of the act itself."""
+    step.effect = data["summary"].partition("\n")[0].partition("; ")[2] or "done"
+    step.changed = True if "new_window" in data else data.get("changed")
     step.is_delivered = data.get("delivered") is not False
-    if not step.is_delivered:
-        step.effect += "; another window got it"
     if "point" in data:
         step.point = Point(**data["point"])
     if "changed_rect" in data and step.image:

@@ -69,12 +69,10 @@ def run_vision_agent(
     leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, ...
     """
     settings_with_env_file(Path.cwd())
+    goal, problem = (goal or "").strip(), ""
     if check_model:
-        if any((goal, app, window_id, window_title, dry_run)):
-            raise invalid("--check-model starts no run", hint="give it alone, or with --model")
-        return model_check(_choose(model))
-    problem = ""
-    if not (goal or "").strip():
+        problem = "--check-model starts no run" if any((goal, app, window_id, window_title, dry_run)) else ""
+    elif not goal:
         problem = "the goal is empty"
     elif app is None and window_id is None and not (window_title or "").strip():
         problem = "name the app (--app), the window (--window-id) or its title (--window-title)"
@@ -88,28 +86,16 @@ def run_vision_agent(
         problem = "--confirm needs a terminal, and stdin is not one"
     if problem:
         raise invalid(problem, hint="see peekaboo-min agent --help")
-    if not dry_run:
+    if not (dry_run or check_model):
         check_may_act("agent")
-    choice = _choose(model)
+    choice = choose_provider() if model is None else choose_named_model(model)
+    if check_model:
+        return model_check(choice)
     run = AgentRun(
-        goal or "",
-        choice.name,
-        app,
-        window_id,
-        window_title,
-        max_steps,
-        max_seconds,
-        confidence,
-        dry_run,
-        confirm,
-        deadline=time.monotonic() + max_seconds,
+        goal, choice.name, app, window_id, window_title, max_steps, max_seconds, confidence, dry_run, confirm
     )
     _run_and_report(run, choice, run_folder)
     return Result(f"{run.message}\nthe report: {run.report_path}", run.summary_data())
-
-
-def _choose(model: Optional[str]) -> ModelChoice:
-    return choose_provider() if model is None else choose_named_model(model)
 
 
 def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str]) -> None:
@@ -150,6 +136,7 @@ class AgentLoop:
         self._target = AgentTarget(server)
         self._planner = Planner(run, choice)
         run.grid = describe_unit(choice.model)
+        run.deadline = time.monotonic() + run.max_seconds
 
     def work(self, run_folder: Optional[str]) -> None:
         """Step by step until the run has its status.
@@ -228,8 +215,7 @@ class AgentLoop:
         if doubt:
             step.effect = step.effect or f"asked again: {doubt}"
             return ""
-        with_it = " with its last action" if step.is_act else ""
-        self._run.message = f"the model reports that the goal is reached{with_it}"
+        self._run.message = "the model reports that the goal is reached"
         step.effect = step.effect or self._run.message
         return "done"
 
@@ -258,8 +244,7 @@ class AgentLoop:
 
 def _show_progress(step: AgentStep) -> None:
     """One line on stderr; typed text stays in the report."""
-    action = step.describe_action(shows_text=False)
     why = f" ({step.action.why})" if step.action and step.action.why else ""
-    effect = f" -> {step.effect}" if step.effect else ""
     spent = f"[{step.milliseconds / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
-    print(clean_text(f"step {step.number}: {action}{why}{effect} {spent}", 600), file=sys.stderr, flush=True)
+    line = f"step {step.number}: {step.describe_action(shows_text=False)}{why} -> {step.effect} {spent}"
+    print(clean_text(line, 600), file=sys.stderr, flush=True)

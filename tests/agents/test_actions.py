@@ -84,8 +84,8 @@ def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
     [
         ("click at 12,34", "contains no JSON object"),
         ("[1, 2]", "contains no JSON object"),
-        ("{'action': 'click'}", "not valid JSON"),
-        ('{"a":' * 100_000, "not valid JSON"),
+        ("{'action': 'click'}", "contains no JSON object"),
+        ('{"a":' * 100_000, "contains no JSON object"),
         ('{"action": "click", "x": ' + "9" * 5000 + ', "y": 1}', "x is inf, outside the grid"),
         ('{"action": "click", "x": NaN, "y": 3}', "x is nan, outside the grid"),
         ({}, "action is None; it must be one of click, move"),

@@ -80,7 +80,7 @@ PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
 def test_an_action_becomes_a_call_with_all_that_it_says(
     kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
-    server = Server()
+    server = Server(summary="done")
     act_in(server, AgentStep(1, screenshot_id="ab", action=Action(kind, values)))
     assert server.calls == [(tool, {**arguments, "window_id": 7})]
 
@@ -99,21 +99,20 @@ RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
 
 
 @pytest.mark.parametrize(
-    "data, effect, changed",
+    "data, changed",
     [
-        ({"changed": True, "changed_rect": RECT}, "the window changed", True),
-        ({"changed": False}, "nothing changed", False),
-        ({"changed": None}, "it is not known whether anything changed", None),
-        ({"changed": False, "delivered": False}, "nothing changed; another window got it", False),
-        ({"window_closed": True}, "the window closed", True),
-        ({"changed": False, "new_window": {"title": "Save"}}, "the window 'Save' came", True),
+        ({"changed": True, "changed_rect": RECT}, True),
+        ({"changed": False}, False),
+        ({"changed": None}, None),
+        ({"changed": False, "delivered": False}, False),
+        ({"changed": True, "window_closed": True}, True),
+        ({"changed": False, "new_window": {"title": "Save"}}, True),
     ],
 )
-def test_an_effect_is_noted_in_the_pixels_of_the_models_image(
-    data: dict[str, Any], effect: str, changed: Optional[bool]
-) -> None:
+def test_an_effect_is_noted_as_the_tool_tells_it(data: dict[str, Any], changed: Optional[bool]) -> None:
     step = AgentStep(1, action=SAVE)
-    act_in(Server(**data), step)
-    assert (step.effect, step.changed) == (effect, changed)
+    act_in(Server(summary="pressed cmd+s in window 7; this; and that\na warning", **data), step)
+    assert (step.effect, step.changed) == ("this; and that", changed)
     assert step.is_delivered == ("delivered" not in data)
+    # in the pixels of the model's image
     assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)
