@@ -99,7 +99,6 @@ ACTION_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 ACTION_LINES = "\n".join(f"- {name}: {kind.line}" for name, kind in ACTIONS.items())
-"""The actions, for a prompt."""
 
 
 @dataclass(frozen=True)
@@ -188,10 +187,9 @@ def _first_object(text: str) -> dict[str, Any]:
     """The first JSON object in a text, every number in it a float: an integer of 5,000 digits is one, too."""
     _, brace, rest = text.partition("{")
     try:
-        reply: dict[str, Any] = json.JSONDecoder(parse_int=float).raw_decode(brace + rest)[0]
+        return dict(json.JSONDecoder(parse_int=float).raw_decode(brace + rest)[0])
     except (ValueError, RecursionError) as e:
         raise unusable(f"the reply contains no JSON object: {e}") from e
-    return reply
 
 
 def _read_properties(action: str, reply: dict[str, Any]) -> dict[str, Any]:
@@ -209,8 +207,7 @@ def _read_properties(action: str, reply: dict[str, Any]) -> dict[str, Any]:
         if name in (*kind.needs, *kind.may_have, *_OF_EVERY_ACTION):
             given[name] = _read_value(name, value)
         elif kind.tool:
-            problem = f"{name} does not belong to the action {action}"
-            raise unusable(f"{problem}; do one thing at a time, and leave it null")
+            raise unusable(f"{name} does not belong to the action {action}; do one thing at a time")
     return given
 
 

@@ -20,13 +20,11 @@ from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
 from .mcp_client import McpClient, own_server
 
-_AGENT_LOG = Path("logs") / "agent.log"
 # Models wrap the line in markdown nevertheless: quotes, bullets, fences, emphasis.
 _ACTION_LINE = re.compile(
     r"^[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>[^\r\n]*)",
     re.MULTILINE,
 )
-_COORDINATES = ("x", "y", "width", "height")
 
 # As in the Keynote agent's specification.
 KEYNOTE_SYSTEM_PROMPT = """\
@@ -116,8 +114,7 @@ class DrawingRun:
             if proof and proof[1] == "RECTANGLE_OK":
                 texts[proof[2]] = ""
             elif proof and proof[2] in texts:
-                # as add_text_in_keynote writes it
-                texts[proof[2]] = turn["call"].partition("|")[2].replace("¦", "|")
+                texts[proof[2]] = turn["call"].partition("|")[2].replace("¦", "|")  # as the tool writes it
         wanted = self.text and self.text.replace("¦", "|")
         return next((text for text in reversed(texts.values()) if text and wanted in (None, text)), None)
 
@@ -147,11 +144,12 @@ def run_keynote_agent(
     check_range("max_iterations", max_iterations, 1, 50)
     if text is not None and query is not None:
         raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
-    text = DEFAULT_TEXT if text is None and query is None else text
+    if text is None and query is None:
+        text = DEFAULT_TEXT
     if not (query or text or "").strip():
         raise invalid("the text is empty", hint="give the text to write, or omit it")
     wanted = " ".join(text.splitlines()) if text else None  # a FUNCTION_CALL is one line
-    choice, log_path = choose_named_model(model or "gemini"), _AGENT_LOG.absolute()
+    choice, log_path = choose_named_model(model or "gemini"), Path("logs/agent.log").absolute()
     run = DrawingRun(query or f"{KEYNOTE_QUERY}{wanted}", wanted, choice, log_path)
     variables = {
         "PEEKABOO_TOOLS": "keynote",
@@ -231,7 +229,7 @@ def read_reply(reply: str) -> tuple[str, str]:
     rest: str = line["rest"]
     if line["mark"]:
         rest = rest.rstrip().removesuffix(line["mark"][::-1])
-    return line["keyword"], rest.lstrip() if "|" in rest else rest.strip()
+    return line["keyword"], rest.lstrip()
 
 
 def _call_tool(run: DrawingRun, server: McpClient, schemas: dict[str, dict[str, Any]], call: str) -> None:
@@ -269,7 +267,7 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
                 number = float(value)
                 if kind == "integer" and number % 1:
                     raise ValueError
-                is_whole = kind == "integer" or name in _COORDINATES
+                is_whole = kind == "integer" or name in ("x", "y", "width", "height")
                 arguments[name] = round(number) if is_whole else number
             except (ValueError, OverflowError):  # OverflowError: infinity
                 raise invalid(f"{name} is {value[:40]!r}, which is no {kind}", "write digits only") from None

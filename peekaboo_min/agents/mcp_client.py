@@ -91,8 +91,7 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
             session.__enter__()
         except Exception as e:
             message = f"our own MCP server did not start: {type(e).__name__}"
-            hint = "see its output above, and its log"
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=hint) from e
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its output above") from e
         try:
             yield McpClient(portal, client)
         finally:  # not by `with`: the client's task groups would wrap the block's exception in a group

@@ -64,7 +64,7 @@ def _reply_of(choice: ModelChoice, digit: str) -> str:
     """The model's reply to the goal to click one square of the image, which it gets as it is."""
     unit = unit_by_name(choice.model) or THOUSANDTHS
     goal = f"Click the square with the number {digit}."
-    answer = ask_model(
+    return ask_model(
         this_desktop(),
         [ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT))],
         agent_prompt(goal, ["Two numbered squares"], grid_over(unit, _WIDTH, _HEIGHT)),
@@ -72,8 +72,7 @@ def _reply_of(choice: ModelChoice, digit: str) -> str:
         system=agent_system_prompt(unit),
         schema=ACTION_SCHEMA,
         are_fitted=True,
-    )
-    return answer.text
+    ).text
 
 
 def unit_of(places: dict[str, list[Point]]) -> Optional[str]:

@@ -79,7 +79,7 @@ class Planner:
     def _ask(self, step: AgentStep, images: list[ImageData], question: str) -> str:
         left_s = self._run.deadline - time.monotonic()
         try:
-            answer = left_s > 0 and ask_model(
+            answer = ask_model(
                 this_desktop(),
                 images,
                 question,
@@ -87,15 +87,14 @@ class Planner:
                 system=self._run.system_prompt,
                 schema=ACTION_SCHEMA,
                 are_fitted=True,
-                timeout_s=min(left_s, settings().ai_timeout_s),
+                timeout_s=max(0.001, min(left_s, settings().ai_timeout_s)),
             )
-        except PeekabooError:
+        except PeekabooError as e:
             if time.monotonic() < self._run.deadline:
                 raise
-            answer = False
-        if not answer:
             message = "the goal was not reached in the time allowed"
-            raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-seconds")
+            hint = "see the report, then raise --max-seconds"
+            raise AgentStop("limit", ErrorCode.TIMEOUT, message, hint) from e
         step.tokens_in += answer.tokens_in or 0
         step.tokens_out += answer.tokens_out or 0
         return answer.text

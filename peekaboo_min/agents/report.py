@@ -38,7 +38,7 @@ svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
 <h1>$goal</h1>
 <p><strong>$status</strong>: $message</p>
 <p>Done is the model's word; the screenshots show what is so.</p>
-<p>Model $model_used: $grid. Started $started$dry_run.
+<p>Model $model_used: $grid. Started $started.
 $steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>
 $sections
 <section><details><summary>System prompt</summary><pre>
@@ -60,7 +60,7 @@ $reply</pre></details>
 <details><summary>Question</summary><pre>
 $prompt</pre></details>""")
 _FIGURE = Template("""\
-<figure><svg viewBox="0 0 $width $height" style="max-width:${width}px" role="img" aria-label="$label">
+<figure><svg viewBox="0 0 $width $height" style="max-width:${width}px">
 <image width="$width" height="$height" href="data:$kind;base64,$data"/>
 $marks</svg></figure>""")
 
@@ -68,9 +68,7 @@ $marks</svg></figure>""")
 def run_report(run: AgentRun) -> str:
     """The page. Everything that a window, a model or a person wrote is in it as text only."""
     sections = "\n".join(_step_section(run, step) for step in run.steps)
-    dry_run = " (dry run: nothing was touched)" if run.dry_run else ""
-    texts = _as_texts({**run.as_data(), "dry_run": dry_run})
-    return _PAGE.substitute(texts, sections=sections)
+    return _PAGE.substitute(_as_texts(run.as_data()), sections=sections)
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
@@ -106,6 +104,5 @@ def _figure(step: AgentStep, image: ImageData, is_dry_run: bool) -> str:
         height=image.info.height,
         kind=image.info.mime_type,
         data=base64.b64encode(image.data).decode("ascii"),
-        label=f"before step {step.number}",
         marks="\n".join(marks),
     )

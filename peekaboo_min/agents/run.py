@@ -18,6 +18,8 @@ from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
 
+NO_SCREENSHOT = "none"  # refused as an id: an empty one would mean the window's last screenshot
+
 
 class AgentStop(PeekabooError):
     """The run ends here, without its goal; `status` goes into run.json."""
@@ -50,7 +52,7 @@ class AgentStep:
     number: int
     window: Optional[Window] = None
     image: Optional[ImageData] = None
-    screenshot_id: str = ""
+    screenshot_id: str = NO_SCREENSHOT
     elements: dict[str, Any] = field(default_factory=dict)
     grid: Optional[Grid] = None
     exchanges: list[Exchange] = field(default_factory=list)
@@ -65,10 +67,6 @@ class AgentStep:
     tokens_in: int = 0
     tokens_out: int = 0
 
-    @property
-    def is_act(self) -> bool:
-        return self.action is not None and self.action.is_act
-
     def describe_action(self, shows_text: bool = True) -> str:
         """The action for people."""
         return self.pixel_action.describe(shows_text) if self.pixel_action else "no action"
@@ -80,7 +78,7 @@ class AgentStep:
 
 def doubt_about(steps: Sequence[AgentStep]) -> str:
     """Why a report that the goal is reached is not believed after these steps; empty where it is."""
-    acts = [step for step in steps if step.is_act]
+    acts = [step for step in steps if step.action and step.action.is_act]
     if not acts:
         return ""
     if not acts[-1].is_delivered:
@@ -121,17 +119,13 @@ class AgentRun:
     grid: str = ""
     """In which grid the model was asked, and why, as a sentence."""
 
-    @property
-    def report_path(self) -> Optional[Path]:
-        return self.folder / "report.html" if self.folder else None
-
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""
         return {
             "status": self.status,
             "steps": len(self.steps),
             "run_folder": str(self.folder) if self.folder else None,
-            "report": str(self.report_path) if self.folder else None,
+            "report": str(self.folder / "report.html") if self.folder else None,
             "grid": self.grid,
             "seconds": round(time.time() - self.started, 1),
             "tokens_in": sum(step.tokens_in for step in self.steps),
@@ -157,13 +151,9 @@ def new_run_folder(requested: Optional[str]) -> Path:
     return path
 
 
-def save_step(folder: Path, step: AgentStep) -> None:
-    """Write step_001.jpg and step_001.json into a run's folder. Raises FILE_IO_ERROR."""
-    if step.image:
-        write_privately(folder / f"step_{step.number:03d}.jpg", step.image.data)
-    save_json(folder / f"step_{step.number:03d}.json", step.as_data())
-
-
-def save_json(path: Path, data: dict[str, Any]) -> None:
+def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) -> None:
+    """Write `path`.json, and the image beside it. Raises FILE_IO_ERROR."""
+    if image:
+        write_privately(path.with_suffix(".jpg"), image.data)
     # ASCII: a reply may contain a lone surrogate, which UTF-8 cannot encode
-    write_privately(path, json.dumps(data, indent=2) + "\n")
+    write_privately(path.with_suffix(".json"), json.dumps(data, indent=2) + "\n")

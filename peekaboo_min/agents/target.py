@@ -11,7 +11,7 @@ from ..desktop.matching import find_window, windows_of
 from ..system.images import sniff_image
 from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
-from .run import AgentRun, AgentStep
+from .run import NO_SCREENSHOT, AgentRun, AgentStep
 
 LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "list,desktop"
@@ -100,8 +100,8 @@ class AgentTarget:
         info = sniff_image(answer.images[0])
         assert info
         step.image = ImageData(answer.images[0], info)
-        # empty where its pixels cannot be clicked: an act is refused then
-        step.screenshot_id = answer.data.get("screenshot_id", "")
+        # there is none for an image of the screen, whose pixels cannot be clicked
+        step.screenshot_id = answer.data.get("screenshot_id", NO_SCREENSHOT)
         if self._owner not in self._without_tree:
             answer = self._server.call("find_elements", seen)
             if answer.is_error and answer.code not in _RECOVERABLE:

@@ -23,14 +23,10 @@ from .mcp_client import McpClient, own_server
 from .model_check import model_check
 from .planner import Planner
 from .report import run_report
-from .run import AgentRun, AgentStep, AgentStop, doubt_about, new_run_folder, save_json, save_step
+from .run import AgentRun, AgentStep, AgentStop, doubt_about, new_run_folder, save
 from .target import ACTING_TOOLS, LOOKING_TOOLS, AgentTarget
 
 _WAIT_S, _WAIT_FOR_TEXT_S = 1.0, 10.0
-
-
-class AgentInterrupted(BaseException):
-    """A signal ends the run; raised in the main thread, so that server and report are finished first."""
 
 
 def run_vision_agent(
@@ -95,7 +91,8 @@ def run_vision_agent(
         goal, choice.name, app, window_id, window_title, max_steps, max_seconds, confidence, dry_run, confirm
     )
     _run_and_report(run, choice, run_folder)
-    return Result(f"{run.message}\nthe report: {run.report_path}", run.summary_data())
+    data = run.summary_data()
+    return Result(f"{run.message}\nthe report: {data['report']}", data)
 
 
 def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str]) -> None:
@@ -107,7 +104,7 @@ def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str
     def unwind() -> None:
         exit_hooks.remove(unwind)
         run.status, run.message = "interrupted", "a signal ended the run"
-        raise AgentInterrupted
+        raise KeyboardInterrupt  # in the main thread: server and report are finished first
 
     exit_hooks.append(unwind)
     try:
@@ -117,14 +114,14 @@ def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str
         run.status = e.status if isinstance(e, AgentStop) else "failed"
         run.message = e.sentence()
         if run.folder:
-            e.details = f"{e.details}\nthe report: {run.report_path}".strip()
+            e.details = f"{e.details}\nthe report: {run.folder / 'report.html'}".strip()
         raise
     finally:
         if unwind in exit_hooks:
             exit_hooks.remove(unwind)
-        if run.folder and run.report_path:
-            save_json(run.folder / "run.json", run.as_data())
-            write_privately(run.report_path, run_report(run))
+        if run.folder:
+            save(run.folder / "run", run.as_data())
+            write_privately(run.folder / "report.html", run_report(run))
         exit_if_signalled()
 
 
@@ -161,7 +158,7 @@ class AgentLoop:
                 raise
             finally:
                 step.milliseconds = round((time.monotonic() - started) * 1000)
-                save_step(run.folder, step)
+                save(run.folder / f"step_{number:03d}", step.as_data(), step.image)
                 _show_progress(step)
             if status:
                 run.status = status
@@ -178,9 +175,9 @@ class AgentLoop:
         step.action = step.pixel_action = action = self._planner.decide(step)
         if step.grid and step.image:
             step.pixel_action = action.in_pixels(step.grid, step.image.info.width, step.image.info.height)
-        what = step.describe_action(shows_text=False)
         problem, least = "", run.confidence or 0
         if action.confidence is not None and action.confidence < least:
+            what = step.describe_action(shows_text=False)
             problem = f"is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
         elif [each.action and each.action.kind for each in run.steps[-2:]] == ["noop", "noop"]:
             problem = "does not know what to do"
@@ -194,14 +191,14 @@ class AgentLoop:
             return ""
         if run.dry_run:
             step.effect = "not done: this is a dry run"
-            self._run.message = f"dry run: the model would {step.describe_action()}"
+            run.message = f"dry run: the model would {step.describe_action()}"
             return "dry_run"
         if run.confirm:
             self._ask_person(step, action.why)
         self._target.act(step)
         if action.is_last and step.is_delivered:
             return self._believe(step)
-        self._run.doubt = ""
+        run.doubt = ""
         return ""
 
     def _believe(self, step: AgentStep) -> str:
@@ -212,12 +209,9 @@ class AgentLoop:
             hint = "look at the last screenshot in the report"
             raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
         self._run.doubt = doubt
-        if doubt:
-            step.effect = step.effect or f"asked again: {doubt}"
-            return ""
-        self._run.message = "the model reports that the goal is reached"
-        step.effect = step.effect or self._run.message
-        return "done"
+        self._run.message = "" if doubt else "the model reports that the goal is reached"
+        step.effect = step.effect or (f"asked again: {doubt}" if doubt else self._run.message)
+        return "" if doubt else "done"
 
     def _wait(self, step: AgentStep, action: Action) -> None:
         """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""

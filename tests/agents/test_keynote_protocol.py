@@ -31,7 +31,7 @@ REPLIES = {
     "- FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "1. FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "> FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
-    "  FINAL_ANSWER:[done]  ": DONE,
+    "  FINAL_ANSWER:[done]": DONE,
     "FUNCTION_CALL: write|  two  spaces  ": (CALL, "write|  two  spaces  "),
     "FUNCTION_CALL: write|2 * 3 = **6**": (CALL, "write|2 * 3 = **6**"),
     "FUNCTION_CALL: write|Grüße, 世界 👩‍💻 ¦": (CALL, "write|Grüße, 世界 👩‍💻 ¦"),

@@ -12,7 +12,9 @@ from peekaboo_min.agents.mcp_client import ToolAnswer
 from peekaboo_min.agents.run import AgentStep, doubt_about
 from peekaboo_min.agents.target import AgentTarget
 from peekaboo_min.ai.grid import PIXELS, grid_over
+from peekaboo_min.automation.coordinates import find_record
 from peekaboo_min.automation.listing import window_data
+from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Rect
 
 SAVE = Action("press", {"key": "cmd+s"})
@@ -83,6 +85,13 @@ def test_an_action_becomes_a_call_with_all_that_it_says(
     server = Server(summary="done")
     act_in(server, AgentStep(1, screenshot_id="ab", action=Action(kind, values)))
     assert server.calls == [(tool, {**arguments, "window_id": 7})]
+
+
+def test_an_image_of_the_screen_is_not_clicked_by_the_pixels_of_an_earlier_one() -> None:
+    server = Server(summary="done")
+    act_in(server, AgentStep(1, action=Action("click", AT)))
+    with pytest.raises(PeekabooError, match="screenshot_id is 16 hexadecimal digits"):
+        find_record("session", window(7), server.calls[0][1]["screenshot_id"])
 
 
 def act_in(server: Server, step: AgentStep) -> None:
