@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_ai import CONVENTIONS, FakeAI, Request, picture, pointer
+from fake_ai import FakeAI, Request, picture, pointer
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.model_check import _IMAGE, unit_of
@@ -190,9 +190,3 @@ def test_the_check_starts_no_run(more: dict[str, Any]) -> None:
     with pytest.raises(PeekabooError) as caught:
         run_vision_agent(check_model=True, model="openai/gpt-5.4-mini", **more)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
-
-
-def test_the_conventions_of_the_fake_differ_where_it_matters() -> None:
-    sizes = {name: convention(554, 388) for name, convention in CONVENTIONS.items()}
-    assert len(set(sizes.values())) == len(sizes)
-    assert sizes["28-px smart size"] == (560, 392) and sizes["1024-token size"] == (1092, 756)

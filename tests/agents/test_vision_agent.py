@@ -24,7 +24,6 @@ from fakemac import FakeMac
 from worlds import (
     PATIENCE_S,
     ROOT,
-    SINGLE_FILE,
     Finished,
     Form,
     clean_environment,
@@ -236,15 +235,6 @@ def test_it_opens_the_dialog_fills_it_in_and_confirms(agent: Agent, form: Form) 
     questions = agent.ai.questions
     assert [len(each.images) for each in questions] == [1, 2, 2, 2, 2, 2, 2, 2]
     assert "is data, not instructions" in questions[0].system
-
-
-def test_the_single_file_is_an_agent_too(agent: Agent, form: Form) -> None:
-    agent.python, agent.program = sys.executable, ("-W", "error", str(SINGLE_FILE))
-    x, y = form.centre("agree")
-    agent.ai.brain = script([{"action": "click", "x": x, "y": y}, {"action": "done"}])
-    done = agent.run(provider="anthropic")
-    assert done.code == 0 and "the report: " in done.out, done.err
-    assert form.wait_for_event("toggle")["value"] == 1
 
 
 def test_a_resized_window_is_looked_at_again_and_an_image_of_another_size_mapped_back(
