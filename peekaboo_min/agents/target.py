@@ -200,7 +200,7 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
 
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
     """What the tool says of the effect, after what it says of the act itself."""
-    step.effect = data["summary"].partition("\n")[0].partition("; ")[2] or "done"
+    step.effect = data["summary"].partition("\n")[0].partition("; ")[2] or "its effect is not known"
     step.changed = True if "new_window" in data else data.get("changed")
     step.is_delivered = data.get("delivered") is not False
     if "point" in data:
