@@ -47,8 +47,8 @@ ACTIONS = {
         "the screenshot shows that the goal is reached. done is true with this action, and false otherwise."),
 }  # fmt: skip
 _OF_EVERY_ACTION = ("done", "why", "confidence")
-_OF_ONE = (each for kind in ACTIONS.values() for each in (*kind.needs, *kind.may_have))
-PROPERTIES = tuple(dict.fromkeys((*_OF_ONE, *_OF_EVERY_ACTION)))
+_OF_ONE_KIND = (each for kind in ACTIONS.values() for each in (*kind.needs, *kind.may_have))
+PROPERTIES = tuple(dict.fromkeys((*_OF_ONE_KIND, *_OF_EVERY_ACTION)))
 _TYPES = {  # all others are strings; every number in a reply is read as a float
     **dict.fromkeys(("x", "y", "to_x", "to_y", "seconds", "confidence"), "number"),
     **dict.fromkeys(("clicks", "amount", "repeat", "hold_ms"), "integer"),
