@@ -67,8 +67,10 @@ $marks</svg></figure>""")
 
 def run_report(run: AgentRun) -> str:
     """The page. Everything that a window, a model or a person wrote is in it as text only."""
-    sections = "\n".join(_step_section(run, step) for step in run.steps)
-    return _PAGE.substitute(_as_texts(run.as_data()), sections=sections)
+    sections = [_step_section(run, step) for step in run.steps]
+    if run.final_image:
+        sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run.final_image)}\n</section>")
+    return _PAGE.substitute(_as_texts(run.as_data()), sections="\n".join(sections))
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
@@ -85,13 +87,13 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     }
     return _STEP.substitute(
         _as_texts(texts),
-        figure=_figure(step, step.image, run.dry_run) if step.image else "<p>no screenshot</p>",
+        figure=_figure(step.image, _marks(step, run.dry_run)) if step.image else "<p>no screenshot</p>",
         replies="\n".join(_EXCHANGE.substitute(_as_texts(vars(exchange))) for exchange in step.exchanges),
     )
 
 
-def _figure(step: AgentStep, image: ImageData, is_dry_run: bool) -> str:
-    """The screenshot, with a cross at each of the action's places, and a frame around what changed."""
+def _marks(step: AgentStep, is_dry_run: bool) -> str:
+    """A cross at each of the action's places, and a frame around what changed, in the image's pixels."""
     marks = []
     if step.changed_rect:
         x, y, width, height = step.changed_rect
@@ -99,10 +101,14 @@ def _figure(step: AgentStep, image: ImageData, is_dry_run: bool) -> str:
     action, kind = step.pixel_action, "mark would" if is_dry_run else "mark"
     places = [f"{x:.1f} {y:.1f}" for x, y in (action.places if action else ())]
     marks += [f'<path class="{kind}" d="M{place}m-14 0h28m-14 -14v28"/>' for place in places]
+    return "\n".join(marks)
+
+
+def _figure(image: ImageData, marks: str = "") -> str:
     return _FIGURE.substitute(
         width=image.info.width,
         height=image.info.height,
         kind=image.info.mime_type,
         data=base64.b64encode(image.data).decode("ascii"),
-        marks="\n".join(marks),
+        marks=marks,
     )

@@ -114,6 +114,8 @@ class AgentRun:
     folder: Optional[Path] = None
     """Made before the first step; None until then."""
     steps: list[AgentStep] = field(default_factory=list)
+    final_image: Optional[ImageData] = None
+    """What the last action led to; None where no look after it was needed, or possible."""
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
     grid: str = ""
@@ -133,7 +135,7 @@ class AgentRun:
         }
 
     def as_data(self) -> dict[str, Any]:
-        left_out = ("deadline", "folder", "steps")
+        left_out = ("deadline", "folder", "steps", "final_image")
         own = {name: value for name, value in vars(self).items() if name not in left_out}
         started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
         return {**own, **self.summary_data(), "started": started, "version": VERSION}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -147,9 +148,18 @@ class AgentLoop:
         run.folder = new_run_folder(run_folder)
         if ASSUMED in run.grid:
             print(f"{run.model_used}: {ASSUMED}", file=sys.stderr, flush=True)
-        for number in range(1, run.max_steps + 1):
+        try:
+            run.status = self._take_steps(run.folder)
+        except PeekabooError:
+            self._look_at_the_end()
+            raise
+        self._look_at_the_end()
+
+    def _take_steps(self, folder: Path) -> str:
+        """Step by step to the run's status."""
+        for number in range(1, self._run.max_steps + 1):
             step = AgentStep(number)
-            run.steps.append(step)
+            self._run.steps.append(step)
             started = time.monotonic()
             try:
                 status = self._take(step)
@@ -158,13 +168,21 @@ class AgentLoop:
                 raise
             finally:
                 step.milliseconds = round((time.monotonic() - started) * 1000)
-                save(run.folder / f"step_{number:03d}", step.as_data(), step.image)
+                save(folder / f"step_{number:03d}", step.as_data(), step.image)
                 _show_progress(step)
             if status:
-                run.status = status
-                return
-        message = f"the goal was not reached in {run.max_steps} step(s)"
+                return status
+        message = f"the goal was not reached in {self._run.max_steps} step(s)"
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
+
+    def _look_at_the_end(self) -> None:
+        """What the last action led to, for the report. A closed window is no failure."""
+        last = self._run.steps[-1].action
+        if last and last.is_act and not self._run.dry_run:
+            end = AgentStep(0)
+            with suppress(PeekabooError):
+                self._target.observe(end)
+            self._run.final_image = end.image
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""

@@ -695,7 +695,7 @@ def test_the_step_limit_ends_it_and_hostile_titles_stay_text(
     assert done.code == 22 and "2 step(s)" in done.err
     assert len(form.events("toggle")) == 2
     page = agent.report()
-    assert page.images == 2
+    assert page.images == 3  # two steps, and what the last one led to
     assert title in page.text and 'Say "<b>hi</b>" & go' in page.text and "b" not in page.tags
     assert json.dumps(title) in agent.ai.questions[0].prompt
 
