@@ -15,14 +15,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
-from ..core.models import RecognisedText, Rect, rect_around
-from ..core.text import clean_text
+from ..core.models import RecognisedText, Rect, joined
 
 # How a place fits: a whole label; the only label that differs in letters that look alike, where none is
 # equal; equal words within a longer label; a text that is merely similar.
 MATCHES = ("label", "lookalike", "part", "similar")
 EQUAL, LOOKALIKE, SIMILAR = 1.0, 0.99, 0.75
-_TEXT_AT_MOST = 1000  # characters
 # Another way to print the same sign is no difference.
 _TYPOGRAPHY = str.maketrans(
     {**dict.fromkeys("‘’", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
@@ -36,8 +34,6 @@ _ALIKE = str.maketrans("I|0", "llO")
 _SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 of `0K` may be an O, those of `10` and `A0` are not
 
 _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
-_BORDER = "|¦"  # what the edge of a button is read as
-_BORDER_WIDTHS = 1.1
 _MARK_AT_MOST = 2  # characters
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
 _VOWELS = frozenset("aeiouyAEIOUY")
@@ -88,16 +84,13 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
     for row in rows_of(lines):
         kept: list[Place] = []
         for place in sorted(_places_in_row(wanted, row), key=_rank):
-            if (region is None or region.contains(place.box.centre)) and not any(
-                place.box.overlaps(other.box) for other in kept
-            ):
+            is_there = region is None or region.contains(place.box.centre)
+            if is_there and not any(place.box.overlaps(other.box) for other in kept):
                 kept.append(place)
         places += kept
     matches = [place.match for place in places]
     if "label" in matches or matches.count("lookalike") > 1:
-        places = [
-            place._replace(match="similar") if place.match == "lookalike" else place for place in places
-        ]
+        places = [place._replace(match=place.match.replace("lookalike", "similar")) for place in places]
     return sorted(
         places, key=lambda place: (*_rank(place)[:2], place.text != wanted, place.box.y, place.box.x)
     )
@@ -114,27 +107,23 @@ def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place
         labels.append(tuple(word for words in labels for word in words))
     count = len(wanted.split())
     for words in labels:
-        whole = [words, without_mark(words)]
         # recognition may join two words or split one
         lengths = range(max(1, count - 1), min(len(words), count + 1) + 1)
         parts = [words[at : at + length] for length in lengths for at in range(len(words) - length + 1)]
-        for part in [*whole, *parts]:
-            text = text_of(part)
-            value = likeness(wanted, text, SIMILAR)
-            if value < SIMILAR:
-                continue
-            is_whole = any(part is each for each in whole)
+        runs = [(True, words), (True, without_mark(words)), *((False, part) for part in parts)]
+        for is_whole, shown in ((is_whole, joined(run)) for is_whole, run in runs):
+            value = _likeness(wanted, shown.text)
             match = "part" if value == EQUAL else "similar"
             if is_whole and value >= LOOKALIKE:
                 match = "label" if value == EQUAL else "lookalike"
-            label = text if is_whole else text_of(words)
-            confidence = sum(word.confidence for word in part) / len(part)
-            yield Place(text, label, rect_around([word.box for word in part]), match, value, confidence)
+            if value >= SIMILAR:
+                label = shown.text if is_whole else joined(words).text
+                yield Place(shown.text, label, shown.box, match, value, shown.confidence)
 
 
-def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
+def _likeness(wanted: str, shown: str) -> float:
     """How alike two texts are, 0 to 1: EQUAL, LOOKALIKE where only `lI|` or `O0` differ in words without
-    digits, else less: 0 for what is certainly below `least`.
+    digits, else less: 0 for what is certainly below SIMILAR.
 
     Case, outer punctuation (no sign before a digit), an ellipsis and hyphens between letters are no
     difference; accents and digits are.
@@ -145,9 +134,8 @@ def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
     if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
         return LOOKALIKE
     matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
-    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
-        return 0.0
-    return min(float(matcher.ratio()), LOOKALIKE - 0.01)
+    is_far = matcher.real_quick_ratio() < SIMILAR or matcher.quick_ratio() < SIMILAR
+    return 0.0 if is_far else min(float(matcher.ratio()), LOOKALIKE - 0.01)
 
 
 @lru_cache(maxsize=100)
@@ -182,10 +170,6 @@ def with_characters(
         if not any(found.box.overlaps(other.box) for other in kept):
             kept.append(found)
     return kept
-
-
-def text_of(words: Sequence[RecognisedText]) -> str:
-    return clean_text(" ".join(word.text for word in words), _TEXT_AT_MOST)
 
 
 def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
@@ -244,22 +228,10 @@ def _is_mark(word: RecognisedText, gap: float) -> bool:
 def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
     runs = [[words[0]]]
     for word, following in zip(words, words[1:]):
-        is_at_border = _is_border(word) or _is_border(following)
-        widths = _gap(word, following) / _character_width(words)
-        if not _continues(word, following, words) or (is_at_border and widths >= _BORDER_WIDTHS):
+        if not _continues(word, following, words):
             runs.append([])
         runs[-1].append(following)
-    texts = [run for run in runs if not all(map(_is_border, run))]
-    return [_label_of(run) for run in texts or runs]
-
-
-def _is_border(word: RecognisedText) -> bool:
-    return not word.text.strip(_BORDER)
-
-
-def _label_of(words: Sequence[RecognisedText]) -> RecognisedText:
-    confidence = sum(word.confidence for word in words) / len(words)
-    return RecognisedText(text_of(words), rect_around([word.box for word in words]), confidence, tuple(words))
+    return list(map(joined, runs))
 
 
 def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[RecognisedText]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
 from .errors import ErrorCode, PeekabooError
+from .text import clean_text
 
 
 def as_plain(value: Any) -> Any:
@@ -309,6 +310,13 @@ class RecognisedText(NamedTuple):
     confidence: float
     words: tuple[RecognisedText, ...] = ()
     """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
+
+
+def joined(words: Sequence[RecognisedText]) -> RecognisedText:
+    """Words, at least one, as a line: with the box around them all and their average confidence."""
+    text = clean_text(" ".join(word.text for word in words), 1000)
+    confidence = sum(word.confidence for word in words) / len(words)
+    return RecognisedText(text, rect_around([word.box for word in words]), confidence, tuple(words))
 
 
 class Element(NamedTuple):

@@ -14,8 +14,7 @@ from ..automation.capture import (
     screenshot_whole_or_region,
     shrunk,
 )
-from ..automation.elements import find_elements_in_window
-from ..automation.find_text import click_text_in_window, find_text_in_window
+from ..automation.find import click_text_in_window, find_elements_in_window, find_text_in_window
 from ..automation.image import check_dimension
 from ..automation.listing import window_data
 from ..automation.opening import open_target

@@ -1,23 +1,25 @@
-"""Where a text is in a window, by text recognition; and a click there."""
+"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
-from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import NOTHING_FOUND, Act, RecognisedText, Rect, Result
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
+from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from .act import perform
 from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
 from .coordinates import Screenshot, find_region
 from .effects import is_other_within, take_bitmap
-from .labels import Place, find_in_lines, likeness, rows_of, with_characters
+from .labels import Place, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
 
-_FOUND_AT_MOST, _SIMILAR_AT_MOST, _LINES_AT_MOST = 20, 5, 200
+_FOUND_AT_MOST, _SIMILAR_AT_MOST, _LISTED_AT_MOST = 20, 5, 200
+_VALUE_LENGTH = 300
 # Recognition misses some single characters, and labels that stand close to a frame.
 _OTHER_WAY = "find_elements may know it, by the application's own names"
 
@@ -59,15 +61,21 @@ class TextSearch(NamedTuple):
         if self.similar:
             return f"{head}; similar: " + "; ".join(map(str, self.similar))
         texts = list(dict.fromkeys(label.text[:80] for label in self.labels))
-        if not texts:
-            return f"{head}; no text at all was recognised there"
-        nearest = sorted(texts, key=lambda text: -likeness(self.wanted, text))[:_SIMILAR_AT_MOST]
-        return f"{head}; the nearest of {len(texts)} lines: " + ", ".join(map(repr, nearest))
+        nearest = difflib.get_close_matches(self.wanted, texts, _SIMILAR_AT_MOST, cutoff=0)
+        return f"{head}; the nearest of {len(texts)} lines: " + (", ".join(map(repr, nearest)) or "none")
 
 
 def _data_of(record: Screenshot) -> dict[str, Any]:
     names = ("window_id", "screenshot_id", "image_width", "image_height")
     return {name: getattr(record, name) for name in names}
+
+
+def _listing(kind: str, record: Screenshot, shown: Sequence[str], count: int, how_others: str) -> str:
+    """The text of a list: what it has at most, and a line each."""
+    head = f"{len(shown)} {kind}(s) of window {record.window_id}"
+    if count > len(shown):
+        head += f", the first of {count}: {how_others}"
+    return "\n".join([f"{head}; x,y are pixels of screenshot {record.screenshot_id}", *shown])
 
 
 def wanted_text(text: str) -> str:
@@ -112,8 +120,6 @@ def _is_found(wanted: str, lines: Sequence[RecognisedText]) -> bool:
 
 
 def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
-    if factor == 1:
-        return line
     words = tuple(_scaled(word, factor) for word in line.words)
     return line._replace(box=line.box.scaled(factor), words=words)
 
@@ -147,20 +153,14 @@ def find_text_in_window(
 
 
 def _all_lines(seen: TextSearch) -> Result:
-    names = ("text", "x", "y", "box", "confidence")
-    places = [
-        Place(label.text, label.text, label.box, "label", 1.0, label.confidence).as_data()
-        for label in seen.labels[:_LINES_AT_MOST]
-    ]
-    lines = [{name: place[name] for name in names} for place in places]
-    head = f"{len(lines)} line(s) of window {seen.record.window_id}"
-    if len(seen.labels) > len(lines):
-        head += f", the first of {len(seen.labels)}: give a region to read others"
-    head += f"; x,y are pixels of screenshot {seen.record.screenshot_id}"
+    lines = []
+    for label in seen.labels[:_LISTED_AT_MOST]:
+        place = Place(label.text, label.text, label.box, "label", 1.0, label.confidence).as_data()
+        lines.append({name: place[name] for name in ("text", "x", "y", "box", "confidence")})
     shown = [f'"{line["text"]}" {line["x"]},{line["y"]}' for line in lines]
+    text = _listing("line", seen.record, shown, len(seen.labels), "give a region to read others")
     data = {**_data_of(seen.record), "count": len(seen.labels), "lines": lines}
-    code = 0 if lines else NOTHING_FOUND
-    return Result("\n".join([head, *shown]), data, is_text_enough=True, exit_code=code)
+    return Result(text, data, is_text_enough=True, exit_code=0 if lines else NOTHING_FOUND)
 
 
 def click_text_in_window(
@@ -208,16 +208,74 @@ def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
     places = whole or (partial if has_region else [])
     if len(places) == 1:
         return places[0]
-    where = f"window {seen.record.window_id}"
-    again = (
-        f"call again with the region of the one that is meant and screenshot_id {seen.record.screenshot_id}"
-    )
+    wanted, where = repr(seen.wanted[:80]), f"window {seen.record.window_id}"
+    hint = "call again with the region of the one that is meant and screenshot_id "
+    hint += seen.record.screenshot_id
     if places:
-        message = f"{seen.wanted[:80]!r} is in {len(places)} places of {where}; nothing was clicked: "
-        raise PeekabooError(ErrorCode.AMBIGUOUS_TEXT, message + "; ".join(map(str, places)), again)
-    if partial:
-        message = f"no label of {where} is {seen.wanted[:80]!r}; similar, not clicked: "
-        shown = "; ".join(map(str, partial[:_SIMILAR_AT_MOST]))
-        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message + shown, again)
-    hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
-    raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, seen.nearest_text(), hint)
+        message = f"{wanted} is in {len(places)} places of {where}; nothing was clicked: "
+        raise PeekabooError(ErrorCode.AMBIGUOUS_TEXT, message + "; ".join(map(str, places)), hint)
+    message = f"no label of {where} is {wanted}; similar, not clicked: "
+    message += "; ".join(map(str, partial[:_SIMILAR_AT_MOST]))
+    if not partial:
+        message = seen.nearest_text()
+        hint = f"{_OTHER_WAY}; or take a screenshot and click by its pixels, or scroll to the text"
+    raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
+
+
+def find_elements_in_window(
+    desktop: Desktop, window_id: int, text: Optional[str], role: Optional[str]
+) -> Result:
+    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
+    of this role.
+
+    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
+    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
+    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
+    """
+    window = scene_to_capture(desktop).by_id(window_id)
+    elements = desktop.read_elements(window)
+    image = image_to_read(desktop, window)
+    image.path.unlink(missing_ok=True)
+    record = record_to_read(desktop, image)
+    if record.bounds != window.bounds:
+        raise WindowMoves(window_id)
+    matches = [element for element in elements if _fits(element, text or "", role or "")]
+    shown = [
+        _element_data(element, record.to_pixels(element.box, window.bounds))
+        for element in matches[:_LISTED_AT_MOST]
+    ]
+    data = {**_data_of(record), "count": len(matches), "elements": shown}
+    if not matches:
+        roles = ", ".join(dict.fromkeys(element.role for element in elements))
+        head = f"0 element(s) of window {window_id}; of {len(elements)} none fits; their roles are {roles}"
+        return Result(head, data, is_text_enough=True, exit_code=NOTHING_FOUND)
+    others = "name a text or a role to see others"
+    listing = _listing("element", record, [_element_line(data) for data in shown], len(matches), others)
+    return Result(listing, data, is_text_enough=True)
+
+
+def _fits(element: Element, text: str, role: str) -> bool:
+    has_text = any(text.strip().casefold() in shown.casefold() for shown in (element.name, element.value))
+    return has_text and role.strip().lower() in ("", element.role)
+
+
+def _element_data(element: Element, box: Rect) -> dict[str, Any]:
+    """An element whose box is in pixels of a screenshot; x and y are its middle: what `click` takes."""
+    value = element.value
+    return {
+        "role": element.role,
+        "name": element.name,
+        "value": value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…",
+        "states": list(element.states),
+        "x": int(box.centre.x),
+        "y": int(box.centre.y),
+        "width": round(box.width),
+        "height": round(box.height),
+    }
+
+
+def _element_line(data: dict[str, Any]) -> str:
+    """`button "Save" 120,48`; with its value and states where it has any."""
+    value = f' = "{data["value"]}"' if data["value"] else ""
+    states = f" [{', '.join(data['states'])}]" if data["states"] else ""
+    return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
