@@ -50,10 +50,10 @@ class TextSearch(NamedTuple):
     def found_text(self) -> str:
         """Where it is, and what is similar, for people."""
         found, similar = ([f"  {place}" for place in places] for places in (self.found, self.similar))
-        head = f"{self.wanted[:80]!r} in window {self.record.window_id}"
+        head = f"found {self.wanted[:80]!r} in window {self.record.window_id}"
         head += f", in pixels of screenshot {self.record.screenshot_id}"
-        places = f"in {len(found)} places, whole labels first" if len(found) > 1 else "once"
-        return "\n".join([f"found {head}, {places}:", *found, *(["similar:", *similar] if similar else [])])
+        head += f", in {len(found)} places, whole labels first:" if len(found) > 1 else ", once:"
+        return "\n".join([head, *found, *(["similar:", *similar] if similar else [])])
 
     def nearest_text(self) -> str:
         """What was recognised instead, for people."""

@@ -83,7 +83,8 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
     places: list[Place] = []
     for row in rows_of(lines):
         kept: list[Place] = []
-        for place in sorted(_places_in_row(wanted, row), key=_rank):
+        # of equal ones the shorter, without a border that reads as punctuation
+        for place in sorted(_places_in_row(wanted, row), key=lambda place: (*_rank(place), len(place.text))):
             is_there = region is None or region.contains(place.box.centre)
             if is_there and not any(place.box.overlaps(other.box) for other in kept):
                 kept.append(place)
@@ -91,14 +92,13 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
     matches = [place.match for place in places]
     if "label" in matches or matches.count("lookalike") > 1:
         places = [place._replace(match=place.match.replace("lookalike", "similar")) for place in places]
-    return sorted(
-        places, key=lambda place: (*_rank(place)[:2], place.text != wanted, place.box.y, place.box.x)
-    )
+    places.sort(key=lambda place: (place.box.y, place.box.x))
+    return sorted(places, key=lambda place: (*_rank(place), place.text != wanted))
 
 
-def _rank(place: Place) -> tuple[float, ...]:
-    """Smaller for a better match; of equal ones the shorter, without a border that reads as punctuation."""
-    return MATCHES.index(place.match), -place.likeness, len(place.text)
+def _rank(place: Place) -> tuple[float, float]:
+    """Smaller for a better match."""
+    return MATCHES.index(place.match), -place.likeness
 
 
 def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place]:
@@ -163,7 +163,8 @@ def with_characters(
     """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
     kept = [
         word
-        for word in (word for line in lines for word in words_of_line(line))
+        for line in lines
+        for word in words_of_line(line)
         if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
     ]
     for found in sorted(characters, key=lambda found: -found.confidence):
@@ -192,15 +193,11 @@ def words_of_line(line: RecognisedText) -> list[RecognisedText]:
     """A line's words; where they were not recognised one by one, each with its share of the line's box."""
     if line.words:
         return list(line.words)
-    words: list[RecognisedText] = []
-    width = line.box.width / max(1, len(line.text))
-    at = 0
-    for text in line.text.split():
-        at = line.text.index(text, at)
-        box = Rect(line.box.x + at * width, line.box.y, len(text) * width, line.box.height)
-        words.append(RecognisedText(text, box, line.confidence))
-        at += len(text)
-    return words
+    x, y, width, height = line.box
+    letter = width / max(1, len(line.text))
+    parts = [(match[0], x + match.start() * letter) for match in re.finditer(r"\S+", line.text)]
+    boxes = [Rect(start, y, len(text) * letter, height) for text, start in parts]
+    return [RecognisedText(text, box, line.confidence) for (text, _), box in zip(parts, boxes)]
 
 
 def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
@@ -238,9 +235,9 @@ def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[
     """Whether two words may be of one label: side by side (the corner of a button is read as a 4 below the
     line), and no more apart than words are.
     """
-    left, right = word.box, following.box
-    shared = min(left.y + left.height, right.y + right.height) - max(left.y, right.y)
-    if shared < min(left.height, right.height) / 2:
+    _, y, _, height = word.box
+    _, other_y, _, other_height = following.box
+    if min(y + height, other_y + other_height) - max(y, other_y) < min(height, other_height) / 2:
         return False
     heights = sorted(each.box.height for each in _readable(words))
     width, height = _character_width(words), heights[len(heights) // 2]

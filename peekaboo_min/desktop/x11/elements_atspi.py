@@ -134,30 +134,19 @@ def frames_of(window: dict[str, Any]) -> list[tuple[Any, Place]]:
     """The window's own node; of a popup, whose content may hang below any window of its application, and of
     windows that nothing tells apart, all.
     """
-    applications = children_of(Atspi.get_desktop(0))
-    own = [application for application in applications if process_id(application) == window["pid"]]
-    frames: list[tuple[tuple[bool, ...], tuple[Any, Place]]] = []
-    for application in own or applications:
-        with suppress(GLib.Error):
-            toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
-            for node in children_of(application):
-                node.get_attributes()  # Chromium has no tree before they are asked for
-                likeness, place = match(node, toolkit, window)
-                # a sandbox hides its processes: then only by title and size
-                if own or likeness[:2] == (True, True):
-                    frames.append((likeness, (node, place)))
-    best = max((likeness for likeness, _ in frames), default=None)
-    return [frame for likeness, frame in frames if likeness == best]
-
-
-def process_id(application: Any) -> Optional[int]:
-    with suppress(GLib.Error):
-        return int(application.get_process_id())
-    return None
+    frames: list[tuple[tuple[bool, ...], Place, Any]] = []
+    for application in children_of(Atspi.get_desktop(0)):
+        with suppress(GLib.Error):  # it has just ended
+            if application.get_process_id() == window["pid"]:
+                toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
+                frames += [(*match(node, toolkit, window), node) for node in children_of(application)]
+    best = max((likeness for likeness, _, _ in frames), default=None)
+    return [(node, place) for likeness, place, node in frames if likeness == best]
 
 
 def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, ...], Place]:
-    """What speaks for a frame's being the window (title, size, focus), and its coordinates if so."""
+    """What speaks for a frame's being the window (title, size, place, focus), and its coordinates if so."""
+    node.get_attributes()  # Chromium has no tree before they are asked for
     place = Place(toolkit, WINDOW if toolkit.startswith("GTK 4") else SCREEN)  # GTK 4 knows no other
     if window["is_popup"]:
         return (), place
@@ -166,9 +155,10 @@ def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, 
     names = ("bounds", "whole", "outer") if place.is_gtk4 else ("whole", "bounds", "outer")
     fits = [(scale_of(box, window[name]), window[name]) for name in names]
     scale, rectangle = min(fits, key=lambda fit: abs(fit[0] - 1) if fit[0] else LARGEST)
+    fitted = place.fitted(box, rectangle, scale or 1.0)
+    is_here = max(abs(fitted.x), abs(fitted.y)) <= 2 and not place.is_gtk4
     has_focus = node.get_state_set().contains(STATE.ACTIVE) == window["is_focused"]
-    likeness = ((node.get_name() or "") == window["title"], bool(scale), has_focus)
-    return likeness, place.fitted(box, rectangle, scale or 1.0)
+    return ((node.get_name() or "") == window["title"], bool(scale), is_here, has_focus), fitted
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
@@ -183,16 +173,14 @@ def scale_of(box: Box, rectangle: Any) -> float:
 
 
 class Reader:
-    """The elements of a window, collected depth first."""
+    """The elements of a window, collected depth first below its frames."""
 
-    def __init__(self, window: dict[str, Any]) -> None:
+    def __init__(self, window: dict[str, Any], frames: list[tuple[Any, Place]]) -> None:
         self.bounds: Box = tuple(window["bounds"])
         self.is_popup = bool(window["is_popup"])
         self.until = time.monotonic() + BUDGET_S
         self.rows: list[list[Any]] = []
         self.has_empty_page = False
-
-    def read(self, frames: list[tuple[Any, Place]]) -> None:
         for node, place in frames:
             with suppress(GLib.Error):
                 node.clear_cache()
@@ -297,13 +285,14 @@ def label_of(node: Any) -> str:
 def states_of(role: int, word: str, states: set[Any]) -> list[str]:
     # a pressed button is checked only where it stays so; a text's being selected is no state of the element
     shown = states if role == TOGGLE_BUTTON else states - {STATE.PRESSED}
-    names = {name: None for state, name in STATES.items() if state in shown}
-    more = {
-        "disabled": STATE.SENSITIVE not in states,
-        "readonly": STATE.SENSITIVE in states and word == "textbox" and STATE.EDITABLE not in states,
-        "multiline": word == "textbox" and STATE.MULTI_LINE in states,
-    }
-    return [*names, *(name for name, holds in more.items() if holds)]
+    names = [name for state, name in STATES.items() if state in shown]
+    if STATE.SENSITIVE not in states:
+        names.append("disabled")
+    elif word == "textbox" and STATE.EDITABLE not in states:
+        names.append("readonly")
+    if word == "textbox" and STATE.MULTI_LINE in states:
+        names.append("multiline")
+    return list(dict.fromkeys(names))
 
 
 def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) -> str:
@@ -338,13 +327,11 @@ def read(window: dict[str, Any]) -> tuple[list[list[Any]], str]:
     if not frames:
         return [], "its application is not on the accessibility bus"
     if len(frames) > 1 and not window["is_popup"]:
-        return [], "another window of it has the same title and size; focus this one first"
-    reader = Reader(window)
-    reader.read(frames)
+        return [], "another window of it has the same title, size and place; focus this one first"
+    reader = Reader(window, frames)
     if reader.has_empty_page or not reader.rows:
         time.sleep(AGAIN_S)
-        reader = Reader(window)
-        reader.read(frames)
+        reader = Reader(window, frames)
     return [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME], "this window of it shows none"
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from ...core.cancellation import in_parallel
 from ...core.errors import invalid
-from ...core.models import ImageInfo, RecognisedText, Rect, joined
+from ...core.models import RecognisedText, Rect, joined
 from ...core.text import clean_text
 from ...system.images import read_image_info
 from ...system.process import run_program
@@ -37,29 +37,31 @@ _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 _FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
 # Four times as fast for images of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-# The background: areas of one grey, larger than a letter, with what is smaller merged into them; twice, as
-# the first pass merges some parts of letters with each other. Every other pixel tells it, in a quarter of the
-# time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in photographs, which
-# cost time, and over 65,535 convert refuses.
-_BACKGROUND = [
-    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=400"),
-    *("-define", "connected-components:mean-color=true"),
-    *("-connected-components", "8", "-connected-components", "8"),
-]
-_DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
+# For convert. The background: areas of one grey, larger than a letter, with what is smaller merged into them;
+# twice, as the first pass merges some parts of letters with each other. Every other pixel tells it, in a
+# quarter of the time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in
+# photographs, which cost time, and over 65,535 convert refuses.
 # tesseract takes a label in a frame for a part of a drawing. Close leaves of what is dark only lines, from 48
 # pixels across and 60 upright on, as stems of large letters are none; every fourth pixel along them tells it.
-_ACROSS = ["-sample", "25%x100%", "-morphology", "Close", "Rectangle:12x1"]
-_UPRIGHT = ["-sample", "100%x25%", "-morphology", "Close", "Rectangle:1x15"]
-# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
-_LEVELS = ["-level", "45%,95%"]
-
+_DARK_ON_WHITE = """
+    -background white -alpha remove -colorspace Gray
+    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=400
+      -define connected-components:mean-color=true
+      -connected-components 8 -connected-components 8 -sample {width}x{height}! )
+    -compose Difference -composite -negate
+    ( +clone -sample 25%x100% -morphology Close Rectangle:12x1 -sample {width}x{height}! -negate )
+    ( -clone 0 -sample 100%x25% -morphology Close Rectangle:1x15 -sample {width}x{height}! -negate )
+    -evaluate-sequence Add
+"""
+# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange;
+# small text is read better enlarged.
+_FOR_LINES = "-level 45%,95% -filter Triangle -resize {zoom}00%"
 # How far apart the parts of a character may be, twice this: of = and of a word; a key's border stays apart.
 _REACH_X, _REACH_Y = 3, 2
-_ALONE = [
-    *("-threshold", "82%", "-statistic", "Minimum", f"{2 * _REACH_X + 1}x{2 * _REACH_Y + 1}"),
-    *("-define", "connected-components:verbose=true", "-connected-components", "8"),
-]
+_ALONE = f"""
+    -threshold 82% -statistic Minimum {2 * _REACH_X + 1}x{2 * _REACH_Y + 1}
+    -define connected-components:verbose=true -connected-components 8 null:
+"""
 # id: WIDTHxHEIGHT+X+Y centroid area colour, of the black ones
 _COMPONENT = re.compile(r"^ *\d+: (\d+)x(\d+)\+(\d+)\+(\d+) \S+ \d+ (?:gray|s?rgb)a?\(0[,)]", re.MULTILINE)
 _LARGEST_ALONE = 34
@@ -77,18 +79,13 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
     program_path("tesseract", run_program)  # without it convert would work in vain
-    info = _info_of(path)
-    zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
-    # small text is read better enlarged
-    enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
+    pgm, zoom = _dark_on_white(path, is_for_lines=True)
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
-    for place, word in _words(_dark_on_white(path, info, [*_LEVELS, *enlarged]), "11"):
+    for key, word in _words(pgm, "11"):
         if not _FRAME_SIDE.fullmatch(word.text):
-            lines.setdefault(place, []).append(word._replace(box=word.box.scaled(1 / zoom)))
+            lines.setdefault(key, []).append(word._replace(box=word.box.scaled(1 / zoom)))
     found = [joined(_without_borders(words)) for words in lines.values()]
-    sure = [
-        line for line in found if line.confidence >= _LEAST_CONFIDENCE and any(map(str.isalnum, line.text))
-    ]
+    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE and _has_letters(line)]
     return sorted(sure, key=lambda line: (line.box.y, line.box.x))
 
 
@@ -96,34 +93,27 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     """What stands alone and is no wider than two or three characters, as on the keys of a calculator; boxes
     in the image's pixels. Raises as read_text_by_tesseract does.
     """
-    grey = _dark_on_white(path, _info_of(path), [])
-    boxes = _standing_alone(grey)
-    readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
-    found = [
-        found for reading in readings for found in reading if found.confidence >= _LEAST_CONFIDENCE_ALONE
-    ]
-    return list({found.box: found for found in sorted(found, key=lambda found: found.confidence)}.values())
+    pgm, _ = _dark_on_white(path, is_for_lines=False)
+    boxes = _standing_alone(pgm)
+    readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
+    surest = sorted((found for reading in readings for found in reading), key=lambda found: found.confidence)
+    characters = {found.box: found for found in surest if found.confidence >= _LEAST_CONFIDENCE_ALONE}
+    return list(characters.values())
 
 
-def _info_of(path: Path) -> ImageInfo:
+def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
+    """An image in grey as a PGM, every text dark on white, without lines; and how many times enlarged."""
     info = read_image_info(path)
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
-    return info
-
-
-def _dark_on_white(path: Path, info: ImageInfo, steps: Sequence[str]) -> bytes:
-    """An image in grey, every text dark on white, without lines, after more steps of convert; as a PGM."""
-    part = "50%" if info.width * info.height <= _LARGE_PIXELS else "25%"
-    back = ["-sample", f"{info.width}x{info.height}!"]
-    background = ["(", "+clone", "-sample", part, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
-    across = ["(", "+clone", *_ACROSS, *back, "-negate", ")"]
-    upright = ["(", "-clone", "0", *_UPRIGHT, *back, "-negate", ")"]
+    is_large = info.width * info.height > _LARGE_PIXELS
+    zoom = 2 if is_for_lines and not is_large else 1
+    part = 25 if is_large else 50
+    steps = _DARK_ON_WHITE.format(part=part, width=info.width, height=info.height)
+    steps += _FOR_LINES.format(zoom=zoom) if is_for_lines else ""
     # the kind is named: convert would run a drawing's or a script's commands as gladly
-    source = f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
-    argv = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *background]
-    argv += [*across, *upright, "-evaluate-sequence", "Add", *steps, "-depth", "8", "pgm:-"]
-    return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes()).stdout
+    argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *steps.split(), "-depth", "8", "pgm:-"]
+    return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes()).stdout, zoom
 
 
 def _words(image: bytes, segmentation: str) -> Iterator[tuple[tuple[str, ...], RecognisedText]]:
@@ -146,9 +136,13 @@ def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
     return words[texts[0] : texts[-1] + 1] if texts else words
 
 
+def _has_letters(line: RecognisedText) -> bool:
+    return any(map(str.isalnum, line.text))
+
+
 def _standing_alone(grey: bytes) -> list[Rect]:
     """The boxes of what has nothing near it, dark on white: no borders, no words of a text."""
-    printed = run_program(["convert", "pgm:-", *_ALONE, "null:"], timeout_s=_OCR_S, stdin=grey).text
+    printed = run_program(["convert", "pgm:-", *_ALONE.split()], timeout_s=_OCR_S, stdin=grey).text
     boxes = []
     for found in _COMPONENT.finditer(printed):
         width, height, x, y = map(int, found.groups())
@@ -163,16 +157,15 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
     """Each box by itself, so many times enlarged: a page each for one run of tesseract."""
     if not boxes:
         return []
-    cuts: list[str] = []
+    steps = ""
     for x, y, width, height in (map(int, box) for box in boxes):
         crop = f"{width + 2 * _MARGIN}x{height + 2 * _MARGIN}+{max(0, x - _MARGIN)}+{max(0, y - _MARGIN)}"
-        cuts += ["(", "-clone", "0", "-crop", crop, "+repage", ")"]
-    larger = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%"]
-    framed = ["-bordercolor", "white", "-border", "16"]
-    argv = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
+        steps += f"( -clone 0 -crop {crop} +repage ) "
+    steps += f"-delete 0 -normalize -filter Mitchell -resize {size}00% -bordercolor white -border 16"
+    argv = ["convert", "pgm:-", *steps.split(), "-compress", "none", "tiff:-"]
     pages: dict[int, list[RecognisedText]] = {}
-    for place, word in _words(run_program(argv, timeout_s=_OCR_S, stdin=grey).stdout, "10"):
-        page = int(place[0]) - 1
+    for key, word in _words(run_program(argv, timeout_s=_OCR_S, stdin=grey).stdout, "10"):
+        page = int(key[0]) - 1
         pages.setdefault(page, []).append(word._replace(box=boxes[page]))
     return [_character(joined(words)) for words in pages.values()]
 
