@@ -25,35 +25,28 @@ _OTHER_WAY = "find_elements may know it, by the application's own names"
 
 
 class TextSearch(NamedTuple):
-    """What was recognised in a window, or in a region of it, and where the wanted text is; in pixels of
-    `record`, which `click` takes.
+    """What was recognised in a window, or in a region of it, and where the wanted text is (whole labels first)
+    or similar, in pixels of `record`, which `click` takes.
     """
 
     wanted: str
     record: Screenshot
     labels: list[RecognisedText]
-    places: list[Place]
+    found: list[Place]
+    similar: list[Place]
 
-    @property
-    def found(self) -> list[Place]:
-        """Where it is, whole labels first."""
-        return [place for place in self.places if place.match != "similar"][:_FOUND_AT_MOST]
-
-    @property
-    def similar(self) -> list[Place]:
-        return [place for place in self.places if place.match == "similar"][:_SIMILAR_AT_MOST]
-
-    def as_data(self) -> dict[str, Any]:
-        found, similar = ([place.as_data() for place in places] for places in (self.found, self.similar))
-        return {**_data_of(self.record), "found": found, "similar": similar}
-
-    def found_text(self) -> str:
-        """Where it is, and what is similar, for people."""
-        found, similar = ([f"  {place}" for place in places] for places in (self.found, self.similar))
-        head = f"found {self.wanted[:80]!r} in window {self.record.window_id}"
-        head += f", in pixels of screenshot {self.record.screenshot_id}"
-        head += f", in {len(found)} places, whole labels first:" if len(found) > 1 else ", once:"
-        return "\n".join([head, *found, *(["similar:", *similar] if similar else [])])
+    def result(self) -> Result:
+        data = _data_of(self.record)
+        data["found"] = [place.as_data() for place in self.found]
+        data["similar"] = [place.as_data() for place in self.similar]
+        if not self.found:
+            return Result(f"{self.nearest_text()}; {_OTHER_WAY}", data, exit_code=NOTHING_FOUND)
+        lines = [f"found {self.wanted[:80]!r} in window {self.record.window_id}"]
+        lines[0] += f", in pixels of screenshot {self.record.screenshot_id}"
+        lines[0] += f", in {len(self.found)} places, whole labels first:" if self.found[1:] else ", once:"
+        lines += [f"  {place}" for place in self.found]
+        lines += ["similar:", *(f"  {place}" for place in self.similar)] if self.similar else []
+        return Result("\n".join(lines), data)
 
     def nearest_text(self) -> str:
         """What was recognised instead, for people."""
@@ -87,10 +80,7 @@ def wanted_text(text: str) -> str:
 
 
 def search_image(
-    desktop: Desktop,
-    image: CapturedImage,
-    wanted: str,
-    part: Optional[tuple[Screenshot, Rect]] = None,
+    desktop: Desktop, image: CapturedImage, wanted: str, part: Optional[tuple[Screenshot, Rect]] = None
 ) -> TextSearch:
     """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of a new
     record; without one, read all. The image's file is deleted.
@@ -112,7 +102,10 @@ def search_image(
     labels = [label for row in rows_of(scaled) for label in row]
     if region:
         labels = [label for label in labels if region.contains(label.box.centre)]
-    return TextSearch(wanted, record, labels, find_in_lines(wanted, scaled, region) if wanted else [])
+    places = find_in_lines(wanted, scaled, region) if wanted else []
+    found = [place for place in places if place.match != "similar"]
+    similar = [place for place in places if place.match == "similar"]
+    return TextSearch(wanted, record, labels, found[:_FOUND_AT_MOST], similar[:_SIMILAR_AT_MOST])
 
 
 def _is_found(wanted: str, lines: Sequence[RecognisedText]) -> bool:
@@ -127,9 +120,9 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
 def find_text_in_window(
     desktop: Desktop,
     window_id: int,
-    text: Optional[str] = None,
-    region: Optional[Sequence[float]] = None,
-    screenshot_id: Optional[str] = None,
+    text: Optional[str],
+    region: Optional[Sequence[float]],
+    screenshot_id: Optional[str],
 ) -> Result:
     """Take a screenshot of a window, recognise its text, and find `text` in it; without one list every line.
 
@@ -145,14 +138,8 @@ def find_text_in_window(
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
-    if not wanted:
-        return _all_lines(seen)
-    if not seen.found:
-        return Result(f"{seen.nearest_text()}; {_OTHER_WAY}", seen.as_data(), exit_code=NOTHING_FOUND)
-    return Result(seen.found_text(), seen.as_data())
-
-
-def _all_lines(seen: TextSearch) -> Result:
+    if wanted:
+        return seen.result()
     lines = []
     for label in seen.labels[:_LISTED_AT_MOST]:
         place = Place(label.text, label.text, label.box, "label", 1.0, label.confidence).as_data()
@@ -204,13 +191,13 @@ def click_text_in_window(
 def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
     """Raises AMBIGUOUS_TEXT, TEXT_NOT_FOUND."""
     whole = [place for place in seen.found if place.match in ("label", "lookalike")]
-    partial = [place for place in seen.places if place not in whole][:_FOUND_AT_MOST]
+    partial = [place for place in (*seen.found, *seen.similar) if place not in whole]
     places = whole or (partial if has_region else [])
     if len(places) == 1:
         return places[0]
     wanted, where = repr(seen.wanted[:80]), f"window {seen.record.window_id}"
-    hint = "call again with the region of the one that is meant and screenshot_id "
-    hint += seen.record.screenshot_id
+    again = "call again with the region of the one that is meant and screenshot_id"
+    hint = f"{again} {seen.record.screenshot_id}"
     if places:
         message = f"{wanted} is in {len(places)} places of {where}; nothing was clicked: "
         raise PeekabooError(ErrorCode.AMBIGUOUS_TEXT, message + "; ".join(map(str, places)), hint)

@@ -149,7 +149,7 @@ def _text_look(desktop: Desktop, wanted: str) -> _Look:
             seen = search_image(desktop, image, wanted)
             read.add(state)
             if seen.found:
-                return Result(seen.found_text(), seen.as_data())
+                return seen.result()
             last = seen.nearest_text()
         return last
 
