@@ -25,8 +25,8 @@ _OTHER_WAY = "find_elements may know it, by the application's own names"
 
 
 class TextSearch(NamedTuple):
-    """What was recognised in a window, or in a region of it, and where the wanted text is (whole labels first)
-    or similar, in pixels of `record`, which `click` takes.
+    """What was recognised in a window, or in a region of it, and where the wanted text is, whole labels
+    first; in pixels of `record`, which `click` takes.
     """
 
     wanted: str
