@@ -91,9 +91,10 @@ def search_image(
         record = record_to_read(desktop, image)
         report_progress(f"reading the text of window {record.window_id}")
         lines = desktop.read_text(image.path)
-        is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
-        if wanted and is_like_a_key and (len(wanted) == 1 or not _is_found(wanted, lines)):
-            lines = with_characters(lines, desktop.read_characters(image.path))
+        if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # what a key may show
+            places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
+            if all(place.match == "similar" for place in places):
+                lines = with_characters(lines, desktop.read_characters(image.path))
     finally:
         image.path.unlink(missing_ok=True)
     factor = record.image_width / image.info.width
@@ -106,10 +107,6 @@ def search_image(
     found = [place for place in places if place.match != "similar"]
     similar = [place for place in places if place.match == "similar"]
     return TextSearch(wanted, record, labels, found[:_FOUND_AT_MOST], similar[:_SIMILAR_AT_MOST])
-
-
-def _is_found(wanted: str, lines: Sequence[RecognisedText]) -> bool:
-    return any(place.match != "similar" for place in find_in_lines(wanted, lines))
 
 
 def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
@@ -169,7 +166,6 @@ def click_text_in_window(
     raise.
     """
     wanted = wanted_text(text)
-    check_may_act("click")
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
@@ -184,8 +180,8 @@ def click_text_in_window(
         )
     act = Act("click", (place.box.centre,), button, clicks)
     data = perform(desktop, window_id, act, seen.record.screenshot_id, verify)
-    others = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
-    return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": others}
+    similar = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
+    return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": similar}
 
 
 def _place_to_click(seen: TextSearch, has_region: bool) -> Place:

@@ -16,7 +16,6 @@ from ...core.models import App, Handler
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import find_program
 from ..matching import find_app
 
 _ANSWER_S = 10.0
@@ -37,8 +36,11 @@ def find_x11_handler(kind: str, target: str) -> Handler:
     """The application that would open it: see Desktop.find_handler."""
     entries = _entries()
     if kind == "app":
-        shown = {entry: values for entry, values in entries.items() if _is_shown(values)}
-        apps = [App(values["name"], bundle_id=entry[: -len(".desktop")]) for entry, values in shown.items()]
+        apps = [
+            App(values["name"], bundle_id=entry.removesuffix(".desktop"))
+            for entry, values in entries.items()
+            if values.get("nodisplay") != "true"  # menus do not show it
+        ]
         app = find_app(target.removesuffix(".desktop"), apps, "installed")
         return Handler(app.name, f"{app.bundle_id}.desktop")
     if kind == "url":
@@ -98,12 +100,10 @@ def _entries() -> dict[str, Mapping[str, str]]:
     home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     entries: dict[str, Mapping[str, str]] = {}
-    for folder in filter(os.path.isabs, [home, *system.split(":")]):
+    for folder in [*reversed(system.split(":")), home]:
         applications = Path(folder, "applications")
-        for path in sorted(applications.rglob("*.desktop")):
-            entry = str(path.relative_to(applications)).replace("/", "-")
-            if entry not in entries:
-                entries[entry] = _read_entry(path)
+        for path in sorted(applications.rglob("*.desktop"), reverse=True):
+            entries[str(path.relative_to(applications)).replace("/", "-")] = _read_entry(path)
     return {entry: values for entry, values in entries.items() if values}
 
 
@@ -118,9 +118,3 @@ def _read_entry(path: Path) -> Mapping[str, str]:
     values["name"] = clean_text(values.get("name") or "")
     is_app = values.get("type") == "Application" and values.get("hidden") != "true"
     return values if values["name"] and is_app else {}
-
-
-def _is_shown(values: Mapping[str, str]) -> bool:
-    """False for what menus do not show, and for a program that is not there."""
-    program = values.get("tryexec")
-    return values.get("nodisplay") != "true" and (not program or find_program(program) is not None)
