@@ -138,11 +138,11 @@ def _likeness(wanted: str, shown: str) -> float:
     return 0.0 if is_far else min(float(matcher.ratio()), LOOKALIKE - 0.01)
 
 
-@lru_cache(maxsize=100)
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", _bare(text).casefold())
 
 
+@lru_cache(maxsize=100)
 def _bare(text: str) -> str:
     """Without what is no difference but case; a text that is nothing else stays."""
     plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
@@ -151,7 +151,6 @@ def _bare(text: str) -> str:
     return re.sub(_OUTER_END, "", plain if start[:1].isnumeric() else start) or plain
 
 
-@lru_cache(maxsize=100)
 def _with_letters_alike(text: str, digit: str) -> str:
     words = (word if re.search(digit, word) else word.translate(_ALIKE) for word in text.split())
     return _bare(" ".join(words))

@@ -30,9 +30,10 @@ def read_x11_elements(window: Window) -> list[Element]:
 
     Raises NO_ELEMENTS for an application that offers no tree, MISSING_PROGRAM.
     """
-    facts = {"is_popup": window.is_popup, "whole": own_rect(window), "outer": window.outer}
+    rectangles = {"whole": own_rect(window), "outer": window.outer}
+    question = {**window._asdict(), **rectangles, "is_popup": window.is_popup}
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
-    argv = [program_path(PYTHON, run_program), "-I", "-", json.dumps({**window._asdict(), **facts})]
+    argv = [program_path(PYTHON, run_program), "-I", "-", json.dumps(question)]
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     bus = {_BUS: child_environment().get(_BUS, f"unix:path=/run/user/{os.getuid()}/bus")}
     try:
@@ -70,19 +71,14 @@ def _in_reading_order(elements: list[Element]) -> list[Element]:
             rows[-1].append(element)
         else:
             rows.append([element])
-    return [element for row in rows for element in _with_labels(row)]
+    return [element for row in rows for element in _with_labels(sorted(row, key=lambda field: field.box.x))]
 
 
 def _with_labels(row: list[Element]) -> list[Element]:
-    """Left to right; a field that has no name is called by the text right before it: few forms declare their
-    labels.
-    """
-    named: list[Element] = []
-    for element in sorted(row, key=lambda element: element.box.x):
-        before = named[-1] if named else None
-        # a combobox holds its textbox
-        is_labelled = before and (before.role == "text" or before.box.encloses(element.box))
-        if before and is_labelled and element.role in _FIELDS and not element.name:
-            element = element._replace(name=before.name)
-        named.append(element)
-    return named
+    """A field that has no name is called by the text right before it: few forms declare their labels."""
+    for at in range(1, len(row)):
+        before, field = row[at - 1], row[at]
+        is_label = before.role == "text" or before.box.encloses(field.box)  # a combobox holds its textbox
+        if is_label and field.role in _FIELDS and not field.name:
+            row[at] = field._replace(name=before.name)
+    return row
