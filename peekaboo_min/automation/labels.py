@@ -175,8 +175,8 @@ def with_characters(
 def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
     """The labels of each line, left to right, each with its words (pure).
 
-    A label ends at a gap that separates menu entries, and at the edge of a button; parts of one line that
-    were recognised apart are put together: of `Don't` and `Save` neither is a label.
+    A label ends at a gap that separates menu entries; parts of one line that were recognised apart are put
+    together: of `Don't` and `Save` neither is a label.
     """
     rows: list[list[RecognisedText]] = []
     for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):

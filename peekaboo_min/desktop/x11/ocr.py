@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ...core.cancellation import in_parallel
@@ -96,9 +97,10 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     pgm, _ = _dark_on_white(path, is_for_lines=False)
     boxes = _standing_alone(pgm)
     readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
-    surest = sorted((found for reading in readings for found in reading), key=lambda found: found.confidence)
-    characters = {found.box: found for found in surest if found.confidence >= _LEAST_CONFIDENCE_ALONE}
-    return list(characters.values())
+    found = [found for found in chain(*readings) if found.confidence >= _LEAST_CONFIDENCE_ALONE]
+    # of two that are as sure the shorter: % rather than Yo
+    found.sort(key=lambda found: (round(found.confidence, 1), -len(found.text), found.confidence))
+    return list({character.box: character for character in found}.values())
 
 
 def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
