@@ -58,27 +58,29 @@ def wait_for_condition(
     look: _Look
     if text is not None:
         look, goal = _text_look(desktop, wanted_text(text)), f"the text {text[:80]!r} in {where}"
-    elif title is not None:
-        look, goal = partial(_titled, title.strip().casefold()), f"the title {title[:80]!r} of {where}"
     elif closed:
         look, goal = _closed, f"{where} to close"
     elif still:
         look, goal = _still_look(desktop), f"{where} to stop changing"
-    elif window_id is None:
-        look, goal = _opened, where
-    else:
+    elif title is None and window_id is not None:
         raise invalid("no condition is given", "wait for text, title, closed or still")
+    else:
+        look = partial(_titled, (title or "").strip().casefold())
+        goal = f"the title {title[:80]!r} of {where}" if title else where
     start = time.monotonic()
     pause_s, last = _FIRST_PAUSE_S, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):
         while True:
             try:
                 scene = desktop.snapshot() if closed else scene_to_capture(desktop)
-                answer = look(_windows(scene, window_id, app, may_be_gone=closed))
+                answer = look(_windows(scene, window_id, app, closed))
             except PeekabooError as e:
-                if e.code not in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
+                if closed and e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.WINDOW_NOT_FOUND):
+                    answer = _closed([])
+                elif e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
+                    answer = e.message
+                else:
                     raise
-                answer = e.message
             waited_s = time.monotonic() - start
             if isinstance(answer, Result):
                 return answer._replace(data={**answer.data, "waited_s": round(waited_s, 1)})
@@ -95,20 +97,14 @@ def wait_for_condition(
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
 
 
-def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_gone: bool) -> list[Window]:
+def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], closed: bool) -> list[Window]:
     """The windows that may fulfil the condition. Raises WINDOW_NOT_FOUND, APP_NOT_FOUND."""
     if window_id is not None:
-        window = scene.find(window_id) if may_be_gone else scene.by_id(window_id)
-        return [window] if window else []
+        return [scene.by_id(window_id)]
     windows = catalogue_windows(scene)
-    if may_be_gone:
+    if closed:
         windows += [window for window in scene.windows if window.is_elsewhere and window not in windows]
-    try:
-        return windows_of(find_app(app, scene.apps), windows) if app is not None else windows
-    except PeekabooError as e:
-        if may_be_gone and e.code is ErrorCode.APP_NOT_FOUND:
-            return []
-        raise
+    return windows_of(find_app(app, scene.apps), windows) if app is not None else windows
 
 
 def _named(window: Window) -> str:
@@ -122,10 +118,6 @@ def _result(window: Window, state: str) -> Result:
 def _titled(part: str, windows: Sequence[Window]) -> Union[Result, str]:
     window = next((window for window in windows if part in (window.title or "").casefold()), None)
     return _result(window, "there") if window else "; ".join(map(_named, windows[:10])) or "no window"
-
-
-def _opened(windows: Sequence[Window]) -> Union[Result, str]:
-    return _result(windows[0], "open") if windows else "no window of it"
 
 
 def _closed(windows: Sequence[Window]) -> Union[Result, str]:

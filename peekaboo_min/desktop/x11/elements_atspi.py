@@ -215,7 +215,7 @@ class Reader:
             boxes = [around.place.box(child) for child in children]
             around = around._replace(place=around.place.within(box, boxes, most))
         for child in children:
-            with suppress(GLib.Error):
+            with suppress(GLib.Error, RecursionError):
                 self.visit(child, around)
         self.has_empty_page |= role in PAGES and len(self.rows) == row_count
 
