@@ -51,22 +51,11 @@ def wait_for_condition(
         raise invalid("several conditions are given", "wait for text, title, closed or still, one at a time")
     if title is None and window_id is None and app is None:
         raise invalid("neither a window nor an app is given", "name one, or wait for a title")
-    if title is not None and not title.strip():
-        raise invalid("the title is empty", "give the title, or a part of it")
+    if window_id is not None and text is title is None and not (closed or still):
+        raise invalid("no condition is given", "wait for text, title, closed or still")
     check_range("timeout_s", timeout_s, 1, _LONGEST_S)
     where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
-    look: _Look
-    if text is not None:
-        look, goal = _text_look(desktop, wanted_text(text)), f"the text {text[:80]!r} in {where}"
-    elif closed:
-        look, goal = _closed, f"{where} to close"
-    elif still:
-        look, goal = _still_look(desktop), f"{where} to stop changing"
-    elif title is None and window_id is not None:
-        raise invalid("no condition is given", "wait for text, title, closed or still")
-    else:
-        look = partial(_titled, (title or "").strip().casefold())
-        goal = f"the title {title[:80]!r} of {where}" if title else where
+    goal, look = _condition(desktop, where, text, title, closed, still)
     start = time.monotonic()
     pause_s, last = _FIRST_PAUSE_S, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):
@@ -95,6 +84,23 @@ def wait_for_condition(
                 )
             pause(pause_s)
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+
+
+def _condition(
+    desktop: Desktop, where: str, text: Optional[str], title: Optional[str], closed: bool, still: bool
+) -> tuple[str, _Look]:
+    """What is waited for, in words, and the look that tells. Raises INVALID_ARGUMENT."""
+    if text is not None:
+        return f"the text {text[:80]!r} in {where}", _text_look(desktop, wanted_text(text))
+    if closed:
+        return f"{where} to close", _closed
+    if still:
+        return f"{where} to stop changing", _still_look(desktop)
+    if title is None:
+        return where, partial(_titled, "")
+    if not title.strip():
+        raise invalid("the title is empty", "give the title, or a part of it")
+    return f"the title {title[:80]!r} of {where}", partial(_titled, title.strip().casefold())
 
 
 def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], closed: bool) -> list[Window]:
