@@ -19,7 +19,7 @@ from worlds import Finished, Form, Program, clean_environment, program_words, wa
 
 from peekaboo_min.core.version import VERSION
 from peekaboo_min.frontends.arguments import read_signature, shell_arguments
-from peekaboo_min.frontends.commands import COMMANDS
+from peekaboo_min.frontends.tools import COMMANDS, load_function
 from peekaboo_min.system.images import sniff_image
 
 
@@ -199,7 +199,9 @@ def test_the_originals_words_for_image_are_understood(
     words: list[str], meaning: Any, _outcome: Any, tail: tuple[str, str]
 ) -> None:
     given = [*words, "--path", "/p", "--format", tail[0], "--capture-focus", tail[1]]
-    understood = shell_arguments("image", read_signature(COMMANDS["image"], True), list(map(str, given)))
+    understood = shell_arguments(
+        "image", read_signature(load_function(COMMANDS["image"]), True), list(map(str, given))
+    )
     assert understood == {**NOTHING, **meaning, "path": "/p", "format": tail[0], "capture_focus": tail[1]}
 
 
