@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
@@ -60,46 +59,6 @@ _DOCUMENT_NAMES = {
     ErrorCode.FILE_IO_ERROR: "CaptureFailed",
 }
 
-SavePath = Annotated[
-    Optional[str],
-    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended "
-    "by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If "
-    "neither is set, a temporary folder is used. If 'return_data' true, images saved AND returned if a path "
-    "is determined (either from input or ENV).",
-    Offer(
-        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 "
-        "minutes"
-    ),
-]
-Mode = Annotated[
-    Optional[Literal["screen", "window", "multi"]],
-    "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
-    Offer(shell_choices=("frontmost",)),
-]
-WindowSpecifier = Annotated[
-    Optional[Union[WindowTitle, WindowIndex]],
-    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). '
-    "Defaults to main/frontmost of target app.",
-    MCP_ONLY,
-]
-Format = Annotated[
-    Literal["png", "jpg"],
-    "Output image format. Defaults to 'png'.",
-    Offer(shell_help="default: as the path's name says, else png"),
-]
-ReturnData = Annotated[
-    bool,
-    "Optional. If true, image data is returned in response content (one item for 'window' mode, "
-    "multiple for 'screen' or 'multi' mode). Defaults to false.",
-    MCP_ONLY,
-]
-CaptureFocus = Annotated[
-    Literal["background", "foreground"],
-    "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-    "'foreground': bring target to front before capture.",
-    Offer(shell_choices=("auto",)),
-]
-
 
 def image(
     app: Annotated[
@@ -107,12 +66,45 @@ def image(
         "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). "
         "Uses fuzzy matching.",
     ] = None,
-    path: SavePath = None,
-    mode: Mode = None,
-    window_specifier: WindowSpecifier = None,
-    format: Format = "png",
-    return_data: ReturnData = False,
-    capture_focus: CaptureFocus = "background",
+    path: Annotated[
+        Optional[str],
+        "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
+        "appended by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment "
+        "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
+        "returned if a path is determined (either from input or ENV).",
+        Offer(
+            shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for "
+            "10 minutes"
+        ),
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi"]],
+        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+        Offer(shell_choices=("frontmost",)),
+    ] = None,
+    window_specifier: Annotated[
+        Optional[Union[WindowTitle, WindowIndex]],
+        'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
+        "(0=frontmost). Defaults to main/frontmost of target app.",
+        MCP_ONLY,
+    ] = None,
+    format: Annotated[
+        Literal["png", "jpg"],
+        "Output image format. Defaults to 'png'.",
+        Offer(shell_help="default: as the path's name says, else png"),
+    ] = "png",
+    return_data: Annotated[
+        bool,
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+        "multiple for 'screen' or 'multi' mode). Defaults to false.",
+        MCP_ONLY,
+    ] = False,
+    capture_focus: Annotated[
+        Literal["background", "foreground"],
+        "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+        "'foreground': bring target to front before capture.",
+        Offer(shell_choices=("auto",)),
+    ] = "background",
     question: Annotated[
         Optional[str],
         "Optional. A question about the image(s), answered by the first operational AI provider.",
@@ -212,25 +204,28 @@ def list_items(
     specifying window details. App ID uses fuzzy matching.
     """
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
-    _refine_list(item_type, app, include_window_details)
+    details = include_window_details
+    if item_type == "application_windows" and not (app or "").strip():
+        raise invalid("For 'application_windows', 'app' identifier is required.")
+    if item_type == "server_status" and (app is not None or details is not None):
+        raise invalid("'app' and 'include_window_details' not applicable for 'server_status'.")
+    if details and item_type != "application_windows":
+        raise invalid("'include_window_details' only for 'application_windows'.")
     if item_type == "server_status":
         from .doctor import server_status_text  # it needs the models' client as well
 
         return Result(server_status_text(this_desktop()))
-    details = include_window_details or []
     delegate = delegate_path()
-    if item_type == "application_windows":
-        found = (
-            list_by_cli(delegate, app, details)
-            if delegate
-            else list_app_windows(app=app or "", include_details=details)
-        )
-        windows = [_with_short_bounds(window) for window in found.data["windows"]]
-        data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
+    if item_type == "running_applications":
+        listed = list_by_cli(delegate, None, ()) if delegate else list_apps()
+        return listed._replace(data={"application_list": listed.data["applications"]})
+    if delegate:
+        listed = list_by_cli(delegate, app, details or [])
     else:
-        found = list_by_cli(delegate, None, ()) if delegate else list_apps()
-        data = {"application_list": found.data["applications"]}
-    return Result(found.text, data, messages=found.messages)
+        listed = list_app_windows(app=app or "", include_details=details)
+    windows = [_with_short_bounds(window) for window in listed.data["windows"]]
+    info = listed.data["target_application_info"]
+    return listed._replace(data={"window_list": windows, "target_application_info": info})
 
 
 def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
@@ -238,21 +233,7 @@ def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
     bounds = window.get("bounds")
     if not isinstance(bounds, dict):
         return window
-    names = {"x": "x", "y": "y", "width": "w", "height": "h"}
-    return {**window, "bounds": {names.get(key, key): value for key, value in bounds.items()}}
-
-
-def _refine_list(item_type: str, app: Optional[str], details: Optional[Sequence[str]]) -> None:
-    """The specification's refinements, with its messages."""
-    problem = ""
-    if item_type == "application_windows" and not (app or "").strip():
-        problem = "For 'application_windows', 'app' identifier is required."
-    elif item_type == "server_status" and (app is not None or details is not None):
-        problem = "'app' and 'include_window_details' not applicable for 'server_status'."
-    elif details and item_type != "application_windows":
-        problem = "'include_window_details' only for 'application_windows'."
-    if problem:
-        raise invalid(problem)
+    return {**window, "bounds": {{"width": "w", "height": "h"}.get(k, k): v for k, v in bounds.items()}}
 
 
 def screenshot_app_window(
