@@ -15,7 +15,7 @@ automation    policy coordinates effects capture image listing act labels find w
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
-frontends     arguments results; tools capture_tools desktop_tools server; commands cli; client_config doctor
+frontends     arguments results tools; capture_tools desktop_tools doctor; server cli
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.

@@ -11,18 +11,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
-from typing import (
-    Any,
-    Callable,
-    Literal,
-    NamedTuple,
-    NoReturn,
-    Optional,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Callable, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
 from ..core.offer import Offer
@@ -100,7 +89,7 @@ def read_signature(function: Callable[..., Any], in_shell: bool = False) -> Sign
 
 def _read_parameter(
     parameter: inspect.Parameter, hint: Any, has_keywords: bool, in_shell: bool
-) -> Optional[Parameter]:
+) -> Parameter | None:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
     annotated = next((each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")), None)
     if annotated is None:
@@ -110,8 +99,7 @@ def _read_parameter(
         return None
     type_ = _without_none(annotated.__origin__)
     is_list = get_origin(type_) is list
-    if is_list:
-        type_ = get_args(type_)[0]
+    type_ = get_args(type_)[0] if is_list else type_
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     if in_shell:
         # the usage line says what is required
@@ -185,19 +173,11 @@ class HelpParser(argparse.ArgumentParser):
     """A parser whose help is 79 columns wide and keeps paragraphs, and whose errors are INVALID_ARGUMENT."""
 
     def __init__(self, prog: str, usage: str, description: str, example: str = "") -> None:
-        layout: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=_COLUMNS)
-        paragraphs = [
-            textwrap.fill(part, _COLUMNS, break_on_hyphens=False) for part in description.split("\n\n")
-        ]
-        super().__init__(
-            prog=prog,
-            usage=usage,
-            description="\n\n".join(paragraphs),
-            epilog=f"example:\n{textwrap.indent(example, '  ')}" if example else None,
-            formatter_class=layout,
-            allow_abbrev=False,
-            add_help=False,
-        )
+        form: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=_COLUMNS)
+        fill = partial(textwrap.fill, width=_COLUMNS, break_on_hyphens=False)
+        text = "\n\n".join(map(fill, description.split("\n\n")))
+        epilog = f"example:\n{textwrap.indent(example, '  ')}" if example else None
+        super().__init__(prog, usage, text, epilog, formatter_class=form, allow_abbrev=False, add_help=False)
 
     def error(self, message: str) -> NoReturn:
         raise invalid(message.replace(_AFTER_DASHES, "")[:200], f"see {self.prog} --help")
@@ -205,17 +185,15 @@ class HelpParser(argparse.ArgumentParser):
 
 def command_parser(name: str, signature: Signature) -> HelpParser:
     """The parser of a command; its help shows the arguments and options, with an example."""
-    required = [
-        each.name.upper() if each.is_positional else f"{each.flag} {each.name.upper()}"
-        for each in signature.parameters
-        if each.is_required
-    ]
-    usage = " ".join([PROGRAM, name, *required, "[options]"])
+    required = (each for each in signature.parameters if each.is_required)
+    shown = (("" if each.is_positional else f"{each.flag} ") + each.name.upper() for each in required)
+    usage = " ".join([PROGRAM, name, *shown, "[options]"])
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
     for each in signature.parameters:
         _add_argument(parser, each)
-    json_help = "one JSON document on stdout"
-    parser.add_argument(*JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help=json_help)
+    parser.add_argument(
+        *JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout"
+    )
     return parser
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Literal, Optional, Union
 
 from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
@@ -43,8 +43,6 @@ class WindowIndex:
     index: int = field(metadata={"description": "0 is the frontmost", "ge": 0})
 
 
-_SHORTEST_MS, _LONGEST_MS = 100, 50_000
-_NO_SHADOW = "the image shows the window's rectangle on the screen, without a shadow"
 # The names that the specification of screenshot_app_window gives to our codes.
 _DOCUMENT_NAMES = {
     ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
@@ -58,6 +56,34 @@ _DOCUMENT_NAMES = {
     ErrorCode.NO_GUI_SESSION: "CaptureFailed",
     ErrorCode.FILE_IO_ERROR: "CaptureFailed",
 }
+SavePath = Annotated[
+    Optional[str],
+    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
+    "appended by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment "
+    "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
+    "returned if a path is determined (either from input or ENV).",
+    Offer(
+        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for "
+        "10 minutes"
+    ),
+]
+Mode = Annotated[
+    Optional[Literal["screen", "window", "multi"]],
+    "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+    Offer(shell_choices=("frontmost",)),
+]
+WindowSpecifier = Annotated[
+    Optional[Union[WindowTitle, WindowIndex]],
+    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
+    "(0=frontmost). Defaults to main/frontmost of target app.",
+    MCP_ONLY,
+]
+CaptureFocus = Annotated[
+    Literal["background", "foreground"],
+    "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+    "'foreground': bring target to front before capture.",
+    Offer(shell_choices=("auto",)),
+]
 
 
 def image(
@@ -66,28 +92,9 @@ def image(
         "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). "
         "Uses fuzzy matching.",
     ] = None,
-    path: Annotated[
-        Optional[str],
-        "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
-        "appended by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment "
-        "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
-        "returned if a path is determined (either from input or ENV).",
-        Offer(
-            shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for "
-            "10 minutes"
-        ),
-    ] = None,
-    mode: Annotated[
-        Optional[Literal["screen", "window", "multi"]],
-        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
-        Offer(shell_choices=("frontmost",)),
-    ] = None,
-    window_specifier: Annotated[
-        Optional[Union[WindowTitle, WindowIndex]],
-        'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
-        "(0=frontmost). Defaults to main/frontmost of target app.",
-        MCP_ONLY,
-    ] = None,
+    path: SavePath = None,
+    mode: Mode = None,
+    window_specifier: WindowSpecifier = None,
     format: Annotated[
         Literal["png", "jpg"],
         "Output image format. Defaults to 'png'.",
@@ -99,12 +106,7 @@ def image(
         "multiple for 'screen' or 'multi' mode). Defaults to false.",
         MCP_ONLY,
     ] = False,
-    capture_focus: Annotated[
-        Literal["background", "foreground"],
-        "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
-        "'foreground': bring target to front before capture.",
-        Offer(shell_choices=("auto",)),
-    ] = "background",
+    capture_focus: CaptureFocus = "background",
     question: Annotated[
         Optional[str],
         "Optional. A question about the image(s), answered by the first operational AI provider.",
@@ -223,17 +225,12 @@ def list_items(
         listed = list_by_cli(delegate, app, details or [])
     else:
         listed = list_app_windows(app=app or "", include_details=details)
-    windows = [_with_short_bounds(window) for window in listed.data["windows"]]
+    windows = [dict(window) for window in listed.data["windows"]]
+    for window in windows:
+        if isinstance(bounds := window.get("bounds"), dict):  # the specification's MCP result has w and h
+            window["bounds"] = {{"width": "w", "height": "h"}.get(key, key): bounds[key] for key in bounds}
     info = listed.data["target_application_info"]
     return listed._replace(data={"window_list": windows, "target_application_info": info})
-
-
-def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
-    """The shell's bounds have width and height, the specification's MCP result w and h."""
-    bounds = window.get("bounds")
-    if not isinstance(bounds, dict):
-        return window
-    return {**window, "bounds": {{"width": "w", "height": "h"}.get(k, k): v for k, v in bounds.items()}}
 
 
 def screenshot_app_window(
@@ -252,14 +249,14 @@ def screenshot_app_window(
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
-    if not (bundleId or "").strip() and not (appName or "").strip():
+    by_id = (bundleId or "").strip()
+    if not by_id and not (appName or "").strip():
         raise invalid("Either bundleId or appName must be given.", "name the app")
-    check_range("timeoutMs", timeoutMs, _SHORTEST_MS, _LONGEST_MS)
+    check_range("timeoutMs", timeoutMs, 100, 50_000)
     desktop = this_desktop()
     try:
         with time_budget(timeoutMs / 1000):
             scene = scene_to_capture(desktop)
-            by_id = (bundleId or "").strip()
             app = app_by_bundle_id(by_id, scene.apps) if by_id else find_app(appName or "", scene.apps)
             window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
             if preferWindowId:
@@ -283,5 +280,6 @@ def screenshot_app_window(
         "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
         "format": image.info.kind,
     }
-    messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
+    no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
+    messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))

@@ -90,8 +90,8 @@ def _print_text(result: Result, code: int) -> int:
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
         notes += [f"  {line}" for line in result.failure.details.splitlines()]
-    written = "\n".join(filter(None, [result.stderr.rstrip("\n"), *notes]))
-    return _print(written, sys.stderr, code) if written else code
+    notes = list(filter(None, [result.stderr.rstrip("\n"), *notes]))
+    return _print("\n".join(notes), sys.stderr, code) if notes else code
 
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:

@@ -1,4 +1,4 @@
-"""What this machine has and may do, what a client must start, and what we left on it."""
+"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -209,8 +209,8 @@ def _grants_data(checks: Iterable[Check]) -> dict[str, bool]:
 
 def initial_status() -> str:
     """The specification's status text, appended once to a server's first result."""
-    configured = [choice.name for choice in parse_providers(settings().ai_providers)]
-    providers = ", ".join(configured) or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    providers = ", ".join(choice.name for choice in parse_providers(settings().ai_providers))
+    providers = providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
         f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
@@ -259,9 +259,8 @@ def clean(
     others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
-    text = f"deleted {', '.join(folders)} and {log}"
-    if staying:
-        text += f", but for what is yours or in use: {', '.join(staying)}"
+    rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""
+    text = f"deleted {', '.join(folders)} and {log}{rest}"
     runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
     return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
 

@@ -10,7 +10,7 @@ import threading
 import time
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -130,9 +130,8 @@ def build_server() -> Any:
         async def call_tool(self, name, arguments, context=None):  # type: ignore[no-untyped-def]
             log_debug(f"call {name} ({', '.join(sorted(arguments))})")
             async with anyio.create_task_group() as group:
-                reports = [tools[name].title if name in tools else name]
+                group.start_soon(_beat, context, reports := [name])
                 use_progress_reporter(reports.append)
-                group.start_soon(_beat, context, reports)
                 message = await self._message(name, arguments)
                 group.cancel_scope.cancel()
             if (getattr(context, "protocol_version", "") or _LINKS_SINCE) < _LINKS_SINCE:
@@ -144,28 +143,20 @@ def build_server() -> Any:
                 if name not in tools:
                     known = f"the tools are {', '.join(tools)}"
                     raise invalid(f"there is no tool called {name[:60]!r}", known)
-                function = tools[name].function
-                given = models[name].model_validate(given_arguments(read_signature(function), arguments))
-                result = await _in_a_thread(functools.partial(function, **dict(given)))
+                result = await _run(tools[name], models[name], arguments)
             except Exception as e:
-                error = _as_error(e, name)
-                log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
-                return error_message(error, name in tools and tools[name].has_result_grammar)
+                return error_message(_as_error(e, name), name in tools and tools[name].has_result_grammar)
             existing().update({path.as_uri(): path for path in result.files})
             message = success_message(result)
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 self.has_sent_status = True
-                message["content"][0]["text"] += initial_status()
-                if "structuredContent" in message:
-                    message["structuredContent"]["summary"] += initial_status()
+                _append_status(message)
             return message
 
         async def list_resources(self):  # type: ignore[no-untyped-def]
-            return [
-                Resource(uri=uri, name=path.name, mime_type=guess_type(path.name)[0])
-                for uri, path in existing().items()
-            ]
+            saved_files = existing().items()
+            return [Resource(uri=uri, name=p.name, mime_type=guess_type(uri)[0]) for uri, p in saved_files]
 
         async def read_resource(self, uri, context=None):  # type: ignore[no-untyped-def]
             path = existing().get(str(uri))
@@ -189,17 +180,25 @@ async def _beat(context: Any, reports: list[str]) -> None:
         await context.report_progress(count, None, reports[-1])
 
 
-async def _in_a_thread(work: Callable[[], Result]) -> Result:
-    """What the work returns; cancelling it kills its programs."""
+async def _run(tool: Tool, arguments_model: Any, arguments: dict[str, Any]) -> Result:
+    """What the tool returns, in a thread; cancelling it kills its programs. Raises ValidationError, too."""
     import anyio
 
+    given = arguments_model.model_validate(given_arguments(read_signature(tool.function), arguments))
     token = CancelToken()
     use_cancel_token(token)
     try:
+        work = functools.partial(tool.function, **dict(given))
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except BaseException:
         token.cancel()
         raise
+
+
+def _append_status(message: dict[str, Any]) -> None:
+    message["content"][0]["text"] += initial_status()
+    if "structuredContent" in message:
+        message["structuredContent"]["summary"] += initial_status()
 
 
 def _arguments_model(tool: Tool) -> Any:
@@ -240,6 +239,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
     from pydantic import ValidationError
 
     if isinstance(error, PeekabooError):
+        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
         if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
             error.hint = _HOW_TO_SET_DISPLAY
         elif error.code is ErrorCode.AI_NOT_CONFIGURED and not settings().ai_providers:

@@ -1,4 +1,4 @@
-"""COMMANDS and TOOLS: all that the shell and MCP offer, with the module of each function."""
+"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
