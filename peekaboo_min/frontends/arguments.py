@@ -144,9 +144,6 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
     return given
 
 
-# a shell's arguments ----------------------------------------------------------------------------------------
-
-
 def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -> dict[str, Any]:
     """What the function of the command `name` is called with. Raises INVALID_ARGUMENT."""
     options = {each.flag: each for each in signature.parameters if not each.is_positional}

@@ -57,9 +57,6 @@ class Check(NamedTuple):
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
 
-# what is checked --------------------------------------------------------------------------------------------
-
-
 def _checks(desktop: Desktop) -> list[Check]:
     """Programs, the display, the grants, our folders, the original."""
     unread = "has no effect: no variable of this name is read; the README lists them"
@@ -144,9 +141,6 @@ def _original() -> str:
 
 def _lines(checks: Iterable[Check]) -> str:
     return "\n".join(check.line() for check in checks)
-
-
-# the commands and the status --------------------------------------------------------------------------------
 
 
 def doctor(
@@ -264,8 +258,6 @@ def clean(
     runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
     return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
 
-
-# a client's configuration -----------------------------------------------------------------------------------
 
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
 _CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")

@@ -36,10 +36,6 @@ _HOW_TO_SET_DISPLAY = (
     'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"}, then restart the server; '
     "`peekaboo-min config CLIENT` in a terminal of the desktop prints one that works"
 )
-_HOW_TO_SET_PROVIDERS = (
-    "ask the user to set it in this server's configuration and to restart the server, like "
-    '"env": {"PEEKABOO_AI_PROVIDERS": "ollama/qwen3-vl:8b"}, or "ocr" to read text without a model'
-)
 
 # What a client that defers tools shows of them: names, and this.
 _INSTRUCTIONS = """\
@@ -242,8 +238,6 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
         log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
         if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
             error.hint = _HOW_TO_SET_DISPLAY
-        elif error.code is ErrorCode.AI_NOT_CONFIGURED and not settings().ai_providers:
-            error.hint = _HOW_TO_SET_PROVIDERS
         return error
     if isinstance(error, ValidationError):
         problems = [

@@ -165,9 +165,6 @@ def offered_tools() -> list[Tool]:
     ]
 
 
-# the reference ----------------------------------------------------------------------------------------------
-
-
 def show_tools() -> Result:
     """Prints the reference of all MCP tools, as Markdown.
 
