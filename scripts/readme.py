@@ -11,7 +11,7 @@ from peekaboo_min.frontends.tools import (
     COMMANDS,
     in_shell_names,
     load_function,
-    tool_reference,
+    show_tools,
     variable_reference,
 )
 
@@ -33,7 +33,7 @@ def refreshed(text: str) -> str:
     """The README's text with the sections between its markers made anew."""
     for name, make in (
         ("commands", command_table),
-        ("tools", tool_reference),
+        ("tools", lambda: show_tools().text),
         ("variables", variable_reference),
     ):
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)

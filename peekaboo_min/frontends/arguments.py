@@ -19,8 +19,6 @@ from ..core.offer import Offer
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
 HELP_FLAGS = ("-h", "--help")
-# Strict clients send every parameter: these are 0 where a model means to leave them out.
-_ZERO_MEANS_ABSENT = ("window_id", "max_dimension")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
 _COLUMNS = 79
@@ -127,16 +125,15 @@ def _without_none(hint: Any) -> Any:
 
 def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """An MCP call's arguments as they are meant: lists and objects that came as the text of their JSON (as
-    Claude Desktop sends them), and without "" for an optional text, or 0 where _ZERO_MEANS_ABSENT.
+    Claude Desktop sends them), and without "" or 0 for what has no default (strict clients send everything).
     """
     given = dict(arguments)
     for each in signature.parameters:
         value = given.get(each.name)
         is_text = each.type_ is str and not each.is_list
-        is_left_out = (value == "" and is_text and not each.choices) or (
-            value == 0 and value is not False and each.name in _ZERO_MEANS_ABSENT
-        )
-        if is_left_out and not each.is_required and each.default is None:
+        is_blank = value == "" and is_text and not each.choices
+        is_zero = value == 0 and value is not False and each.type_ is int
+        if (is_blank or is_zero) and not each.is_required and each.default is None:
             del given[each.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
             with suppress(ValueError):  # pydantic says what is wrong

@@ -27,7 +27,7 @@ from .arguments import (
     shell_arguments,
 )
 from .results import outgoing_data
-from .tools import COMMAND_FOR_TOOL, COMMANDS, GROUPS, in_shell_names, load_function
+from .tools import COMMAND_FOR_TOOL, COMMANDS, in_shell_names, load_function
 
 _PURPOSE = (
     "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
@@ -190,9 +190,8 @@ def _help(arguments: Sequence[str]) -> str:
         parser = command_parser(names[0], read_signature(load_function(COMMANDS[names[0]]), True))
         return in_shell_names(parser.format_help().rstrip())
     parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help]", _PURPOSE)
-    for title, group in GROUPS.items():
-        section = parser.add_argument_group(title)
-        for name in filter(names.__contains__, group):
-            summary = read_signature(load_function(COMMANDS[name]), True).summary
-            section.add_argument(name, help=in_shell_names(re.split("[.:;] ", summary)[0].rstrip(".")))
+    commands = parser.add_argument_group("commands")
+    for name in names:
+        summary = read_signature(load_function(COMMANDS[name]), True).summary
+        commands.add_argument(name, help=in_shell_names(re.split("[.:;] ", summary)[0].rstrip(".")))
     return parser.format_help().rstrip()

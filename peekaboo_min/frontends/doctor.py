@@ -254,9 +254,10 @@ def clean(
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
     rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""
-    text = f"deleted {', '.join(folders)} and {log}{rest}"
-    runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
-    return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
+    text = (
+        f"deleted {', '.join(folders)} and {log}{rest}; the agents' runs and logs lie where you started them"
+    )
+    return Result(text, {"folders": folders, "log": str(log), "kept": staying})
 
 
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.

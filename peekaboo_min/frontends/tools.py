@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable
 from importlib import import_module
 from typing import Callable, NamedTuple
 
@@ -13,59 +11,46 @@ from ..core.models import Result
 from ..core.settings import VARIABLES, platform_name, settings
 from .arguments import Parameter, read_signature
 
-# By what they are for; help and the README list them in this order.
-GROUPS = {
-    "look": {
-        "windows": "automation.listing:list_windows",
-        "screenshot": "frontends.desktop_tools:take_window_screenshot",
-        "image": "frontends.capture_tools:image",
-        "find-text": "frontends.desktop_tools:find_text",
-        "elements": "frontends.desktop_tools:find_elements",
-        "wait-for": "frontends.desktop_tools:wait_for",
-        "list apps": "automation.listing:list_apps",
-        "list windows": "automation.listing:list_app_windows",
-        "list screens": "automation.listing:list_screens",
-        "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
-    },
-    "act": {
-        "focus": "frontends.desktop_tools:focus_window",
-        "click": "frontends.desktop_tools:click",
-        "click-text": "frontends.desktop_tools:click_text",
-        "type": "frontends.desktop_tools:type_text",
-        "press": "frontends.desktop_tools:press_key",
-        "scroll": "frontends.desktop_tools:scroll",
-        "drag": "frontends.desktop_tools:drag",
-        "move": "frontends.desktop_tools:move_pointer",
-        "open": "frontends.desktop_tools:open_and_wait",
-    },
-    "models": {
-        "analyze": "frontends.capture_tools:analyze",
-        "agent": "agents.vision_agent:run_vision_agent",
-    },
-    "Keynote": {
-        "keynote-agent": "agents.keynote_agent:run_keynote_agent",
-        "keynote open": "integrations.keynote:open_keynote",
-        "keynote size": "integrations.keynote:get_slide_size",
-        "keynote rectangle": "integrations.keynote:draw_rectangle",
-        "keynote text": "integrations.keynote:add_text_in_keynote",
-        "keynote screenshot": "integrations.keynote:screenshot_slide",
-    },
-    "set-up and others": {
-        "doctor": "frontends.doctor:doctor",
-        "permissions": "frontends.doctor:permissions",
-        "list server_status": "frontends.doctor:server_status",
-        "list permissions": "frontends.doctor:server_status",
-        "config": "frontends.doctor:client_configuration",
-        "tools": "frontends.tools:show_tools",
-        "clean": "frontends.doctor:clean",
-        "exec": "integrations.peekaboo_cli:peekaboo_exec",
-        "gmail-login": "integrations.gmail_oauth:gmail_login",
-        "send-email": "integrations.gmail:send_email",
-    },
+# What looks, what acts, models, Keynote, set-up; help and the README list them in this order.
+COMMANDS = {
+    "windows": "automation.listing:list_windows",
+    "screenshot": "frontends.desktop_tools:take_window_screenshot",
+    "image": "frontends.capture_tools:image",
+    "find-text": "frontends.desktop_tools:find_text",
+    "elements": "frontends.desktop_tools:find_elements",
+    "wait-for": "frontends.desktop_tools:wait_for",
+    "list apps": "automation.listing:list_apps",
+    "list windows": "automation.listing:list_app_windows",
+    "list screens": "automation.listing:list_screens",
+    "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
+    "focus": "frontends.desktop_tools:focus_window",
+    "click": "frontends.desktop_tools:click",
+    "click-text": "frontends.desktop_tools:click_text",
+    "type": "frontends.desktop_tools:type_text",
+    "press": "frontends.desktop_tools:press_key",
+    "scroll": "frontends.desktop_tools:scroll",
+    "drag": "frontends.desktop_tools:drag",
+    "move": "frontends.desktop_tools:move_pointer",
+    "open": "frontends.desktop_tools:open_and_wait",
+    "analyze": "frontends.capture_tools:analyze",
+    "agent": "agents.vision_agent:run_vision_agent",
+    "keynote-agent": "agents.keynote_agent:run_keynote_agent",
+    "keynote open": "integrations.keynote:open_keynote",
+    "keynote size": "integrations.keynote:get_slide_size",
+    "keynote rectangle": "integrations.keynote:draw_rectangle",
+    "keynote text": "integrations.keynote:add_text_in_keynote",
+    "keynote screenshot": "integrations.keynote:screenshot_slide",
+    "doctor": "frontends.doctor:doctor",
+    "permissions": "frontends.doctor:permissions",
+    "list server_status": "frontends.doctor:server_status",
+    "list permissions": "frontends.doctor:server_status",
+    "config": "frontends.doctor:client_configuration",
+    "tools": "frontends.tools:show_tools",
+    "clean": "frontends.doctor:clean",
+    "exec": "integrations.peekaboo_cli:peekaboo_exec",
+    "gmail-login": "integrations.gmail_oauth:gmail_login",
+    "send-email": "integrations.gmail:send_email",
 }
-
-
-COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 """Every shell command, with its function: a typed one, whose docstring is its help."""
 
 
@@ -170,37 +155,27 @@ def show_tools() -> Result:
 
     Example: peekaboo-min tools > TOOLS.md
     """
-    reference = tool_reference()
-    return Result(reference, {"markdown": reference})
-
-
-def tool_reference() -> str:
-    """Every tool with its parameters, as Markdown; also what this machine does not offer."""
     sections = []
-    for tool in TOOLS:
+    for tool in TOOLS:  # also what this machine does not offer
         signature = read_signature(tool.function)
         sections += [f"#### `{tool.name}`", " ".join(signature.description.split())]
         if signature.parameters:
-            rows = map(_parameter_row, signature.parameters)
-            sections.append(_table(["parameter", "type", "default", "meaning"], rows))
-    return "\n\n".join(sections)
+            sections.append("\n".join(map(_parameter_line, signature.parameters)))
+    reference = "\n\n".join(sections)
+    return Result(reference, {"markdown": reference})
 
 
-def variable_reference() -> str:
-    """Every environment variable that is read, as a Markdown table."""
-    rows = [[f"`{each.name}`", str(each.default or ""), each.help] for each in VARIABLES.values()]
-    return _table(["variable", "default", "what it does"], rows)
-
-
-def _parameter_row(parameter: Parameter) -> list[str]:
+def _parameter_line(parameter: Parameter) -> str:
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
     kind = ("list of " if parameter.is_list else "") + (choices or names.get(parameter.type_, "object"))
-    default = "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
-    return [f"`{parameter.name}`", kind, "required" if parameter.is_required else default, parameter.help]
+    need = ", required" if parameter.is_required else ""
+    return f"- `{parameter.name}` ({kind}{need}): {parameter.help}"
 
 
-def _table(head: list[str], rows: Iterable[list[str]]) -> str:
-    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    lines = [f"| {' | '.join(row)} |" for row in [head, *cells]]
-    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+def variable_reference() -> str:
+    """Every environment variable that is read, as a Markdown list."""
+    defaults = {
+        each.name: f" (default `{each.default}`)" if each.default else "" for each in VARIABLES.values()
+    }
+    return "\n".join(f"- `{each.name}`{defaults[each.name]}: {each.help}" for each in VARIABLES.values())

@@ -25,7 +25,7 @@ from worlds import (
     x_server,
 )
 
-from peekaboo_min.frontends.tools import COMMANDS, GROUPS, TOOLS
+from peekaboo_min.frontends.tools import COMMANDS, TOOLS
 
 FOLDER = "{folder}"  # in a row: the test's own folder
 NOBODY = ":64999"  # a display that no X server serves
@@ -357,7 +357,6 @@ def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> Non
     assert (finished.code, finished.err) == (0, "")
     listed = re.findall(r"^  ([a-z].*?)  +\S", finished.out, re.M)
     assert listed == list(COMMANDS)
-    assert re.findall(r"^(\S.*):$", finished.out, re.M) == list(GROUPS)
 
 
 def test_help_shows_what_may_be_chosen(forked: Program) -> None:

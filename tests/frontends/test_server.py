@@ -421,5 +421,3 @@ def test_the_status_is_reported_where_no_program_of_the_desktop_is_there(
         status = server.call("list", item_type="server_status")
         assert "secret" not in json.dumps(status)
         assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)
-
-
