@@ -117,7 +117,7 @@ def _serve() -> int:
 
         return serve()
     except ModuleNotFoundError as e:
-        if (e.name or "").split(".")[0] not in ("mcp", "pydantic"):
+        if (e.name or "").split(".")[0] not in ("mcp", "pydantic", "anyio"):
             raise
         need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
         problem = f"serving MCP needs {need}the package mcp: {how_to_install()}"

@@ -153,7 +153,8 @@ def click(
     Example: peekaboo-min click 14680078 120 48 --verify
     """
     act = Act("click", (Point(x, y),), button, clicks, tuple(modifiers or ()))
-    return _perform(f"clicked window {window_id}", window_id, act, screenshot_id, verify)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
+    return _acted(f"clicked window {window_id}", data)
 
 
 def click_text(
@@ -194,8 +195,8 @@ def scroll(
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
     act = Act("scroll", (Point(x, y),), direction=direction, amount=amount)
-    done = f"scrolled {direction} by {amount} in window {window_id}"
-    return _perform(done, window_id, act, screenshot_id, verify)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
+    return _acted(f"scrolled {direction} by {amount} in window {window_id}", data)
 
 
 def drag(
@@ -214,7 +215,8 @@ def drag(
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
     act = Act("drag", (Point(x, y), Point(to_x, to_y)), button)
-    return _perform(f"dragged in window {window_id}", window_id, act, screenshot_id, verify)
+    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
+    return _acted(f"dragged in window {window_id}", data)
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
@@ -223,8 +225,8 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
     Example: peekaboo-min move 14680078 120 48
     """
-    act = Act("move_pointer", (Point(x, y),))
-    return _perform(f"moved the pointer in window {window_id}", window_id, act, screenshot_id)
+    data = perform(this_desktop(), window_id, Act("move_pointer", (Point(x, y),)), screenshot_id)
+    return _acted(f"moved the pointer in window {window_id}", data)
 
 
 def type_text(
@@ -242,10 +244,9 @@ def type_text(
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
     act = Act("type", text=text, delay_ms=delay_ms, replace=replace)
-    done = f"typed {len(text)} character(s) into window {window_id}"
-    if replace:
-        done += ", after the keys for select all"
-    return _perform(done, window_id, act, verify=verify)
+    data = perform(this_desktop(), window_id, act, verify=verify)
+    cleared = ", after the keys for select all" if replace else ""
+    return _acted(f"typed {len(text)} character(s) into window {window_id}{cleared}", data)
 
 
 def press_key(
@@ -265,8 +266,9 @@ def press_key(
     Example: peekaboo-min press 14680078 cmd+s
     """
     act = Act("press", chord=read_chord(key, modifiers or ()), hold_ms=hold_ms, repeat=repeat)
+    data = perform(this_desktop(), window_id, act, verify=verify)
     times = f" {repeat} times" if repeat > 1 else ""
-    return _perform(f"pressed {act.chord}{times} in window {window_id}", window_id, act, verify=verify)
+    return _acted(f"pressed {data['key']}{times} in window {window_id}", data)
 
 
 def wait_for(
@@ -319,12 +321,6 @@ def find_elements(
     Example: peekaboo-min elements 14680078 --role button
     """
     return find_elements_in_window(this_desktop(), window_id, text, role)
-
-
-def _perform(
-    done: str, window_id: int, act: Act, screenshot_id: Optional[str] = None, verify: bool = False
-) -> Result:
-    return _acted(done, perform(this_desktop(), window_id, act, screenshot_id, verify))
 
 
 def _acted(done: str, data: dict[str, Any]) -> Result:

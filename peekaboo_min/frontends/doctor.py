@@ -57,8 +57,8 @@ class Check(NamedTuple):
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
 
-def _checks(desktop: Desktop) -> list[Check]:
-    """Programs, the display, the grants, our folders, the original."""
+def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
+    """Programs, the display, the grants, our folders, and the original; it need not be asked its version."""
     unread = "has no effect: no variable of this name is read; the README lists them"
     display = _check("display", partial(_display, desktop))
     return [
@@ -71,7 +71,7 @@ def _checks(desktop: Desktop) -> list[Check]:
         _check("server's log", log_file),
         *(Check(name, unread, ok=False, needed=False) for name in unknown_variables()),
         _check("package mcp", _mcp_version, "the server and the agents"),
-        _check("peekaboo", _original, "peekaboo_exec"),
+        _check("peekaboo", partial(_original, asks_original), "peekaboo_exec"),
         Check("mouse and keyboard by", desktop.input_backend()),
     ]
 
@@ -131,12 +131,12 @@ def _mcp_version() -> str:
     return version
 
 
-def _original() -> str:
+def _original(asks_version: bool) -> str:
     """The command line that peekaboo_exec runs. Raises MISSING_PROGRAM where that is our own."""
     program = peekaboo_program()
     if program.is_ours:
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed, our own command line takes its place")
-    return f"{program.argv[0]} {program.version()}"
+    return f"{program.argv[0]} {program.version()}" if asks_version else program.argv[0]
 
 
 def _lines(checks: Iterable[Check]) -> str:
@@ -154,7 +154,7 @@ def doctor(
     desktop = this_desktop()
     if compile and desktop.name == "macos":
         build_helper(is_forced=True)
-    checks = _checks(desktop)
+    checks = _checks(desktop, asks_original=True)
     missing = [check for check in checks if check.is_problem]
     if missing:
         packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
@@ -172,10 +172,12 @@ def permissions() -> Result:
 
     Example: peekaboo-min permissions
     """
-    checks = _grants(this_desktop())
+    desktop = this_desktop()
+    checks = _grants(desktop)
     for check in checks:
         if check.is_problem:
-            raise PeekabooError(check.code, f"{check.name} is not granted", check.advice, _lines(checks))
+            error = desktop.denied(check.code, f"{check.name} is not granted")
+            raise PeekabooError(error.code, error.message, error.hint, _lines(checks))
     text = _lines(checks) or "an X11 desktop asks for no permissions"
     return Result(text, {"permissions": _grants_data(checks)})
 
