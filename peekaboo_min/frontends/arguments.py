@@ -70,12 +70,15 @@ def read_signature(function: Callable[..., Any], in_shell: bool = False) -> Sign
     """
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
-    has_keywords = any(each.kind is each.KEYWORD_ONLY for each in parameters.values())
+    has_keywords = any(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
     text, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
     description, _, shell_description = text.partition("\n\nIn the shell: ")
     if in_shell and shell_description:
         description = shell_description
-    read = (_read_parameter(each, hints[each.name], has_keywords, in_shell) for each in parameters.values())
+    read = (
+        _read_parameter(parameter, hints[parameter.name], has_keywords, in_shell)
+        for parameter in parameters.values()
+    )
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
         description=description,
@@ -89,7 +92,7 @@ def _read_parameter(
     parameter: inspect.Parameter, hint: Any, has_keywords: bool, in_shell: bool
 ) -> Parameter | None:
     # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
-    annotated = next((each for each in (hint, _without_none(hint)) if hasattr(each, "__metadata__")), None)
+    annotated = next((inner for inner in (hint, _without_none(hint)) if hasattr(inner, "__metadata__")), None)
     if annotated is None:
         return None
     help_, offer = [*annotated.__metadata__, Offer()][:2]
@@ -128,22 +131,22 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
     Claude Desktop sends them), and without "" or 0 for what has no default (strict clients send everything).
     """
     given = dict(arguments)
-    for each in signature.parameters:
-        value = given.get(each.name)
-        is_text = each.type_ is str and not each.is_list
-        is_blank = value == "" and is_text and not each.choices
-        is_zero = value == 0 and value is not False and each.type_ is int
-        if (is_blank or is_zero) and not each.is_required and each.default is None:
-            del given[each.name]
+    for parameter in signature.parameters:
+        value = given.get(parameter.name)
+        is_text = parameter.type_ is str and not parameter.is_list
+        is_blank = value == "" and is_text and not parameter.choices
+        is_zero = value == 0 and value is not False and parameter.type_ is int
+        if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
+            del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
             with suppress(ValueError):  # pydantic says what is wrong
-                given[each.name] = json.loads(value)
+                given[parameter.name] = json.loads(value)
     return given
 
 
 def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -> dict[str, Any]:
     """What the function of the command `name` is called with. Raises INVALID_ARGUMENT."""
-    options = {each.flag: each for each in signature.parameters if not each.is_positional}
+    options = {parameter.flag: parameter for parameter in signature.parameters if not parameter.is_positional}
     end = arguments.index("--") if "--" in arguments else len(arguments)
     given: list[str] = []
     for argument in arguments[:end]:
@@ -179,12 +182,12 @@ class HelpParser(argparse.ArgumentParser):
 
 def command_parser(name: str, signature: Signature) -> HelpParser:
     """The parser of a command; its help shows the arguments and options, with an example."""
-    required = (each for each in signature.parameters if each.is_required)
-    shown = (("" if each.is_positional else f"{each.flag} ") + each.name.upper() for each in required)
+    required = [parameter for parameter in signature.parameters if parameter.is_required]
+    shown = [p.name.upper() if p.is_positional else f"{p.flag} {p.name.upper()}" for p in required]
     usage = " ".join([PROGRAM, name, *shown, "[options]"])
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
-    for each in signature.parameters:
-        _add_argument(parser, each)
+    for parameter in signature.parameters:
+        _add_argument(parser, parameter)
     parser.add_argument(
         *JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout"
     )

@@ -203,11 +203,13 @@ def _arguments_model(tool: Tool) -> Any:
 
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
     fields: dict[str, Any] = {
-        each.name: (
-            each.annotation,
-            Field(description=each.help) if each.is_required else Field(each.default, description=each.help),
+        parameter.name: (
+            parameter.annotation,
+            Field(description=parameter.help)
+            if parameter.is_required
+            else Field(parameter.default, description=parameter.help),
         )
-        for each in read_signature(tool.function).parameters
+        for parameter in read_signature(tool.function).parameters
     }
     return create_model(tool.name, __config__=config, **fields)
 
@@ -241,7 +243,8 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
         return error
     if isinstance(error, ValidationError):
         problems = [
-            f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()[:5]
+            f"{'.'.join(map(str, wrong['loc'])) or 'arguments'}: {wrong['msg']}"
+            for wrong in error.errors()[:5]
         ]
         return invalid(f"{name}: {'; '.join(problems)}", "call it again with the arguments of its schema")
     log_error(f"{name}: unexpected {type(error).__name__}: {error}", exc_info=True)

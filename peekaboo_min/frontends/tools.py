@@ -175,7 +175,8 @@ def _parameter_line(parameter: Parameter) -> str:
 
 def variable_reference() -> str:
     """Every environment variable that is read, as a Markdown list."""
-    defaults = {
-        each.name: f" (default `{each.default}`)" if each.default else "" for each in VARIABLES.values()
-    }
-    return "\n".join(f"- `{each.name}`{defaults[each.name]}: {each.help}" for each in VARIABLES.values())
+    lines = []
+    for variable in VARIABLES.values():
+        default = f" (default `{variable.default}`)" if variable.default else ""
+        lines.append(f"- `{variable.name}`{default}: {variable.help}")
+    return "\n".join(lines)

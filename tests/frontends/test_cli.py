@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -277,6 +278,22 @@ def test_doctor_names_a_variable_that_has_no_effect(forked: Program, empty_displ
     data = forked.data("doctor", DISPLAY=empty_display, PEEKABOO_READ_ONLY="1", PEEKABOO_READONLY="1")
     found = {check["name"]: check["found"] for check in data["checks"] if "PEEKABOO" in check["name"]}
     assert list(found) == ["PEEKABOO_READ_ONLY"] and found["PEEKABOO_READ_ONLY"].startswith("has no effect")
+
+
+def test_doctor_says_what_a_python_without_gi_lacks(
+    forked: Program, tmp_path: Path, empty_display: str
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("maim", "xdotool", "xclip", "convert"):
+        need(name)
+        (folder / name).symlink_to(str(shutil.which(name)))
+    (folder / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (folder / "python3").chmod(0o700)
+    done = forked.run("doctor", DISPLAY=empty_display, PEEKABOO_BIN_DIR=str(folder))
+    assert done.code == 0, done.err
+    problem = f"-       python3: {folder}/python3 has no gi with Atspi (only for elements, by its gi)"
+    assert f"{problem}\n        install it: sudo apt-get install python3-gi " in done.out
 
 
 def test_under_wayland_what_looks_warns_that_it_sees_x11_alone(forked: Program, empty_display: str) -> None:
