@@ -96,10 +96,12 @@ def _print_text(result: Result, code: int) -> int:
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     try:
-        if isinstance(answer, bytes) and stream is not None:
-            stream.buffer.write(answer)
-        elif stream is not None:
-            print(answer, file=stream, flush=True)
+        if stream is not None:
+            if isinstance(answer, bytes):
+                stream.buffer.write(answer)
+            else:
+                print(answer, file=stream)
+            stream.flush()
     except OSError as e:
         # nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
