@@ -58,7 +58,7 @@ class Check(NamedTuple):
 
 
 def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
-    """Programs, the display, the grants, our folders, and the original; it need not be asked its version."""
+    """Programs, the display, the grants, our folders, the models, and the original."""
     unread = "has no effect: no variable of this name is read; the README lists them"
     display = _check("display", partial(_display, desktop))
     return [
@@ -70,6 +70,10 @@ def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
         _check("state folder", state_folder),
         _check("server's log", log_file),
         *(Check(name, unread, ok=False, needed=False) for name in unknown_variables()),
+        *(
+            Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+            for status in provider_status()  # asks them
+        ),
         _check("package mcp", _mcp_version, "the server and the agents"),
         _check("peekaboo", partial(_original, asks_original), "peekaboo_exec"),
         Check("mouse and keyboard by", desktop.input_backend()),
@@ -215,11 +219,8 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of the tool `list` for server_status, for which the providers are asked live."""
-    providers = [f"{status.choice.name}: {status.problem or 'available'}" for status in provider_status()]
-    lines = ["## AI providers", *(providers or ["none configured: set PEEKABOO_AI_PROVIDERS"])]
-    checks = ["", "## Programs and permissions", _lines(_checks(desktop))]
-    return "\n".join([initial_status().strip(), "", *lines, *checks])
+    """The text of the tool `list` for server_status."""
+    return f"{initial_status().strip()}\n\n{_lines(_checks(desktop))}"
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:

@@ -278,7 +278,7 @@ def test_the_status_begins_with_the_specifications_block_and_is_text_alone(serve
     answer = server.call("list", item_type="server_status")
     (block,) = answer["content"]
     assert answer == {"content": [block], "isError": False}
-    assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\n## ")
+    assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\nok      ")
     wanted = [
         "ollama/llava:latest: available",
         "ok      Screen Recording: granted",
