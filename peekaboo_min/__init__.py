@@ -10,8 +10,8 @@ desktop       base: what a platform must do; select: which of the two this machi
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
-ai            client providers errors images grid: asking a model
-automation    policy coordinates effects capture image listing act labels find wait opening:
+ai            client providers images grid: asking a model
+automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
