@@ -306,20 +306,21 @@ def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError,
     _, what, hint, may_pass = next(rows)
     if error.kind == "unreachable" and is_loopback(vendor.base_url):
         may_pass = False  # a server on this machine does not start by itself
-    text = _vendor_text(error.body) if error.kind == "status" else error.message
+    text = vendor_text(error.body) if error.kind == "status" else error.message
     message = what.format(**names) + (f": {text}" if text else "")
     return provider_error(vendor, message, hint.format(**names)), delay_s if may_pass else None
 
 
-def _vendor_text(body: Any) -> str:
+def vendor_text(body: Any) -> str:
     """The vendor's own message in an error answer, as one line without keys and pixels; may be empty.
 
     `{"error": {"message"}}` is OpenAI's, Anthropic's and Gemini's (also in a list of one), `{"error": "..."}`
-    is Ollama's; compatible servers have `detail` or `message`.
+    is Ollama's; compatible servers have `detail` or `message`, and OAuth an `error_description`.
     """
     body = body[0] if isinstance(body, list) and body else body
     while isinstance(body, dict):
-        body = body.get("error") or body.get("detail") or body.get("message")
+        names = ("error_description", "error", "detail", "message")
+        body = next((body[name] for name in names if body.get(name)), "")
     text = body if isinstance(body, str) else ""
     return clean_text(_PIXELS.sub("...", without_secrets(text)), _LONGEST_VENDOR_TEXT)
 

@@ -20,7 +20,7 @@ from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
-from ..integrations.gmail_oauth import gmail_folder
+from ..integrations.gmail import gmail_folder
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import run_program

@@ -48,7 +48,7 @@ COMMANDS = {
     "tools": "frontends.tools:show_tools",
     "clean": "frontends.doctor:clean",
     "exec": "integrations.peekaboo_cli:peekaboo_exec",
-    "gmail-login": "integrations.gmail_oauth:gmail_login",
+    "gmail-login": "integrations.gmail:gmail_login",
     "send-email": "integrations.gmail:send_email",
 }
 """Every shell command, with its function: a typed one, whose docstring is its help."""
@@ -132,7 +132,7 @@ def offered_tools() -> list[Tool]:
 
     Raises INVALID_ARGUMENT for a name that is neither a tool's nor a group's.
     """
-    from ..integrations.gmail_oauth import has_gmail_credentials
+    from ..integrations.gmail import has_gmail_credentials
 
     wanted = [name.strip() for name in settings().tools.split(",") if name.strip()]
     known = {name for tool in TOOLS for name in (tool.name, tool.group)}
