@@ -13,7 +13,7 @@ desktop       base: what a platform must do; select: which of the two this machi
 ai            client providers images grid: asking a model
 automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
               the jobs
-integrations  keynote keynote_deck gmail peekaboo_cli
+integrations  keynote gmail peekaboo_cli
 agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
 frontends     arguments results tools; capture_tools desktop_tools doctor; server cli
 

@@ -19,7 +19,7 @@ from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
 from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
-from ..integrations.keynote_deck import keep_deck_in_memory
+from ..integrations.keynote import keep_deck_in_memory
 from ..system.files import log_file, sweep
 from ..system.process import end_all_programs, end_cleanly_on_signals
 from .arguments import given_arguments, read_signature

@@ -321,19 +321,6 @@ def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_pa
     assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
 
 
-def test_the_label_of_a_windows_row_is_its_title(scripted: Scripted, image_file: Path) -> None:
-    """ "item_label": "Display 1 / Main", // Or window_title for window/multi modes"; the rows themselves stay
-    as they are: "Directly from Swift CLI JSON data.saved_files".
-    """
-    reply = saved(image_file, image_file)
-    reply["data"]["saved_files"][1].update(window_id=7, window_index=0)
-    answer = scripted.call("image", reply, app="Safari", mode="multi", return_data=True)
-    screen, window = seen(answer)["images"]
-    assert "window_title" not in screen
-    assert (window["window_title"], window["window_id"]) == ("shot", 7)
-    assert seen(answer)["saved_files"] == reply["data"]["saved_files"]
-
-
 def test_its_messages_stand_in_the_answer(scripted: Scripted, image_file: Path) -> None:
     answer = scripted.call(
         "image", {**saved(image_file), "messages": ["The window was hidden.", "It is shown now."]}
@@ -405,12 +392,6 @@ FAILURES: dict[str, tuple[str, Any, int, str]] = {
     ),
     "no saved files": ("image", success(), 0, "SWIFT_CLI_INVALID_OUTPUT"),
     "saved files that are texts": ("image", success(saved_files=["/a.png"]), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a saved file without a path": (
-        "image",
-        success(saved_files=[{"mime_type": "image/png"}]),
-        0,
-        "SWIFT_CLI_INVALID_OUTPUT",
-    ),
     "an image that is missing": ("image data", saved(Path("/no/such.png")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
     "an image that cannot be read": (
         "image data",
