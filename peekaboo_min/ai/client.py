@@ -116,10 +116,8 @@ def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
 
 def choose_named_model(name: str) -> ModelChoice:
     """The model of `PROVIDER` or `PROVIDER/MODEL`. Raises INVALID_ARGUMENT."""
-    named = parse_providers(name)
-    if len(named) != 1:
-        raise invalid(f"{name[:60]!r} is not one model", hint="name it as PROVIDER/MODEL")
-    return choose_model(*named[0])
+    provider, _, model = name.partition("/")
+    return choose_model(provider.strip().lower(), model.strip())
 
 
 def choose_provider(
@@ -264,17 +262,11 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
         what = "sent an answer that does not follow its API"
         raise provider_error(vendor, what, f"check {vendor.base_variable}") from None
     tokens_in, tokens_out = (n if type(n) is int else None for n in (reply.tokens_in, reply.tokens_out))
-    reply = Reply(text, tokens_in, tokens_out, reply.cut_short, reply.refusal)
-    if reply.refusal:
-        what = f"refused to answer: {clean_text(str(reply.refusal))}"
-        raise provider_error(vendor, what, "rephrase the question, or choose another provider")
-    if reply.cut_short:
-        what = f"cut the answer of {question.model} off after {reply.tokens_out} tokens"
-        raise provider_error(vendor, what, "ask for less, or raise PEEKABOO_AI_MAX_TOKENS")
-    if not reply.text.strip():
-        what = f"sent an empty answer from {question.model}"
-        raise provider_error(vendor, what, "try again, or choose another model")
-    return reply
+    problem = reply.problem or ("" if text.strip() else "it is empty")
+    if problem:
+        hint = "rephrase the question, raise PEEKABOO_AI_MAX_TOKENS, or choose another provider"
+        raise provider_error(vendor, f"sent no whole answer: {clean_text(str(problem))}", hint)
+    return Reply(text, tokens_in, tokens_out)
 
 
 def _ask_with_retries(vendor: Vendor, question: Question, deadline: float) -> Any:

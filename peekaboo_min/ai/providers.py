@@ -34,13 +34,12 @@ class Question(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """A vendor's answer. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer."""
+    """A vendor's answer. problem: why it is none, or not a whole one; empty when it is."""
 
     text: str
     tokens_in: Any = None
     tokens_out: Any = None
-    cut_short: bool = False
-    refusal: str = ""
+    problem: Any = ""
 
 
 class Vendor(NamedTuple):
@@ -114,6 +113,11 @@ def _with_schema_text(question: Question) -> str:
     return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
 
 
+def _problem(reason: Any, *problems: str) -> str:
+    """The reason for which a model stopped, where it is a problem."""
+    return reason if reason in problems else ""
+
+
 def _ollama_body(question: Question) -> dict[str, Any]:
     return {
         "model": question.model,
@@ -133,8 +137,8 @@ def _ollama_body(question: Question) -> dict[str, Any]:
 
 
 def _read_ollama(answer: Any) -> Reply:
-    cut_short = answer.get("done_reason") == "length"
-    return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
+    tokens = answer.get("prompt_eval_count"), answer.get("eval_count")
+    return Reply(answer["response"], *tokens, _problem(answer.get("done_reason"), "length"))
 
 
 def check_ollama(model: str, timeout_s: float) -> None:
@@ -174,10 +178,9 @@ def _read_openai(answer: Any) -> Reply:
     if isinstance(content, list):  # some compatible servers answer in parts
         content = "".join(part.get("text") or "" for part in content)
     usage = answer.get("usage") or {}
-    finish = choice.get("finish_reason")
-    refusal = finish if finish == "content_filter" else choice["message"].get("refusal") or ""
+    problem = _problem(choice.get("finish_reason"), "length", "content_filter")
     tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Reply(content, *tokens, finish == "length", refusal)
+    return Reply(content, *tokens, problem or choice["message"].get("refusal"))
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:
@@ -200,14 +203,14 @@ def _gemini_body(question: Question) -> dict[str, Any]:
 def _read_gemini(answer: Any) -> Reply:
     blocked = (answer.get("promptFeedback") or {}).get("blockReason")
     if blocked:
-        return Reply("", refusal=blocked)
+        return Reply("", problem=blocked)
     candidate = answer["candidates"][0]
     parts = (candidate.get("content") or {}).get("parts") or []
     text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
-    finish = candidate.get("finishReason") or "STOP"
+    finish = candidate.get("finishReason")
     usage = answer.get("usageMetadata") or {}
     tokens = usage.get("promptTokenCount"), usage.get("candidatesTokenCount")
-    return Reply(text, *tokens, finish == "MAX_TOKENS", "" if finish in ("STOP", "MAX_TOKENS") else finish)
+    return Reply(text, *tokens, "" if finish == "STOP" else finish)
 
 
 def _anthropic_body(question: Question) -> dict[str, Any]:
@@ -228,10 +231,9 @@ def _anthropic_body(question: Question) -> dict[str, Any]:
 def _read_anthropic(answer: Any) -> Reply:
     text = "".join(block.get("text") or "" for block in answer["content"] if block.get("type") == "text")
     usage = answer.get("usage") or {}
-    stop = answer.get("stop_reason")
-    cut_short = stop in ("max_tokens", "model_context_window_exceeded")
     tokens = usage.get("input_tokens"), usage.get("output_tokens")
-    return Reply(text, *tokens, cut_short, stop if stop == "refusal" else "")
+    limits = "max_tokens", "model_context_window_exceeded"
+    return Reply(text, *tokens, _problem(answer.get("stop_reason"), "refusal", *limits))
 
 
 VENDORS: dict[str, Vendor] = {
@@ -265,8 +267,7 @@ _FAILURES = (
     ("^unreachable", _NO_ANSWER, "{start}, or check {base}", True),
     ("^timeout", _NO_ANSWER, "try again, choose a faster model, or raise PEEKABOO_AI_TIMEOUT", False),
     ("^closed", _NO_ANSWER, "try again", True),
-    ("^untrusted", _NO_ANSWER, "check {base}, and that Python finds your certificates (SSL_CERT_FILE, or "
-     "Install Certificates.command)", False),
+    ("^untrusted", _NO_ANSWER, "check {base}, and SSL_CERT_FILE or Install Certificates.command", False),
     ("^(?!status)", _NO_ANSWER, "check {settings}, and that no sign-in page answers instead", False),
     ("image_url is only supported|(not|n't) support (image|vision)|image input"
      "|missing data required for image|only supports text|multimodal",
