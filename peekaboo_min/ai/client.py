@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from ..core.cancellation import in_parallel, pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_debug, log_error, log_info
+from ..core.log import log_error, log_info
 from ..core.models import ImageData, Result
 from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
@@ -20,7 +20,7 @@ from ..desktop.base import Desktop
 from ..system.files import asked_path
 from ..system.web import WebError
 from .images import fit_for_model, load_image, private_copy
-from .providers import VENDORS, Question, Reply, Vendor, check_ollama, explain, provider_error
+from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
 OCR = "ocr"
 """The provider that asks the machine itself: it reads text, without a model, a key or a network."""
@@ -59,17 +59,6 @@ class ProviderStatus(NamedTuple):
     problem: str = ""
     is_absent: bool = False
     """It has no key or cannot be reached: `auto` asks the next one, as for no other problem."""
-
-
-class Answer(NamedTuple):
-    """A model's answer. Tokens are None where the provider does not count them."""
-
-    text: str
-    model_used: str
-    """PROVIDER/MODEL."""
-    seconds: float
-    tokens_in: Optional[int] = None
-    tokens_out: Optional[int] = None
 
 
 def analyze_file(
@@ -116,8 +105,7 @@ def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
 
 def choose_named_model(name: str) -> ModelChoice:
     """The model of `PROVIDER` or `PROVIDER/MODEL`. Raises INVALID_ARGUMENT."""
-    provider, _, model = name.partition("/")
-    return choose_model(provider.strip().lower(), model.strip())
+    return choose_model(*_read_choice(name))
 
 
 def choose_provider(
@@ -135,24 +123,34 @@ def choose_provider(
         log_error(_NOT_CONFIGURED)
         raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, _NOT_CONFIGURED, hint=_EXAMPLE)
     wanted = (requested_type or "auto").strip().lower()
-    if wanted == "auto":
-        return _first_operational(configured, requested_model)
-    found = next((choice for choice in configured if choice.provider == wanted), None)
-    if found is None:
+    candidates = [choice for choice in configured if wanted in ("auto", choice.provider)]
+    if not candidates:
         message = f"Provider '{wanted[:40]}' is not enabled in server's PEEKABOO_AI_PROVIDERS configuration."
         hint = "it enables " + ", ".join(dict.fromkeys(choice.provider for choice in configured))
         raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
-    return choose_model(wanted, requested_model or found.model)
+    problems = []
+    for candidate in candidates:
+        choice = choose_model(candidate.provider, requested_model or candidate.model)
+        status = _status_of(choice) if wanted == "auto" else ProviderStatus(choice)
+        if not status.problem:
+            return choice
+        if not status.is_absent:
+            hint = "or put another provider before it; those after it were not asked"
+            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, status.problem, hint)
+        problems.append(f"{choice.provider}: {status.problem}")
+    message = "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
+    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint="; ".join(problems))
 
 
 def parse_providers(text: str) -> list[ModelChoice]:
-    """`ollama/hf.co/someone/model:q4; openai,ocr` in order: what follows the first slash is the model."""
-    choices = []
-    for entry in filter(str.strip, re.split("[,;]", text)):
-        provider, _, model = entry.partition("/")
-        name = provider.strip().lower()
-        choices.append(ModelChoice(name, model.strip() or _DEFAULT_MODELS.get(name, "")))
-    return choices
+    """The choices of PEEKABOO_AI_PROVIDERS, in order: `ollama/hf.co/someone/model:q4; openai,ocr`."""
+    return [_read_choice(entry) for entry in re.split("[,;]", text) if entry.strip()]
+
+
+def _read_choice(text: str) -> ModelChoice:
+    provider, _, model = text.partition("/")  # the model's name may contain a slash
+    provider = provider.strip().lower()
+    return ModelChoice(provider, model.strip() or _DEFAULT_MODELS.get(provider, ""))
 
 
 def provider_status() -> list[ProviderStatus]:
@@ -162,22 +160,6 @@ def provider_status() -> list[ProviderStatus]:
 
 def _unknown_provider(provider: str) -> str:
     return f"there is no provider {provider[:40]!r}; there are {', '.join(_DEFAULT_MODELS)}"
-
-
-def _first_operational(configured: list[ModelChoice], requested_model: Optional[str]) -> ModelChoice:
-    problems = []
-    for candidate in configured:
-        choice = choose_model(candidate.provider, requested_model or candidate.model)
-        _, problem, is_absent = _status_of(choice)
-        if not problem:
-            return choice
-        if not is_absent:
-            hint = "or put another provider before it; those after it were not asked"
-            raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, problem, hint)
-        log_debug(f"{choice.name} is not operational: {problem}")
-        problems.append(f"{choice.provider}: {problem}")
-    message = "No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational."
-    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint="; ".join(problems))
 
 
 def _status_of(choice: ModelChoice) -> ProviderStatus:
@@ -223,7 +205,7 @@ def ask_model(
     loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
-        reply = _read_all_text(desktop, loaded, schema is not None)
+        answer = _read_all_text(desktop, loaded, schema is not None)
     else:
         vendor = VENDORS[choice.provider]
         if vendor.lacks_key:
@@ -232,15 +214,15 @@ def ask_model(
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
         if not are_fitted:
             loaded = [fit_for_model(desktop, choice.provider, choice.model, image) for image in loaded]
-        reply = _ask_vendor(vendor, Question(choice.model, prompt, loaded, system, schema), deadline)
-    seconds = time.monotonic() - started
+        answer = _ask_vendor(vendor, Question(choice.model, prompt, loaded, system, schema), deadline)
+    answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)
     sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in loaded)]
-    tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"
-    log_info(f"{choice.name} answered in {seconds:.2f} s; {', '.join(sizes) or 'no image'}; {tokens}")
-    return Answer(reply.text, choice.name, seconds, reply.tokens_in, reply.tokens_out)
+    tokens = f"tokens {answer.tokens_in} in, {answer.tokens_out} out"
+    log_info(f"{choice.name} answered in {answer.seconds:.2f} s; {', '.join(sizes) or 'no image'}; {tokens}")
+    return answer
 
 
-def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bool) -> Reply:
+def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bool) -> Answer:
     """The lines of text in the images, by this machine's own text recognition."""
     if wants_json or not images:
         message = "the provider ocr only reads the text in images"
@@ -249,24 +231,24 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
     for image in images:
         with private_copy(image) as path:
             lines += [clean_text(line.text, _LONGEST_OCR_LINE) for line in desktop.read_text(path)]
-    return Reply("\n".join(filter(None, lines)) or "No text was found in this image.")
+    return Answer("\n".join(filter(None, lines)) or "No text was found in this image.")
 
 
-def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Reply:
-    answer = _ask_with_retries(vendor, question, deadline)
+def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
+    reply = _ask_with_retries(vendor, question, deadline)
     try:
-        reply = vendor.read(answer)
+        answer = vendor.read(reply)
         # an endpoint may repeat what it was sent
-        text = shown_text(without_secrets(_THOUGHTS.sub("", reply.text)))
+        text = shown_text(without_secrets(_THOUGHTS.sub("", answer.text)))
     except (KeyError, IndexError, TypeError, AttributeError):
         what = "sent an answer that does not follow its API"
         raise provider_error(vendor, what, f"check {vendor.base_variable}") from None
-    tokens_in, tokens_out = (n if type(n) is int else None for n in (reply.tokens_in, reply.tokens_out))
-    problem = reply.problem or ("" if text.strip() else "it is empty")
+    problem = answer.problem or ("" if text.strip() else "it is empty")
     if problem:
         hint = "rephrase the question, raise PEEKABOO_AI_MAX_TOKENS, or choose another provider"
         raise provider_error(vendor, f"sent no whole answer: {clean_text(str(problem))}", hint)
-    return Reply(text, tokens_in, tokens_out)
+    tokens_in, tokens_out = (n if type(n) is int else None for n in (answer.tokens_in, answer.tokens_out))
+    return Answer(text, tokens_in, tokens_out)
 
 
 def _ask_with_retries(vendor: Vendor, question: Question, deadline: float) -> Any:
@@ -274,16 +256,15 @@ def _ask_with_retries(vendor: Vendor, question: Question, deadline: float) -> An
 
     Raises AI_PROVIDER_ERROR, CANCELLED.
     """
-    for attempt in count(1):
+    for attempt in count():
         try:
             return vendor.ask(question, max(0.001, deadline - time.monotonic()))
         except WebError as e:
             error, delay_s = explain(vendor, question.model, e)
-            if delay_s is None or attempt == _MAX_TRIES:
-                raise error from None
             # with jitter, so that many callers do not come back together
-            delay_s = delay_s or _FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(1.0, 1.5)
-            if time.monotonic() + delay_s >= deadline:
+            pause_s = delay_s or _FIRST_PAUSE_S * 2**attempt * random.uniform(1.0, 1.5)
+            is_last = attempt == _MAX_TRIES - 1 or time.monotonic() + pause_s >= deadline
+            if is_last or delay_s is None:
                 raise error from None
-            log_info(f"{e.message}; asking again in {delay_s:.1f} s")
-            pause(delay_s)
+            log_info(f"{e.message}; asking again in {pause_s:.1f} s")
+            pause(pause_s)

@@ -1,4 +1,4 @@
-"""The vendors of vision models: the request to each, its answer, and what its refusals mean."""
+"""The vendors of vision models: requests, replies, and what failures mean."""
 
 from __future__ import annotations
 
@@ -33,13 +33,17 @@ class Question(NamedTuple):
     schema: Optional[dict[str, Any]] = None
 
 
-class Reply(NamedTuple):
-    """A vendor's answer. problem: why it is none, or not a whole one; empty when it is."""
+class Answer(NamedTuple):
+    """A model's answer. Tokens are None where the provider does not count them."""
 
     text: str
     tokens_in: Any = None
     tokens_out: Any = None
     problem: Any = ""
+    """Why it is none, or not a whole one: never of an answer that ask_model returns."""
+    model_used: str = ""
+    """PROVIDER/MODEL."""
+    seconds: float = 0.0
 
 
 class Vendor(NamedTuple):
@@ -55,12 +59,10 @@ class Vendor(NamedTuple):
     """The headers that carry a key; {key} stands for it."""
     body: Callable[[Question], dict[str, Any]]
     """The request; what is None in it is left out."""
-    read: Callable[[Any], Reply]
-    """Raises KeyError, IndexError, TypeError or AttributeError for an answer of another form."""
+    read: Callable[[Any], Answer]
+    """Raises KeyError, IndexError, TypeError or AttributeError for a reply of another form."""
     is_local: bool = False
     """It runs models on a machine of the user's (Ollama), which have to be started and pulled."""
-    has_others: bool = False
-    """Other servers speak its API (OpenAI's), and may need no key."""
 
     @property
     def key_variable(self) -> str:
@@ -79,25 +81,21 @@ class Vendor(NamedTuple):
         return str(getattr(settings(), self.key_field)) if self.key_field else ""
 
     @property
-    def is_other(self) -> bool:
-        """Whether another server than the vendor's is set for its API."""
-        return self.has_others and self.base_url != VARIABLES[self.base_field].default
-
-    @property
     def lacks_key(self) -> bool:
-        return bool(self.key_field) and not self.key and not self.is_other
+        needs_key = bool(self.key_field) and not (self.title == "OpenAI" and _is_compatible_server())
+        return needs_key and not self.key
 
     def ask(self, question: Question, timeout_s: float) -> Any:
-        """The JSON answer to a question. Raises WebError."""
+        """The JSON reply to a question. Raises WebError."""
         if self.is_local and question.images:
             check_ollama(question.model, timeout_s)
         url = self.base_url + self.ask_path.replace("{model}", quote_for_path(question.model))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
         body = {name: value for name, value in self.body(question).items() if value is not None}
-        answer = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
-        if isinstance(answer, dict) and answer.get("error"):  # some gateways send errors with status 200
-            raise WebError("status", "an error with status 200", 200, answer)
-        return answer
+        reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
+        if isinstance(reply, dict) and reply.get("error"):  # some gateways send errors with status 200
+            raise WebError("status", "an error with status 200", 200, reply)
+        return reply
 
 
 # requests and answers ---
@@ -136,9 +134,9 @@ def _ollama_body(question: Question) -> dict[str, Any]:
     }
 
 
-def _read_ollama(answer: Any) -> Reply:
-    tokens = answer.get("prompt_eval_count"), answer.get("eval_count")
-    return Reply(answer["response"], *tokens, _problem(answer.get("done_reason"), "length"))
+def _read_ollama(reply: Any) -> Answer:
+    tokens = reply.get("prompt_eval_count"), reply.get("eval_count")
+    return Answer(reply["response"], *tokens, _problem(reply.get("done_reason"), "length"))
 
 
 def check_ollama(model: str, timeout_s: float) -> None:
@@ -151,7 +149,8 @@ def check_ollama(model: str, timeout_s: float) -> None:
 
 
 def _is_compatible_server() -> bool:
-    return VENDORS["openai"].is_other
+    """Whether another server is set for OpenAI's API; such a server may need no key."""
+    return bool(VENDORS["openai"].base_url != VARIABLES["openai_base_url"].default)
 
 
 def _openai_body(question: Question) -> dict[str, Any]:
@@ -172,15 +171,15 @@ def _openai_body(question: Question) -> dict[str, Any]:
     }
 
 
-def _read_openai(answer: Any) -> Reply:
-    choice = answer["choices"][0]
+def _read_openai(reply: Any) -> Answer:
+    choice = reply["choices"][0]
     content = choice["message"].get("content") or ""
     if isinstance(content, list):  # some compatible servers answer in parts
         content = "".join(part.get("text") or "" for part in content)
-    usage = answer.get("usage") or {}
+    usage = reply.get("usage") or {}
     problem = _problem(choice.get("finish_reason"), "length", "content_filter")
     tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Reply(content, *tokens, problem or choice["message"].get("refusal"))
+    return Answer(content, *tokens, problem or choice["message"].get("refusal"))
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:
@@ -200,17 +199,17 @@ def _gemini_body(question: Question) -> dict[str, Any]:
     }
 
 
-def _read_gemini(answer: Any) -> Reply:
-    blocked = (answer.get("promptFeedback") or {}).get("blockReason")
+def _read_gemini(reply: Any) -> Answer:
+    blocked = (reply.get("promptFeedback") or {}).get("blockReason")
     if blocked:
-        return Reply("", problem=blocked)
-    candidate = answer["candidates"][0]
+        return Answer("", problem=blocked)
+    candidate = reply["candidates"][0]
     parts = (candidate.get("content") or {}).get("parts") or []
     text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
     finish = candidate.get("finishReason")
-    usage = answer.get("usageMetadata") or {}
+    usage = reply.get("usageMetadata") or {}
     tokens = usage.get("promptTokenCount"), usage.get("candidatesTokenCount")
-    return Reply(text, *tokens, "" if finish == "STOP" else finish)
+    return Answer(text, *tokens, "" if finish == "STOP" else finish)
 
 
 def _anthropic_body(question: Question) -> dict[str, Any]:
@@ -228,12 +227,12 @@ def _anthropic_body(question: Question) -> dict[str, Any]:
     }
 
 
-def _read_anthropic(answer: Any) -> Reply:
-    text = "".join(block.get("text") or "" for block in answer["content"] if block.get("type") == "text")
-    usage = answer.get("usage") or {}
+def _read_anthropic(reply: Any) -> Answer:
+    text = "".join(block.get("text") or "" for block in reply["content"] if block.get("type") == "text")
+    usage = reply.get("usage") or {}
     tokens = usage.get("input_tokens"), usage.get("output_tokens")
     limits = "max_tokens", "model_context_window_exceeded"
-    return Reply(text, *tokens, _problem(answer.get("stop_reason"), "refusal", *limits))
+    return Answer(text, *tokens, _problem(reply.get("stop_reason"), "refusal", *limits))
 
 
 VENDORS: dict[str, Vendor] = {
@@ -243,7 +242,7 @@ VENDORS: dict[str, Vendor] = {
     ),
     "openai": Vendor(
         "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/chat/completions",
-        {"Authorization": "Bearer {key}"}, _openai_body, _read_openai, has_others=True,
+        {"Authorization": "Bearer {key}"}, _openai_body, _read_openai,
     ),
     "gemini": Vendor(
         "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",

@@ -1,4 +1,4 @@
-"""send_email, one mail through Gmail's API; and gmail-login, Google's permission for it."""
+"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 

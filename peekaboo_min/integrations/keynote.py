@@ -306,8 +306,7 @@ def screenshot_slide(
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:
         _run_logged("export", lambda: run_applescript(script, argv, KEYNOTE_S, terms))
-        # some file systems keep attributes in hidden files beside them
-        images = sorted(file for file in folder.rglob("*.png") if not file.name.startswith("."))
+        images = sorted(folder.rglob("*.png"))
         if not images or read_image_info(images[0]) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
         move_into_place(images[0], target)

@@ -119,15 +119,13 @@ def peekaboo_exec(
     if cwd and not os.path.isdir(asked_path(cwd)):
         raise invalid(f"cwd {asked_path(cwd)} is not a folder", "create it, or omit cwd")
     check_may_act("exec")
-    program = peekaboo_program()
+    program, failure = peekaboo_program(), None
     with nullcontext(asked_path(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder)
-        # the arguments may contain typed text: only their number and the command are recorded
-        name = os.path.basename(program.argv[0])
-        write_audit_line("exec", {"program": name, "command": args[0][:40], "arguments": len(args)})
-        failure: Optional[PeekabooError] = None
+        argv, command = [*program.argv, *args], args[0][:40]
+        # the other arguments may contain typed text: only their number is recorded
+        write_audit_line("exec", {"program": argv[0], "command": command, "arguments": len(args)})
         try:
-            argv = [*program.argv, *args]
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
             done, failure = e.output, e
