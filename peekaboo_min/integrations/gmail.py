@@ -175,8 +175,9 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
     client = _read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     digest = hashlib.sha256(verifier.encode()).digest()
-    with _RedirectServer(("127.0.0.1", 0), _RedirectHandler) as server:
-        server.state, redirect_uri = state, f"http://127.0.0.1:{server.server_port}/"
+    answers: list[dict[str, str]] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
+        redirect_uri = f"http://127.0.0.1:{server.server_port}/"
         query = {
             "client_id": client["client_id"], "redirect_uri": redirect_uri, "response_type": "code",
             "scope": _SCOPE, "state": state, "access_type": "offline", "prompt": "consent",
@@ -187,13 +188,13 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
         request = "Open this address in a browser on this machine, and grant the permission:"
         print(f"{request}\n{address}", file=sys.stderr, flush=True)
         threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
-        answer = server.wait(timeout_s)
+        _wait_for_redirect(server, answers, timeout_s)
     again = f"{_LOGIN_HINT} again, and grant it"
-    if "code" not in answer:
-        reason = clean_text(answer.get("error", "no code"))
+    if "code" not in answers[0]:
+        reason = clean_text(answers[0].get("error", "no code"))
         raise _google_error(f"the permission was not granted ({reason})", again)
     token = _ask_for_token(
-        client, grant_type="authorization_code", code=answer["code"], code_verifier=verifier,
+        client, grant_type="authorization_code", code=answers[0]["code"], code_verifier=verifier,
         redirect_uri=redirect_uri,
     )  # fmt: skip
     if _SCOPE not in str(token.get("scope")).split() or not token.get("refresh_token"):
@@ -217,44 +218,37 @@ def _open_browser(address: str, timeout_s: float) -> None:
         log_debug(f"no browser: {e.message}")  # the address is on stderr
 
 
-class _RedirectServer(ThreadingHTTPServer):
-    """A web server on the loopback for one redirect: ours, by its state. Anything else gets 404."""
-
-    timeout = 0.1  # between two looks at the deadline
-    state = ""
-    answer: Optional[dict[str, str]] = None
-    """The redirect's query, once it arrived."""
-
-    def handle_error(self, *_: Any) -> None:
-        """A browser that disconnected early is no error."""
-
-    def wait(self, timeout_s: float) -> dict[str, str]:
-        """The redirect's query. Raises TIMEOUT, CANCELLED."""
-        deadline = time.monotonic() + timeout_s
-        while self.answer is None:
-            check_cancelled()
-            if time.monotonic() >= deadline:
-                message = f"the permission was not granted in the browser within {timeout_s:g} seconds"
-                raise PeekabooError(ErrorCode.TIMEOUT, message, f"{_LOGIN_HINT} again")
-            self.handle_request()
-        return self.answer
+def _wait_for_redirect(server: ThreadingHTTPServer, answers: list[dict[str, str]], timeout_s: float) -> None:
+    """Returns when the browser has brought Google's answer. Raises TIMEOUT, CANCELLED."""
+    server.timeout = 0.1  # between two looks at the deadline
+    deadline = time.monotonic() + timeout_s
+    while not answers:
+        check_cancelled()
+        if time.monotonic() >= deadline:
+            message = f"the permission was not granted in the browser within {timeout_s:g} seconds"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, f"{_LOGIN_HINT} again")
+        server.handle_request()
 
 
-class _RedirectHandler(BaseHTTPRequestHandler):
-    server: _RedirectServer
-    timeout = 5  # browsers open connections that they never use
+def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTTPRequestHandler]:
+    """Takes one redirect: ours, by its state, whose query goes into `answers`. Anything else gets 404."""
 
-    def do_GET(self) -> None:
-        address = urlsplit(self.path)
-        query = dict(parse_qsl(address.query))
-        if address.path != "/" or query.get("state") != self.server.state:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        self.wfile.write(_PAGE)
-        self.server.answer = query  # ends the wait, and perhaps the process
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5  # browsers open connections that they never use
 
-    def log_message(self, *_: Any) -> None:
-        """Not to stderr: it would hold the code."""
+        def do_GET(self) -> None:
+            address = urlsplit(self.path)
+            query = dict(parse_qsl(address.query))
+            if address.path != "/" or query.get("state") != state:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(_PAGE)
+            answers.append(query)  # ends the wait, and perhaps the process
+
+        def log_message(self, *_: Any) -> None:
+            """Not to stderr: it would hold the code."""
+
+    return Handler

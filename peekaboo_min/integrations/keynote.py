@@ -61,15 +61,10 @@ class Deck(NamedTuple):
     document_id: str
     slide_width: int
     slide_height: int
-    rectangle: Optional[dict[str, float]] = None
-    """The one drawn last on slide 1, as keynote.js reports it: x, y, width, height, and the index that it had
-    among the slide's shapes then.
+    rectangle: Optional[dict[str, Any]] = None
+    """The one drawn last on slide 1: x, y, width, height, the index that it had among the slide's shapes, and
+    an id of ours, because shapes have none: it stays although the index changes.
     """
-
-    @property
-    def rectangle_id(self) -> str:
-        """Shapes have no id: this is ours, and it stays although the index changes."""
-        return f"{self.document_id}/1/{(self.rectangle or {}).get('index')}"
 
     def address(self) -> dict[str, str]:
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
@@ -246,11 +241,11 @@ def draw_rectangle(
         raise invalid(problem, f"the slide is {size}: keep x, y, x+width and y+height within it")
     _check_and_audit("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **wanted.as_data()})
     drawn = _ask_keynote("draw", **deck.address(), **wanted.as_data())
-    deck = deck._replace(rectangle=drawn)
-    _save_deck(deck)
-    actual = {name: drawn[name] for name in wanted._fields}
-    note = "" if actual == wanted._asdict() else f"Keynote did not keep {x},{y} {width}x{height}"
-    return _keynote_result("RECTANGLE_OK", {"id": deck.rectangle_id, **actual}, note)
+    index = drawn.pop("index")
+    rectangle = {"id": f"{deck.document_id}/1/{index}", **drawn}
+    _save_deck(deck._replace(rectangle={**rectangle, "index": index}))
+    note = "" if drawn == wanted._asdict() else f"Keynote did not keep {x},{y} {width}x{height}"
+    return _keynote_result("RECTANGLE_OK", rectangle, note)
 
 
 @_keynote_tool
@@ -271,11 +266,11 @@ def add_text_in_keynote(
     deck = _load_deck()
     if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", "call draw_rectangle first")
-    details = {"rectangle": deck.rectangle_id, "characters": len(text)}
-    _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
+    fields = {"id": deck.rectangle["id"], "characters": len(text)}
+    _check_and_audit("add_text_in_keynote", deck.bundle_id, fields)
     kept = _with_newlines(_ask_keynote("text", **deck.address(), **deck.rectangle, text=text)["text"])
     note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
-    return _keynote_result("TEXT_OK", {"id": deck.rectangle_id, "characters": len(text)}, note)
+    return _keynote_result("TEXT_OK", fields, note)
 
 
 def _with_newlines(text: str) -> str:

@@ -204,9 +204,8 @@ def image_by_cli(
         reply = _ask_cli(path, ["image"], options, _IMAGE_S, "saved_files")
         files = reply.data["saved_files"]
         images = tuple(_saved_image(desktop, file) for file in files) if returns_data else ()
-    data: dict[str, Any] = {"saved_files": files}
-    if returns_data:
-        data["images"] = [_returned_data(file, image) for file, image in zip(files, images)]
+    described = [_returned_data(file, image) for file, image in zip(files, images)]
+    data = {"saved_files": files, **({"images": described} if returns_data else {})}
     lines = [f"Captured {len(files)} image(s). Saved files:", *(str(file.get("path")) for file in files)]
     return Result("\n".join(lines), data, images, reply.messages)
 
