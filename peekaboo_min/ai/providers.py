@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional
+from urllib.parse import quote
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import VARIABLES, settings, without_secrets
 from ..core.text import clean_text
-from ..system.web import WebError, ask_json, is_loopback, quote_for_path
+from ..system.web import WebError, ask_json, is_loopback
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 _LONGEST_VENDOR_TEXT = 400
@@ -89,7 +90,7 @@ class Vendor(NamedTuple):
         """The JSON reply to a question. Raises WebError."""
         if self.is_local and question.images:
             check_ollama(question.model, timeout_s)
-        url = self.base_url + self.ask_path.replace("{model}", quote_for_path(question.model))
+        url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
         body = {name: value for name, value in self.body(question).items() if value is not None}
         reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)

@@ -15,7 +15,7 @@ from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.log import log_debug, log_error, log_safe, log_warning
+from ..core.log import log_debug, log_error, log_warning
 from ..core.models import ImageData, Result
 from ..core.offer import Offer
 from ..core.settings import settings
@@ -49,7 +49,7 @@ class PeekabooProgram(NamedTuple):
         if self.is_ours:
             return VERSION
         try:
-            done = run_program([*self.argv, *log_safe("--version")], timeout_s=_VERSION_S, accept=None)
+            done = run_program([*self.argv, "--version"], timeout_s=_VERSION_S, accept=None)
         except PeekabooError as e:  # removed since, by an upgrade perhaps
             return f"unknown: {e.message}"
         return clean_text(done.text) or "unknown"
