@@ -105,6 +105,8 @@ def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
 
 def choose_named_model(name: str) -> ModelChoice:
     """The model of `PROVIDER` or `PROVIDER/MODEL`. Raises INVALID_ARGUMENT."""
+    if re.search("[,;]", name):
+        raise invalid(f"{name[:60]!r} is not one model", hint="name it as PROVIDER/MODEL")
     return choose_model(*_read_choice(name))
 
 
