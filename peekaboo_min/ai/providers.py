@@ -112,11 +112,6 @@ def _with_schema_text(question: Question) -> str:
     return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
 
 
-def _problem(reason: Any, *problems: str) -> str:
-    """The reason for which a model stopped, where it is a problem."""
-    return reason if reason in problems else ""
-
-
 def _ollama_body(question: Question) -> dict[str, Any]:
     return {
         "model": question.model,
@@ -137,14 +132,14 @@ def _ollama_body(question: Question) -> dict[str, Any]:
 
 def _read_ollama(reply: Any) -> Answer:
     tokens = reply.get("prompt_eval_count"), reply.get("eval_count")
-    return Answer(reply["response"], *tokens, _problem(reply.get("done_reason"), "length"))
+    return Answer(reply["response"], *tokens, "length" if reply.get("done_reason") == "length" else "")
 
 
 def check_ollama(model: str, timeout_s: float) -> None:
     """Raises WebError for a model that Ollama lacks, or that takes no images: some still answer, blindly."""
     url = VENDORS["ollama"].base_url + "/api/show"
-    found = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
-    capabilities = found.get("capabilities") if isinstance(found, dict) else None  # from Ollama 0.6 on
+    details = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
+    capabilities = details.get("capabilities") if isinstance(details, dict) else None  # since Ollama 0.6
     if capabilities and "vision" not in capabilities:
         raise WebError("status", "no vision", 400, {"error": "it does not support vision"})
 
@@ -178,9 +173,9 @@ def _read_openai(reply: Any) -> Answer:
     if isinstance(content, list):  # some compatible servers answer in parts
         content = "".join(part.get("text") or "" for part in content)
     usage = reply.get("usage") or {}
-    problem = _problem(choice.get("finish_reason"), "length", "content_filter")
-    tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Answer(content, *tokens, problem or choice["message"].get("refusal"))
+    finish = choice.get("finish_reason")
+    problem = finish if finish in ("length", "content_filter") else choice["message"].get("refusal")
+    return Answer(content, usage.get("prompt_tokens"), usage.get("completion_tokens"), problem)
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:
@@ -232,8 +227,9 @@ def _read_anthropic(reply: Any) -> Answer:
     text = "".join(block.get("text") or "" for block in reply["content"] if block.get("type") == "text")
     usage = reply.get("usage") or {}
     tokens = usage.get("input_tokens"), usage.get("output_tokens")
-    limits = "max_tokens", "model_context_window_exceeded"
-    return Answer(text, *tokens, _problem(reply.get("stop_reason"), "refusal", *limits))
+    stop = reply.get("stop_reason")
+    problems = ("refusal", "max_tokens", "model_context_window_exceeded")
+    return Answer(text, *tokens, stop if stop in problems else "")
 
 
 VENDORS: dict[str, Vendor] = {

@@ -182,14 +182,14 @@ def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
 
 
 def image_by_cli(
-    desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool
+    desktop: Desktop, program: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
     """The MCP tool `image` through another command line, with the original's arguments in its order."""
     check_request(request)
     if capture_focus == "foreground":
         check_may_act("foreground capture")
-    asked = os.path.expanduser(request.path or settings().default_save_path)
-    with nullcontext(asked) if asked else working_folder("image") as target:
+    path = os.path.expanduser(request.path or settings().default_save_path)
+    with nullcontext(path) if path else working_folder("image") as target:
         options = {
             "--app": request.app,
             "--mode": request.effective_mode,
@@ -201,7 +201,7 @@ def image_by_cli(
             "--format": request.kind,
             "--capture-focus": capture_focus,
         }
-        reply = _ask_cli(path, ["image"], options, _IMAGE_S, "saved_files")
+        reply = _ask_cli(program, ["image"], options, _IMAGE_S, "saved_files")
         files = reply.data["saved_files"]
         images = tuple(_saved_image(desktop, file) for file in files) if returns_data else ()
     described = [_returned_data(file, image) for file, image in zip(files, images)]
@@ -222,9 +222,8 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
-    names = ["window_title", "window_id", "window_index"]
-    if size.items() <= file.items():
-        names += ["scale", "screenshot_id"]
+    clickable = ("scale", "screenshot_id") if size.items() <= file.items() else ()
+    names = ("window_title", "window_id", "window_index", *clickable)
     return {
         "item_label": clean_text(image.label),
         "mime_type": image.info.mime_type,
@@ -234,25 +233,25 @@ def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     }
 
 
-def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
+def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Result:
     """`list apps` or, with an app, `list windows` through another command line; the shell's own data."""
     if app is None:
-        reply = _ask_cli(path, ["list", "apps"], {}, _LIST_S, "applications")
+        reply = _ask_cli(program, ["list", "apps"], {}, _LIST_S, "applications")
         return reply._replace(text=f"Found {len(reply.data['applications'])} running application(s)")
     options = {"--app": app, "--include-details": ",".join(details)}
-    reply = _ask_cli(path, ["list", "windows"], options, _LIST_S, "windows")
+    reply = _ask_cli(program, ["list", "windows"], options, _LIST_S, "windows")
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
     return reply._replace(text=f"Found {len(reply.data['windows'])} window(s) for application: {app}")
 
 
 def _ask_cli(
-    path: str, command: Sequence[str], options: dict[str, Any], timeout_s: float, rows: str
+    program: str, command: Sequence[str], options: dict[str, Any], timeout_s: float, rows: str
 ) -> Result:
     """The specification's handler pattern: run with --json-output last; relay logs, errors and data, which
     holds `rows`, a list of objects.
     """
-    argv = [path, *command]
+    argv = [program, *command]
     for flag, value in options.items():
         if value not in (None, ""):  # a value that looks like a flag is joined to its own
             argv += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
