@@ -237,7 +237,23 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
 
 
 def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
-    reply = _ask_with_retries(vendor, question, deadline)
+    """The vendor's answer. What may succeed later is asked again, after a pause, never past the deadline.
+
+    Raises AI_PROVIDER_ERROR, CANCELLED.
+    """
+    for attempt in count():
+        try:
+            reply = vendor.ask(question, max(0.001, deadline - time.monotonic()))
+            break
+        except WebError as e:
+            error, delay_s = explain(vendor, question.model, e)
+            # with jitter, so that many callers do not come back together
+            pause_s = delay_s or _FIRST_PAUSE_S * 2**attempt * random.uniform(1.0, 1.5)
+            is_last = attempt == _MAX_TRIES - 1 or time.monotonic() + pause_s >= deadline
+            if is_last or delay_s is None:
+                raise error from None
+            log_info(f"{e.message}; asking again in {pause_s:.1f} s")
+            pause(pause_s)
     try:
         answer = vendor.read(reply)
         # an endpoint may repeat what it was sent
@@ -251,22 +267,3 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
         raise provider_error(vendor, f"sent no whole answer: {clean_text(str(problem))}", hint)
     tokens_in, tokens_out = (n if type(n) is int else None for n in (answer.tokens_in, answer.tokens_out))
     return Answer(text, tokens_in, tokens_out)
-
-
-def _ask_with_retries(vendor: Vendor, question: Question, deadline: float) -> Any:
-    """The answer; what may succeed later is asked again, with growing pauses, never past the deadline.
-
-    Raises AI_PROVIDER_ERROR, CANCELLED.
-    """
-    for attempt in count():
-        try:
-            return vendor.ask(question, max(0.001, deadline - time.monotonic()))
-        except WebError as e:
-            error, delay_s = explain(vendor, question.model, e)
-            # with jitter, so that many callers do not come back together
-            pause_s = delay_s or _FIRST_PAUSE_S * 2**attempt * random.uniform(1.0, 1.5)
-            is_last = attempt == _MAX_TRIES - 1 or time.monotonic() + pause_s >= deadline
-            if is_last or delay_s is None:
-                raise error from None
-            log_info(f"{e.message}; asking again in {pause_s:.1f} s")
-            pause(pause_s)

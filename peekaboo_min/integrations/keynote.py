@@ -141,7 +141,6 @@ def _run_logged(what: str, run: Callable[[], Any]) -> Any:
     try:
         output = run()
     except PeekabooError as e:
-        log_for_agent("server", f"osascript {what} failed: {e.details or e.message}")
         if e.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
             raise permission_error(e.code, "Keynote cannot be controlled") from e
         hint = "close any dialog in Keynote, allow what macOS asks for, then call open_keynote again"
