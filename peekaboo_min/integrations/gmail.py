@@ -190,13 +190,12 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
         threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
         _wait_for_redirect(server, answers, timeout_s)
     again = f"{_LOGIN_HINT} again, and grant it"
-    if "code" not in answers[0]:
+    code = answers[0].get("code")
+    if not code:
         reason = clean_text(answers[0].get("error", "no code"))
         raise _google_error(f"the permission was not granted ({reason})", again)
-    token = _ask_for_token(
-        client, grant_type="authorization_code", code=answers[0]["code"], code_verifier=verifier,
-        redirect_uri=redirect_uri,
-    )  # fmt: skip
+    form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
+    token = _ask_for_token(client, redirect_uri=redirect_uri, **form)
     if _SCOPE not in str(token.get("scope")).split() or not token.get("refresh_token"):
         raise _google_error("Google granted no lasting permission to send mail", again)
     path = gmail_folder() / "token.json"
