@@ -185,8 +185,6 @@ class Display(NamedTuple):
     name: str
     bounds: Rect
     scale: float = 1.0
-    has_twin: bool = False
-    """True where another one is as large, so that a screenshot's size does not tell them apart."""
 
     @property
     def is_main(self) -> bool:

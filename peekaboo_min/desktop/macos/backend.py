@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Optional
 
-from ...core.cancellation import uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_safe
 from ...core.models import (
@@ -18,7 +16,6 @@ from ...core.models import (
     Display,
     Element,
     Handler,
-    KeyChord,
     Permissions,
     Point,
     RecognisedText,
@@ -31,14 +28,10 @@ from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
-from .input import act as post
-from .input import act_at_pointer, chord_request, mac_modifier_flags, target_of
+from .input import perform, target_of
 from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
-from .swift_helper import find_helper, last_build
+from .swift_helper import find_helper, last_failure
 
-_S_PER_CHARACTER = 0.1
-_S_PER_PRESS = _S_PER_NOTCH = 0.5
-_LONGEST_HOLD_MS = 10_000
 _CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
@@ -82,15 +75,8 @@ class MacDesktop:
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         _check_may_record()
-        # screencapture may count the displays in another order than we do: the rectangle is sure
-        by_number, by_place = ["-D", str(display.number)], _rectangle(display.bounds)
-        first, second = (by_place, by_number) if display.has_twin else (by_number, by_place)
-        self._screencapture(first, path, kind)
-        info = read_image_info(path)
-        expected = (round(display.bounds.width * display.scale), round(display.bounds.height * display.scale))
-        if info and (info.width, info.height) != expected:
-            log_debug(f"{first} made {info.width}x{info.height}, not {expected}; using {second}")
-            self._screencapture(second, path, kind)
+        # only the main display's number is documented; screencapture may count the others as we do not
+        self._screencapture(["-D", "1"] if display.is_main else _rectangle(display.bounds), path, kind)
 
     def capture_window(
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
@@ -121,58 +107,17 @@ class MacDesktop:
         log_debug(f"focus: {json.dumps(state)}")
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
-        if may_click and state["is_trusted"] and state["title_bar_is_free"]:
+        if may_click and state["is_trusted"]:
             log_debug("the window was not raised otherwise: clicking its title bar")
             bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
-            self._act_by_pointer(window, Act("click", (bar,)))
+            perform(window, Act("click", (bar,)))
         elif not state["is_trusted"] and not state["is_front"]:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
             )
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        if act.points:
-            return self._act_by_pointer(window, act)
-        stop = str(stop_file)
-        if act.kind == "press":
-            self._press(window, act, stop)
-            return Delivery(True)
-        if act.replace:
-            self._press(window, Act("press", chord=KeyChord("a", ("cmd",))), stop)
-        if act.text:
-            request = {"do": "type", "text": act.text, "stop_file": stop, "delay_ms": act.delay_ms}
-            post(window, request, len(act.text) * (_S_PER_CHARACTER + act.delay_ms / 1000))
-        else:
-            self._press(window, Act("press", chord=KeyChord("backspace")), stop)
-        return Delivery(True)
-
-    def _act_by_pointer(self, window: Window, act: Act) -> Delivery:
-        start = act.points[0]
-        if act.kind == "scroll":
-            request = {"do": "scroll", "direction": act.direction, "amount": act.amount}
-            return act_at_pointer(window, start, request, act.amount * _S_PER_NOTCH)
-        if act.kind == "drag":
-            end = act.points[1]
-            request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": act.button}
-            with uninterrupted():  # a program that is killed in the middle would leave the button down
-                return act_at_pointer(window, start, request)
-        if act.kind == "move_pointer":
-            return act_at_pointer(window, start, {"do": "move"})
-        request = {"do": "click", "button": act.button, "clicks": act.clicks}
-        request["flags"] = mac_modifier_flags(act.modifiers)
-        with uninterrupted():  # it is held for a moment
-            return act_at_pointer(window, start, request)
-
-    def _press(self, window: Window, act: Act, stop_file: str) -> None:
-        hold_ms, repeat = act.hold_ms, act.repeat
-        if hold_ms * repeat > _LONGEST_HOLD_MS:
-            raise invalid(
-                f"{repeat} presses of {hold_ms} ms are too long", hint="hold it for at most 10 seconds in all"
-            )
-        request = {"do": "press", **chord_request(act.chord), "hold_ms": hold_ms, "repeat": repeat}
-        request["stop_file"] = stop_file
-        with uninterrupted() if hold_ms else nullcontext():  # a killed program would leave the key down
-            post(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
+        return perform(window, act, stop_file)
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
@@ -181,8 +126,16 @@ class MacDesktop:
             raise permission_error(
                 ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"the elements of {window.app_name} cannot be read"
             )
+        if answer["is_hung"] and not answer["elements"]:
+            message = f"{window.app_name} does not answer accessibility in time"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, "check whether it hangs or shows a dialog")
         if not answer["elements"]:
-            raise _no_elements(window, answer["is_found"], answer["is_hung"])
+            reason = "offers no elements" if answer["is_found"] else "is not to be told from another"
+            raise PeekabooError(
+                ErrorCode.NO_ELEMENTS,
+                f"window {window.window_id} of {window.app_name} {reason}",
+                hint="use find_text, or a screenshot and pixels",
+            )
         elements = []
         for row in answer["elements"]:
             name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
@@ -203,16 +156,9 @@ class MacDesktop:
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
         # by the application that was asked about, not by whatever the system would choose meanwhile
-        opener = log_safe("-b" if handler.bundle_id else "-a", handler.entry)
-        argv = [*log_safe("open"), *opener, *([] if kind == "app" else [target])]
-        done = run_program(argv, timeout_s=_OPEN_S, accept=None)
-        if done.code:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"{handler.app_name} could not be opened",
-                hint="open it by hand once, macOS may ask something first",
-                details=done.stderr.strip()[-300:],
-            )
+        argv = log_safe("open", "-b" if handler.bundle_id else "-a", handler.entry)
+        argv += [] if kind == "app" else [target]
+        run_program(argv, timeout_s=_OPEN_S)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -232,67 +178,36 @@ class MacDesktop:
             )
 
     def read_text(self, path: Path) -> list[RecognisedText]:
-        return self._recognise(path, False)
+        return _recognised(path, False)
 
     def read_characters(self, path: Path) -> list[RecognisedText]:
-        return self._recognise(path, True)
-
-    def _recognise(self, path: Path, characters: bool) -> list[RecognisedText]:
-        info = read_image_info(path)
-        if info is None:
-            raise invalid(f"{path} is not an image", hint="give a png or jpg")
-        width, height = info.width, info.height
-        asked = {"path": str(path), "characters": characters}
-        answer = run_jxa(["desktop/macos/read_text.js"], asked, _VISION_S)
-        return [
-            RecognisedText(
-                clean_text(row["text"], 1000),
-                Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height),
-                float(row["confidence"]),
-            )
-            for row in answer["lines"]
-        ]
+        return _recognised(path, True)
 
     def input_backend(self) -> str:
-        helper = find_helper()
-        if helper:
+        if helper := find_helper():
             return f"Swift helper {helper}"
-        built = last_build()
-        if built and built.reason:
-            return f"JXA (no Swift helper: {built.reason})"
-        return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
+        reason = last_failure() or "doctor --compile makes it, and a server by itself"
+        return f"JXA (no Swift helper: {reason})"
 
 
 def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
-    """In the order of NSScreen. The main one's number is documented, and needs no proof by its place."""
-    found = [
-        Display(0, clean_text(screen["name"]), _rect(screen["bounds"]), float(screen["scale"]))
-        for screen in screens
-    ]
-    sizes = [
-        (display.bounds.width * display.scale, display.bounds.height * display.scale) for display in found
-    ]
     return tuple(
-        display._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
-        for number, display in enumerate(found, 1)
+        Display(number, clean_text(screen["name"]), _rect(screen["bounds"]), float(screen["scale"]))
+        for number, screen in enumerate(screens, 1)
     )
 
 
-def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:
-    if is_hung:
-        return PeekabooError(
-            ErrorCode.TIMEOUT,
-            f"{window.app_name} does not answer accessibility in time",
-            hint="check whether it hangs or shows a dialog; then try again",
-        )
-    reason = (
-        "offers no elements" if is_found else "is not known to accessibility, or not to be told from another"
-    )
-    return PeekabooError(
-        ErrorCode.NO_ELEMENTS,
-        f"window {window.window_id} of {window.app_name} {reason}",
-        hint="use find_text, or a screenshot and pixels",
-    )
+def _recognised(path: Path, characters: bool) -> list[RecognisedText]:
+    info = read_image_info(path)
+    if info is None:
+        raise invalid(f"{path} is not an image", hint="give a png or jpg")
+    request = {"path": str(path), "characters": characters}
+    answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
+    (width, height), lines = info[1:], []
+    for row in answer["lines"]:
+        box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
+        lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
+    return lines
 
 
 def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
@@ -312,8 +227,8 @@ def _grants() -> dict[str, Any]:
 def _may_automate_keynote() -> Optional[bool]:
     # in a child of its own: a crash or a hang there says nothing about the other grants
     try:
-        answer: Optional[bool] = run_jxa(["desktop/macos/automation.js"], {})["automation"]
-        return answer
+        may_automate: Optional[bool] = run_jxa(["desktop/macos/automation.js"], {})["automation"]
+        return may_automate
     except PeekabooError as e:
         if e.code in (ErrorCode.CANCELLED, ErrorCode.MISSING_PROGRAM):
             raise

@@ -33,7 +33,6 @@ _HINTS = {
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
 }
 _SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
-_SILENT_HINT = "run peekaboo-min doctor"
 
 
 def run_jxa(
@@ -48,8 +47,9 @@ def run_jxa(
     pass_fds: descriptors that osascript inherits, where it acts.
     """
     source = "\n".join(native_source(name) for name in names)
-    script_argv = [*log_safe("-l", "JavaScript", "-"), json.dumps(argument)]
-    answer = _run_script(script_argv, source, timeout_s, pass_fds)
+    # without blanks: a long text has a thousand steps, and an argument its limits
+    argv = [*log_safe("-l", "JavaScript", "-"), json.dumps(argument, separators=(",", ":"))]
+    answer = _run_script(argv, source, timeout_s, pass_fds)
     try:
         return dict(json.loads(answer))
     except ValueError as e:
@@ -74,14 +74,9 @@ def run_applescript(
     return _run_script([*log_safe("-"), *arguments], source, timeout_s)
 
 
-def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
-    done = run_program(
-        ["osascript", *arguments],
-        timeout_s=timeout_s,
-        stdin=source.encode("utf-8"),
-        accept=None,
-        pass_fds=pass_fds,
-    )
+def _run_script(argv: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
+    stdin = source.encode("utf-8")
+    done = run_program(["osascript", *argv], timeout_s=timeout_s, stdin=stdin, accept=None, pass_fds=pass_fds)
     if done.code == 0:
         return done.text.rstrip("\n")
     raise script_error(done.code, done.stderr)
@@ -92,18 +87,13 @@ def script_error(exit_code: int, stderr: str) -> PeekabooError:
     details = stderr.strip()[-500:]
     found = _NUMBER_AT_END.search(details)
     number = int(found.group(1)) if found else None
-    if number in _CODES:
-        code, message = _CODES[number]
-    elif number == -1719 and "assistive" in details:
-        code, message = _CODES[-25211]  # the same number also means a bad index
-    elif exit_code < 0 or exit_code > 128:
-        code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
-    else:
-        message = f"the script failed{f' with error {number}' if number else ''}"
-        code = ErrorCode.PROGRAM_FAILED
-    hint = _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT)
+    if number == -1719 and "assistive" in details:
+        number = -25211  # else -1719 means a bad index
+    failed = ErrorCode.PROGRAM_FAILED, f"osascript failed with exit code {exit_code}"
+    code, message = _CODES.get(number, failed) if number else failed
+    hint = _HINTS.get(code, _SCRIPT_HINT)
     if code in _PANES:
-        hint = f"allow it in System Settings > Privacy & Security > {_PANES[code][0]}: {settings_line(code)}"
+        hint = f"allow it in {_place_of(code)}"
     return PeekabooError(code, message, hint, details)
 
 
@@ -112,6 +102,7 @@ def script_error(exit_code: int, stderr: str) -> PeekabooError:
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
+_PROCESS = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
 # A missing grant -> the name of its pane, and the last part of its address.
@@ -132,36 +123,27 @@ def responsible_app() -> str:
     except PeekabooError as e:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""
-    parents: dict[int, tuple[int, str]] = {}
-    for line in listed.splitlines():
-        fields = line.split(None, 2)
-        if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
-            parents[int(fields[0])] = (int(fields[1]), fields[2])
-    pid = os.getpid()
-    for _ in range(64):
-        if pid not in parents:
-            break
-        pid, command = parents[pid]
+    processes = {pid: (parent, command) for pid, parent, command in _PROCESS.findall(listed)}
+    pid = str(os.getpid())
+    while pid in processes:
+        pid, command = processes.pop(pid)
         app = _OUTERMOST_APP.match(command)
         if app and not _PYTHONS_OWN.search(command):
             return app.group(2)
     return "the app that started this"
 
 
-def settings_line(code: ErrorCode) -> str:
-    """The shell line that opens the pane of a grant."""
-    return f'open "{_SETTINGS}{_PANES[code][1]}"'
+def _place_of(code: ErrorCode) -> str:
+    """The pane of a grant, with the shell line that opens it."""
+    pane, address = _PANES[code]
+    return f'System Settings > Privacy & Security > {pane} (open "{_SETTINGS}{address}")'
 
 
 def permission_error(code: ErrorCode, what: str) -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     app, (pane, _) = responsible_app(), _PANES[code]
-    return PeekabooError(
-        code,
-        f"{what}: {app} lacks the {pane} permission",
-        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), "
-        f"then quit and reopen {app}",
-    )
+    hint = f"switch {app} on in {_place_of(code)}, then quit and reopen {app}"
+    return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint)
 
 
 def screen_locked_error(details: str) -> PeekabooError:
