@@ -21,7 +21,7 @@ from worlds import need_swift
 
 from peekaboo_min.core.models import Act, Point
 from peekaboo_min.desktop.keys import read_chord
-from peekaboo_min.desktop.macos.input import split_text, steps_of
+from peekaboo_min.desktop.macos.input import steps_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
@@ -679,12 +679,13 @@ def test_a_session_that_says_nothing_about_the_console_is_on_it_and_another_user
 
 # what Python alone decides --------------------------------------------------------------------------------
 
+# A key as ⏎ ⇥ ⌫, a pause after a step as |.
 TEXTS = {
-    "20 characters are one piece": ("abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
+    "20 characters are one step": ("abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
     "21 are two": ("abcdefghijklmnopqrstu", ["abcdefghijklmnopqrst", "u"]),
     "equal neighbours are parted": ("hello", ["hel|", "lo"]),
-    "a key stands alone": ("a\tb\nc\bd", ["a", "\t|", "b", "\n|", "c", "\b|", "d"]),
-    "line ends of three systems": ("a\r\nb\rc\n", ["a", "\r\n|", "b", "\r|", "c", "\n"]),
+    "a key stands alone": ("a\tb\nc\bd", ["a", "⇥|", "b", "⏎|", "c", "⌫|", "d"]),
+    "line ends of three systems": ("a\r\nb\rc\n", ["a", "⏎|", "b", "⏎|", "c", "⏎"]),
     "a combining mark stays": ("xe\u0301\u0323y", ["x", "e\u0301\u0323", "y"]),
     "a joiner stays": (f"x{FAMILY}", ["x", FAMILY]),
     "a variation selector stays": ("\u2764\ufe0fx", ["\u2764\ufe0f", "x"]),
@@ -698,18 +699,25 @@ TEXTS = {
 }  # fmt: skip
 
 
+def pieces(text: str, delay_ms: int = 0) -> list[tuple[str, int]]:
+    """The text, or the key, and the pause of each step that types."""
+    steps = steps_of(type_(text, delay_ms=delay_ms))
+    assert [step.done for step in steps][-1:] == [len(text)] * bool(steps)
+    keys = {36: "⏎", 48: "⇥", 51: "⌫"}
+    fields = [step.fields for step in steps]
+    return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in fields]
+
+
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS.keys())
 def test_text_is_split_where_a_person_would(text: str, expected: list[str]) -> None:
-    pieces = split_text(text)
-    assert [piece.text + "|" * (piece.pause_ms == 40) for piece in pieces] == expected
-    assert {piece.pause_ms for piece in pieces} <= {0, 40}
-    wholes = [piece.text for piece in pieces if piece.code == 0]
-    assert wholes == [part for part in expected if len(part) > 1 and not part.isascii()]
+    assert [part + "|" * (ms == 40) for part, ms in pieces(text)] == expected
+    assert {ms for _, ms in pieces(text)} <= {0, 40}
+    at_once = [step.fields["text"] for step in steps_of(type_(text)) if step.fields.get("code") == 0]
+    assert at_once == [part for part in expected if len(part) > 1 and not part.rstrip("|⏎⇥⌫").isascii()]
 
 
 def test_a_delay_parts_every_two_characters() -> None:
-    pieces = [(piece.text, piece.pause_ms) for piece in split_text("abb\t", 25)]
-    assert pieces == [("a", 25), ("b", 40), ("b", 25), ("\t", 0)]
+    assert pieces("abb\t", 25) == [("a", 25), ("b", 40), ("b", 25), ("⇥", 0)]
 
 
 # the bench ------------------------------------------------------------------------------------------------

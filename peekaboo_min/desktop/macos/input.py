@@ -31,7 +31,7 @@ _CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS = 60, 30, 20
 _DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 120
 _DRAG_POINTS = 15  # an application follows a drag only through several points
 _LINES_A_NOTCH = 3
-_MOST_IN_PIECE = 20  # characters between two looks at who has the keyboard
+_MOST_AT_ONCE = 20  # characters between two looks at who has the keyboard
 # Some programs lose a character that equals the one before it, or that follows a return or tab at once.
 _AFTER_KEY_MS = 40
 
@@ -161,17 +161,50 @@ def _flags_of(modifiers: Sequence[str]) -> int:
 
 
 def _type(text: str, delay_ms: int) -> list[Step]:
+    """At most 20 characters a step: keys and what takes several UTF-16 units alone, a cut where a pause is
+    needed. delay_ms: between any two characters.
+    """
     steps: list[Step] = []
-    sent = 0
-    for piece in split_text(text, delay_ms):
-        sent += len(piece.text)
-        shown = "" if piece.text in _TYPED_KEYS else piece.text
-        fields = {"text": shown, "code": piece.code, "ms": piece.pause_ms or None}
-        # without what is absent: a long text has a thousand steps, and an argument its limits
-        steps.append(
-            _step("type", sent, **{name: value for name, value in fields.items() if value is not None})
-        )
+    run, sent = "", 0
+    characters = _characters(text)
+    for character, following in zip(characters, [*characters[1:], ""]):
+        is_key = character in _TYPED_KEYS
+        is_alone = is_key or len(character) > 1 or character > "\uffff"
+        needs_pause = following and (is_key or character == following != " ")
+        ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
+        if is_alone and run:
+            steps.append(_step("type", sent, text=run))
+            run = ""
+        run, sent = run + character, sent + len(character)
+        if is_alone or ms or len(run) == _MOST_AT_ONCE or not following:
+            # no key makes what takes several units: any one carries it
+            key = {"code": _TYPED_KEYS.get(character, 0)} if is_alone else {}
+            steps.append(_step("type", sent, text="" if is_key else run, **key, **({"ms": ms} if ms else {})))
+            run = ""
     return steps
+
+
+def _characters(text: str) -> list[str]:
+    """What a person calls a character: never cut before a combining mark, joiner, variation selector, skin
+    tone or second half of a flag, nor inside a line end of Windows.
+    """
+    characters: list[str] = []
+    for sign in text:
+        if characters and _is_joined(characters[-1], sign):
+            characters[-1] += sign
+        else:
+            characters.append(sign)
+    return characters
+
+
+def _is_joined(before: str, sign: str) -> bool:
+    if before in _TYPED_KEYS:
+        return before + sign == "\r\n"
+    is_mark = unicodedata.category(sign)[0] == "M" or sign in "\u200c\u200d"
+    is_modifier = "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f"
+    is_flag = len(before) == 1 and all("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in before + sign)
+    is_vowel = "\u1100" <= before[-1] <= "\u11ff" and "\u1160" <= sign <= "\u11ff"  # Hangul in parts
+    return is_mark or is_modifier or is_flag or is_vowel or before[-1] == "\u200d"
 
 
 _AT_POINTER: dict[str, Callable[[Act], list[list[Step]]]] = {
@@ -197,64 +230,6 @@ def steps_of(act: Act) -> list[Step]:
         # the pointer's arrival, or the press before, may have changed what is there
         steps += [_step("pointer_at", **place), _step("window_at", **place), *press]
     return steps
-
-
-# texts ------------------------------------------------------------------------------------------------
-
-
-class Piece(NamedTuple):
-    """Text that goes out between two looks at who has the keyboard."""
-
-    text: str
-    code: Optional[int] = None
-    """The one key that all of it goes out by; None: each character by its own."""
-    pause_ms: int = 0
-
-
-def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
-    """At most 20 characters a piece: keys and what takes several UTF-16 units alone, a cut where a pause is
-    needed. delay_ms: between any two characters.
-    """
-    pieces: list[Piece] = []
-    characters = _characters(text)
-    run = ""
-    for character, following in zip(characters, [*characters[1:], ""]):
-        code = _TYPED_KEYS.get(character)
-        needs_pause = following and (code is not None or (character == following != " "))
-        pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
-        if code is None and (len(character) > 1 or character > "\uffff"):
-            code = 0  # no key types it, and it goes out in one event
-        if run and code is not None:
-            pieces.append(Piece(run))
-            run = ""
-        run += character
-        if code is not None or pause_ms or len(run) == _MOST_IN_PIECE or not following:
-            pieces.append(Piece(run, code, pause_ms))
-            run = ""
-    return pieces
-
-
-def _characters(text: str) -> list[str]:
-    """What a person calls a character: never cut before a combining mark, joiner, variation selector, skin
-    tone or second half of a flag, nor inside a line end of Windows.
-    """
-    characters: list[str] = []
-    for sign in text:
-        if characters and _is_joined(characters[-1], sign):
-            characters[-1] += sign
-        else:
-            characters.append(sign)
-    return characters
-
-
-def _is_joined(before: str, sign: str) -> bool:
-    if before in _TYPED_KEYS:
-        return before + sign == "\r\n"
-    is_mark = unicodedata.category(sign)[0] == "M" or sign in "\u200c\u200d"
-    is_modifier = "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f"
-    is_flag = len(before) == 1 and all("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in before + sign)
-    is_vowel = "\u1100" <= before[-1] <= "\u11ff" and "\u1160" <= sign <= "\u11ff"  # Hangul in parts
-    return is_mark or is_modifier or is_flag or is_vowel or before[-1] == "\u200d"
 
 
 # doing them -------------------------------------------------------------------------------------------
