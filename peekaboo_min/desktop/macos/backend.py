@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug, log_safe
@@ -60,7 +60,10 @@ class MacDesktop:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
             raise no_session_error()
-        displays = _displays(scene["displays"])
+        displays = tuple(
+            Display(number, clean_text(row["name"]), _rect(row["bounds"]), float(row["scale"]))
+            for number, row in enumerate(scene["displays"], 1)
+        )
         windows = [_window(row, scene["can_record"], displays) for row in scene["windows"]]
         own = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
@@ -74,7 +77,7 @@ class MacDesktop:
         )
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
-        _check_may_record()
+        _check_may_capture()
         # only the main display's number is documented; screencapture may count the others as we do not
         self._screencapture(["-D", "1"] if display.is_main else _rectangle(display.bounds), path, kind)
 
@@ -82,22 +85,28 @@ class MacDesktop:
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
         if window.title is None:
-            # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
-            # exit 0 with a screenshot of the wallpaper
-            raise _may_not_record()
+            _check_may_capture()  # the listing was made without Screen Recording
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
         return None
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
-        _check_may_record()
+        _check_may_capture()
         self._screencapture(_rectangle(rect), path, kind)
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
         done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
         if done.code or not path.is_file() or not path.stat().st_size:
-            raise _capture_error(done.stderr.strip()[-300:])
+            details = done.stderr.strip()[-300:]
+            _check_may_capture(details)
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED,
+                "screencapture made no image",
+                hint="the window may be minimised, closing, protected, or on another Space: bring it to the "
+                "front, then try again",
+                details=details,
+            )
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         if window.is_popup:
@@ -190,13 +199,6 @@ class MacDesktop:
         return f"JXA (no Swift helper: {reason})"
 
 
-def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
-    return tuple(
-        Display(number, clean_text(screen["name"]), _rect(screen["bounds"]), float(screen["scale"]))
-        for number, screen in enumerate(screens, 1)
-    )
-
-
 def _recognised(path: Path, characters: bool) -> list[RecognisedText]:
     info = read_image_info(path)
     if info is None:
@@ -227,8 +229,7 @@ def _grants() -> dict[str, Any]:
 def _may_automate_keynote() -> Optional[bool]:
     # in a child of its own: a crash or a hang there says nothing about the other grants
     try:
-        may_automate: Optional[bool] = run_jxa(["desktop/macos/automation.js"], {})["automation"]
-        return may_automate
+        return cast(Optional[bool], run_jxa(["desktop/macos/automation.js"], {})["automation"])
     except PeekabooError as e:
         if e.code in (ErrorCode.CANCELLED, ErrorCode.MISSING_PROGRAM):
             raise
@@ -236,30 +237,15 @@ def _may_automate_keynote() -> Optional[bool]:
         return None
 
 
-def _check_may_record() -> None:
-    # up to macOS 15 screencapture would exit 0 with a screenshot of the wallpaper
-    if not _grants()["screen_recording"]:
-        raise _may_not_record()
-
-
-def _capture_error(details: str) -> PeekabooError:
-    """`could not create image` has many causes: ask about each."""
+def _check_may_capture(details: str = "") -> None:
+    """Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which screencapture would exit 0 with
+    a screenshot of the wallpaper, up to macOS 15.
+    """
     grants = _grants()
     if grants["is_locked"]:
-        return screen_locked_error(details)
+        raise screen_locked_error(details)
     if not grants["screen_recording"]:
-        return _may_not_record()
-    return PeekabooError(
-        ErrorCode.CAPTURE_FAILED,
-        "screencapture made no image",
-        hint="the window may be minimised, closing, protected, or on another Space: bring it to the front, "
-        "then try again",
-        details=details,
-    )
-
-
-def _may_not_record() -> PeekabooError:
-    return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
+        raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
 
 
 def _rectangle(rect: Rect) -> list[str]:

@@ -20,10 +20,10 @@ _NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
 
 # The text before the number is localised, and may quote a user's text: only the number is read.
 _CODES = {
-    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
-    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
-    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
-    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "another application cannot be controlled"),
+    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "another application cannot be controlled"),
+    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "the script was refused"),
+    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "the script was refused"),
     -1712: (ErrorCode.TIMEOUT, "the application did not answer in time"),
     -600: (ErrorCode.APP_NOT_FOUND, "the application is not running"),
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
@@ -32,7 +32,6 @@ _HINTS = {
     ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
 }
-_SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
 
 
 def run_jxa(
@@ -89,12 +88,11 @@ def script_error(exit_code: int, stderr: str) -> PeekabooError:
     number = int(found.group(1)) if found else None
     if number == -1719 and "assistive" in details:
         number = -25211  # else -1719 means a bad index
-    failed = ErrorCode.PROGRAM_FAILED, f"osascript failed with exit code {exit_code}"
-    code, message = _CODES.get(number, failed) if number else failed
-    hint = _HINTS.get(code, _SCRIPT_HINT)
+    failed = f"the script failed{f' with error {number}' if number else ''}"
+    code, message = _CODES.get(number or 0, (ErrorCode.PROGRAM_FAILED, failed))
     if code in _PANES:
-        hint = f"allow it in {_place_of(code)}"
-    return PeekabooError(code, message, hint, details)
+        return permission_error(code, message, details)
+    return PeekabooError(code, message, _HINTS.get(code, "run peekaboo-min doctor"), details)
 
 
 # grants -----------------------------------------------------------------------------------------------
@@ -133,17 +131,14 @@ def responsible_app() -> str:
     return "the app that started this"
 
 
-def _place_of(code: ErrorCode) -> str:
-    """The pane of a grant, with the shell line that opens it."""
-    pane, address = _PANES[code]
-    return f'System Settings > Privacy & Security > {pane} (open "{_SETTINGS}{address}")'
-
-
-def permission_error(code: ErrorCode, what: str) -> PeekabooError:
+def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
-    app, (pane, _) = responsible_app(), _PANES[code]
-    hint = f"switch {app} on in {_place_of(code)}, then quit and reopen {app}"
-    return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint)
+    app, (pane, address) = responsible_app(), _PANES[code]
+    hint = (
+        f"switch {app} on in System Settings > Privacy & Security > {pane} "
+        f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
+    )
+    return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)
 
 
 def screen_locked_error(details: str) -> PeekabooError:
