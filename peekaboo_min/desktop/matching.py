@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
@@ -15,8 +14,6 @@ _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
 # The likeness of two names: of a suggestion, of a misspelling, and what does not tell two misspellings apart.
 _NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
 _X_CLIENT_BITS = 21  # an X server gives each client a range of ids of its own
-_HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
-_BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
 
 
 def is_worth_listing(window: Window) -> bool:
@@ -35,19 +32,14 @@ def catalogue_windows(scene: Scene) -> list[Window]:
     """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of
     any size, each right after its owner.
     """
-    listed = [
-        window
-        for window in scene.windows
-        if is_worth_listing(window) and (window.is_on_screen or window.is_minimised)
-    ]
-    popups = [
-        window for window in scene.windows if window.is_popup and window.is_on_screen and window.app_name
-    ]
-    ordered: list[Window] = []
-    for window in sorted(listed, key=lambda window: window.is_minimised):  # wherever X11 stacks those
-        ordered.append(window)
-        ordered += [popup for popup in popups if popup.parent_id == window.window_id]
-    return [popup for popup in popups if popup not in ordered] + ordered
+    listed = [w for w in scene.windows if is_worth_listing(w) and (w.is_on_screen or w.is_minimised)]
+    listed.sort(key=lambda window: window.is_minimised)  # wherever X11 stacks those
+    popups = [w for w in scene.windows if w.is_popup and w.is_on_screen and w.app_name]
+    owners = {window.window_id for window in listed}
+    ordered = [popup for popup in popups if popup.parent_id not in owners]
+    for window in listed:
+        ordered += [window, *(popup for popup in popups if popup.parent_id == window.window_id)]
+    return ordered
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
@@ -110,7 +102,7 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
         if not (number.isascii() and number.isdigit()):
             raise invalid(f"{number[:40]!r} is not a process id", "write it like PID:501")
         return _only_one(wanted, [app for app in apps if str(app.pid) == number], [], kind)
-    candidates = [app for app in apps if not _is_helper(app)]
+    candidates = [app for app in apps if app.is_regular]  # no helpers of a browser
     tiers: list[Callable[[App], bool]] = [
         lambda app: app.name == wanted,
         lambda app: app.name.lower() == low,
@@ -136,11 +128,6 @@ def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
         if (app.bundle_id or "").lower() == bundle_id.lower():
             return app
     raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
-
-
-def _is_helper(app: App) -> bool:
-    is_of_browser = any(name in app.name.lower() for name in _BROWSERS)
-    return not app.is_regular or bool(is_of_browser and _HELPER.search(app.name))
 
 
 def _only_one(wanted: str, found: Sequence[App], near: Sequence[App], kind: str) -> App:

@@ -673,7 +673,7 @@ SIGN_NAMES = {
 
 def key_down(chord: str) -> dict[str, Any]:
     """The step that presses a chord's key."""
-    return steps_of(Act("press", chord=read_chord(chord)))[1].fields
+    return steps_of(Act("press", chord=read_chord(chord)))[1]
 
 
 def test_every_key_has_the_code_of_its_place_on_the_keyboard() -> None:
@@ -1000,7 +1000,6 @@ def test_a_key_is_repeated_until_the_focus_is_lost_and_it_is_said_how_often(desk
     desk.backend("press", 1080, "down", 0, 3)
     assert [one["key"] for one in desk.mac.events("key")] == ["down"] * 3
     desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 430}, skip=1)
-    assert desk.backend("press", 1080, "tab", 5000, 3)["code"] == "INVALID_ARGUMENT"
     lost = desk.backend("press", 1080, "tab", 0, 5)
     assert (lost["code"], "2 presses went out" in lost["message"]) == ("FOCUS_LOST", True)
 

@@ -21,7 +21,7 @@ from peekaboo_min.desktop.matching import (
 # apps -------------------------------------------------------------------------------------------------------
 
 CHROME = app("Google Chrome", 10, "com.google.Chrome", window_count=2)
-CHROME_HELPER = app("Google Chrome Helper (Renderer)", 11, "com.google.Chrome.helper")
+CHROME_HELPER = app("Google Chrome Helper (Renderer)", 11, "com.google.Chrome.helper", is_regular=False)
 CODE = app("Visual Studio Code", 20, "com.microsoft.VSCode", window_count=1)
 CALCULATOR = app("Calculator", 30, "com.apple.calculator", window_count=1)
 CALENDAR = app("Calendar", 31, "com.apple.iCal", window_count=1)

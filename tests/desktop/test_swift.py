@@ -21,7 +21,7 @@ from worlds import need_swift
 
 from peekaboo_min.core.models import Act, Point
 from peekaboo_min.desktop.keys import read_chord
-from peekaboo_min.desktop.macos.input import steps_of
+from peekaboo_min.desktop.macos.input import count_sent, steps_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
@@ -65,8 +65,8 @@ class Bench:
     def act(self, act: Act, **window: Any) -> Any:
         """The executor's answer to the steps of an act; `done` is what has gone out."""
         steps = steps_of(act)
-        answer = self.ask(*(step.fields for step in steps), **window)
-        return {**answer, "done": max((step.done for step in steps[: answer["step"]]), default=0)}
+        answer = self.ask(*steps, **window)
+        return {**answer, "done": count_sent(steps[: answer["step"]])}
 
     def raw(self) -> list[Event]:
         return [event for event in self.mac.raw_events() if "type" in event]
@@ -228,8 +228,7 @@ def test_an_act_posts_exactly_these_events(bench: Bench, act: Act, expected: lis
     assert bench.events() == expected
     steps = steps_of(act)
     pointer = act.points[-1]._asdict() if act.points else None
-    done = max((step.done for step in steps), default=0)
-    assert answer == {**DONE, "step": len(steps), "pointer": pointer, "done": done}
+    assert answer == {**DONE, "step": len(steps), "pointer": pointer, "done": count_sent(steps)}
     assert {event["suppression_s"] for event in bench.raw()} <= {0}, (
         "the person at the Mac is never locked out"
     )
@@ -702,17 +701,16 @@ TEXTS = {
 def pieces(text: str, delay_ms: int = 0) -> list[tuple[str, int]]:
     """The text, or the key, and the pause of each step that types."""
     steps = steps_of(type_(text, delay_ms=delay_ms))
-    assert [step.done for step in steps][-1:] == [len(text)] * bool(steps)
+    assert count_sent(steps) == len(text)
     keys = {36: "⏎", 48: "⇥", 51: "⌫"}
-    fields = [step.fields for step in steps]
-    return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in fields]
+    return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in steps]
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS.keys())
 def test_text_is_split_where_a_person_would(text: str, expected: list[str]) -> None:
     assert [part + "|" * (ms == 40) for part, ms in pieces(text)] == expected
     assert {ms for _, ms in pieces(text)} <= {0, 40}
-    at_once = [step.fields["text"] for step in steps_of(type_(text)) if step.fields.get("code") == 0]
+    at_once = [step["text"] for step in steps_of(type_(text)) if step.get("code") == 0]
     assert at_once == [part for part in expected if len(part) > 1 and not part.rstrip("|⏎⇥⌫").isascii()]
 
 

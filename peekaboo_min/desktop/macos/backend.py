@@ -29,13 +29,14 @@ from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
 from .input import perform, target_of
-from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
+from .osascript import WINDOW_SOURCES, mac_error, permission_error, run_jxa
 from .swift_helper import find_helper, last_failure
 
 _CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
+_NO_SESSION = "there is no GUI session: the window server answers nothing"
 
 
 class MacDesktop:
@@ -59,7 +60,7 @@ class MacDesktop:
     def snapshot(self) -> Scene:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
-            raise no_session_error()
+            raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
         displays = tuple(
             Display(number, clean_text(row["name"]), _rect(row["bounds"]), float(row["scale"]))
             for number, row in enumerate(scene["displays"], 1)
@@ -117,13 +118,11 @@ class MacDesktop:
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
         if may_click and state["is_trusted"]:
-            log_debug("the window was not raised otherwise: clicking its title bar")
             bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
             perform(window, Act("click", (bar,)))
         elif not state["is_trusted"] and not state["is_front"]:
-            raise permission_error(
-                ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
-            )
+            what = f"one window of {window.app_name} cannot be raised"
+            raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
         return perform(window, act, stop_file)
@@ -131,20 +130,16 @@ class MacDesktop:
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
         answer = run_jxa(sources, {"window": target_of(window)}, _ELEMENTS_S)
+        named = f"window {window.window_id} of {window.app_name}"
         if not answer["is_trusted"]:
-            raise permission_error(
-                ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"the elements of {window.app_name} cannot be read"
-            )
-        if answer["is_hung"] and not answer["elements"]:
-            message = f"{window.app_name} does not answer accessibility in time"
-            raise PeekabooError(ErrorCode.TIMEOUT, message, "check whether it hangs or shows a dialog")
+            what = f"the elements of {named} cannot be read"
+            raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
+        if not answer["elements"] and answer["is_hung"]:
+            raise mac_error(ErrorCode.TIMEOUT, f"{window.app_name} does not answer accessibility in time")
         if not answer["elements"]:
             reason = "offers no elements" if answer["is_found"] else "is not to be told from another"
-            raise PeekabooError(
-                ErrorCode.NO_ELEMENTS,
-                f"window {window.window_id} of {window.app_name} {reason}",
-                hint="use find_text, or a screenshot and pixels",
-            )
+            hint = "use find_text, or a screenshot and pixels"
+            raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{named} {reason}", hint)
         elements = []
         for row in answer["elements"]:
             name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
@@ -222,7 +217,7 @@ def _grants() -> dict[str, Any]:
     """What permissions.js answers. Raises NO_GUI_SESSION."""
     grants = run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
     if not grants["has_session"]:
-        raise no_session_error()
+        raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
     return grants
 
 
@@ -243,7 +238,7 @@ def _check_may_capture(details: str = "") -> None:
     """
     grants = _grants()
     if grants["is_locked"]:
-        raise screen_locked_error(details)
+        raise mac_error(ErrorCode.SCREEN_LOCKED, "the screen is locked", details)
     if not grants["screen_recording"]:
         raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
 

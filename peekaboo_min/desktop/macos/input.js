@@ -148,7 +148,7 @@ function checkNotStopped(stopFile) {
 // the two answers may be a false no.
 function checkAccess() {
     if (!mayAct()) {
-        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
+        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard cannot be used');
     }
     limitAccessibility(ANSWER_S);
     // A private source does not inherit the modifier keys that somebody is holding down.

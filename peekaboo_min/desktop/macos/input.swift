@@ -248,9 +248,7 @@ func checkNotStopped(_ stopFile: String) throws {
 // the two answers may be a false no.
 func checkAccess() throws {
     guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
-        throw Failure(
-            code: "PERMISSION_DENIED_ACCESSIBILITY",
-            message: "mouse and keyboard events are not allowed without Accessibility access")
+        throw Failure(code: "PERMISSION_DENIED_ACCESSIBILITY", message: "mouse and keyboard cannot be used")
     }
     // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
     AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)

@@ -29,8 +29,15 @@ _CODES = {
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
 }
 _HINTS = {
-    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
+    ErrorCode.NO_GUI_SESSION: "run this in a Terminal of the logged-in user, not over ssh or from a daemon",
+    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
+    ErrorCode.SCREEN_LOCKED: "unlock it",
+    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
+    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
+    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
+    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
+    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
 }
 
 
@@ -52,12 +59,8 @@ def run_jxa(
     try:
         return dict(json.loads(answer))
     except ValueError as e:
-        raise PeekabooError(
-            ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"{names[-1]} did not answer with JSON",
-            hint="please report this",
-            details=answer[:300],
-        ) from e
+        message = f"{names[-1]} did not answer with JSON"
+        raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, answer[:300]) from e
 
 
 def run_applescript(
@@ -90,6 +93,11 @@ def script_error(exit_code: int, stderr: str) -> PeekabooError:
         number = -25211  # else -1719 means a bad index
     failed = f"the script failed{f' with error {number}' if number else ''}"
     code, message = _CODES.get(number or 0, (ErrorCode.PROGRAM_FAILED, failed))
+    return mac_error(code, message, details)
+
+
+def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError:
+    """An error that a Mac or a script on it told, with what to do next."""
     if code in _PANES:
         return permission_error(code, message, details)
     return PeekabooError(code, message, _HINTS.get(code, "run peekaboo-min doctor"), details)
@@ -139,17 +147,3 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
         f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
     )
     return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)
-
-
-def screen_locked_error(details: str) -> PeekabooError:
-    """SCREEN_LOCKED, to be raised."""
-    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
-
-
-def no_session_error() -> PeekabooError:
-    """NO_GUI_SESSION, to be raised."""
-    return PeekabooError(
-        ErrorCode.NO_GUI_SESSION,
-        "there is no GUI session: the window server answers nothing",
-        hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    )

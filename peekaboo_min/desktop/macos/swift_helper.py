@@ -6,6 +6,7 @@ import hashlib
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
@@ -17,6 +18,7 @@ from ...system.process import run_program
 from ...system.resources import native_source
 
 _SOURCE = "desktop/macos/input.swift"
+_PROGRAM, _FAILURE = "peekaboo-input", "failure.txt"
 _COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
 _ASK_S = 10.0
 _PROBE = b'{"window": null, "stop_file": "", "steps": []}'
@@ -25,27 +27,22 @@ _RETRY_AFTER_S = 24 * 3600
 
 def find_helper() -> Optional[Path]:
     """The helper that was compiled of exactly this source; None where there is none (yet): then JXA acts."""
-    return _program() if os.access(_program(), os.X_OK) else None
+    return _file(_PROGRAM) if os.access(_file(_PROGRAM), os.X_OK) else None
 
 
 def last_failure() -> str:
     """Why the last compilation of this source made no helper; empty where nothing is known."""
-    try:
-        return _failure().read_text(encoding="utf-8")
-    except OSError:
-        return ""
+    return _file(_FAILURE).read_text(encoding="utf-8") if _file(_FAILURE).is_file() else ""
 
 
 def build_in_background() -> None:
     """Compile in a thread where that is needed; for a process that stays."""
-    threading.Thread(target=_build_quietly, name="swift-helper", daemon=True).start()
 
+    def build() -> None:
+        with suppress(PeekabooError):
+            build_helper()
 
-def _build_quietly() -> None:
-    try:
-        build_helper()
-    except PeekabooError as e:
-        log_debug(f"the Swift helper was not compiled: {e.message}")
+    threading.Thread(target=build, name="swift-helper", daemon=True).start()
 
 
 def build_helper(is_forced: bool = False) -> None:
@@ -56,7 +53,8 @@ def build_helper(is_forced: bool = False) -> None:
     failure, not an error.
     """
     with file_lock("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
-        has_failed = _failure().exists() and time.time() - _failure().stat().st_mtime < _RETRY_AFTER_S
+        failure = _file(_FAILURE)
+        has_failed = failure.exists() and time.time() - failure.stat().st_mtime < _RETRY_AFTER_S
         if not is_forced and (has_failed or find_helper()):
             return
         try:
@@ -66,16 +64,16 @@ def build_helper(is_forced: bool = False) -> None:
                 raise  # it says nothing about the compiler
             log_debug(f"no Swift helper: {e.message} {e.details}")
             if e.code is not ErrorCode.TIMEOUT:
-                write_privately(_failure(), f"{e.message} {e.details}".strip()[:500])
+                write_privately(failure, f"{e.message} {e.details}".strip()[:500])
 
 
 def _compile() -> None:
     # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
-    source, fresh = _folder() / "input.swift", _folder() / "peekaboo-input.new"
-    with file_errors(_folder()):
-        _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        _program().unlink(missing_ok=True)
-        _failure().unlink(missing_ok=True)
+    source, fresh = _file("input.swift"), _file(f"{_PROGRAM}.new")
+    with file_errors(source.parent):
+        source.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _file(_PROGRAM).unlink(missing_ok=True)
+        _file(_FAILURE).unlink(missing_ok=True)
         source.write_text(native_source(_SOURCE), encoding="utf-8")
     # without the Command Line Tools xcrun is a shim that opens a dialog; this question is safe (exit 2)
     run_program(["xcode-select", "-p"], timeout_s=_ASK_S)
@@ -85,17 +83,10 @@ def _compile() -> None:
     fresh.chmod(0o700)
     # endpoint security may kill what nobody signed: then JXA has to act
     run_program([str(fresh)], timeout_s=_ASK_S, stdin=_PROBE)
-    fresh.replace(_program())
+    fresh.replace(_file(_PROGRAM))
 
 
-def _folder() -> Path:
+def _file(name: str) -> Path:
+    """A file in the folder of exactly this source."""
     digest = hashlib.sha256(native_source(_SOURCE).encode()).hexdigest()
-    return settings().mac_state_folder / "helper" / digest[:16]
-
-
-def _program() -> Path:
-    return _folder() / "peekaboo-input"
-
-
-def _failure() -> Path:
-    return _folder() / "failure.txt"
+    return settings().mac_state_folder / "helper" / digest[:16] / name
