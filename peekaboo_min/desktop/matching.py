@@ -112,11 +112,11 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
         lambda app: low in app.name.lower(),
         lambda app: len(low) > 3 and low in (app.bundle_id or "").lower(),
     ]
-    for tier, matches in enumerate(tiers):
+    for tier, is_meant in enumerate(tiers):
         # a helper or an agent without windows is meant only by its whole name
-        found = [app for app in (apps if tier < 3 else candidates) if matches(app)]
-        if found:
-            return _only_one(wanted, [app for app in found if app.is_regular] or found, [], kind)
+        matches = [app for app in (apps if tier < 3 else candidates) if is_meant(app)]
+        if matches:
+            return _only_one(wanted, [app for app in matches if app.is_regular] or matches, [], kind)
     near = _near_names(low, candidates)
     close = [app for app, likeness in near if likeness >= max(_CLOSE_ENOUGH, near[0][1] - _TIE)]
     return _only_one(wanted, close, [app for app, _ in near], kind)
@@ -130,22 +130,22 @@ def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
     raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
 
 
-def _only_one(wanted: str, found: Sequence[App], near: Sequence[App], kind: str) -> App:
+def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: str) -> App:
     """The only app that was found, or of several processes of one name the only one with windows."""
-    if not found:
+    if not matches:
         raise _no_such_app(wanted, near, kind)
-    with_windows = [app for app in found if app.window_count]
-    if len(found) > 1 and len(with_windows) == 1 and len({app.name for app in found}) == 1:
-        found = with_windows
-    if len(found) == 1:
-        return found[0]
+    with_windows = [app for app in matches if app.window_count]
+    if len(matches) > 1 and len(with_windows) == 1 and len({app.name for app in matches}) == 1:
+        matches = with_windows
+    if len(matches) == 1:
+        return matches[0]
     names = [
         f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
-        for app in found[:_NAMED_AT_MOST]
+        for app in matches[:_NAMED_AT_MOST]
     ]
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
-        f"{wanted!r} could be {len(found)} applications",
+        f"{wanted!r} could be {len(matches)} applications",
         hint="name one of them: " + ", ".join(names),
         details="\n".join(names),
     )
@@ -204,9 +204,9 @@ def find_window(
         message = f"the {app.name!r} process is running, but no capturable windows were found"
         hint = "open or unminimise a window of it, or use foreground focus"
         raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint)
-    found = windows[index or 0 :] if title is None else windows_titled(title, windows)
-    if found:
-        return found[0]
+    matches = windows[index or 0 :] if title is None else windows_titled(title, windows)
+    if matches:
+        return matches[0]
     which = f"with index {index}" if title is None else f"titled {title[:80]!r}"
     titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
     hint = f"its windows are {titles}, counted from 0 (the frontmost)"

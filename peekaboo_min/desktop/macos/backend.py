@@ -66,9 +66,9 @@ class MacDesktop:
             for number, row in enumerate(scene["displays"], 1)
         )
         windows = [_window(row, scene["can_record"], displays) for row in scene["windows"]]
-        own = [window for window in windows if window.pid == scene["frontmost_pid"]]
+        frontmost = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
-        focused = next((window for window in own if window.is_on_screen and window.is_ordinary), None)
+        focused = next((window for window in frontmost if window.is_on_screen and window.is_ordinary), None)
         return Scene(
             windows=tuple(window._replace(is_focused=window is focused) for window in windows),
             apps=tuple(App(**{**row, "name": clean_text(row["name"])}) for row in scene["apps"]),
@@ -148,15 +148,15 @@ class MacDesktop:
 
     def find_handler(self, kind: str, target: str) -> Handler:
         answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
-        found = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
-        if found is None:
+        app = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
+        if app is None:
             raise PeekabooError(
                 ErrorCode.APP_NOT_FOUND,
                 f"no application is known to open {target[:200]}",
                 hint="name an application, or choose one for it in the Finder (Get Info > Open with)",
             )
-        entry = found["bundle_id"] or found["path"]
-        return Handler(clean_text(found["name"]), entry, found["bundle_id"])
+        entry = app["bundle_id"] or app["path"]
+        return Handler(clean_text(app["name"]), entry, app["bundle_id"])
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
         # by the application that was asked about, not by whatever the system would choose meanwhile

@@ -87,8 +87,8 @@ def _run_script(argv: Sequence[str], source: str, timeout_s: float, pass_fds: Se
 def script_error(exit_code: int, stderr: str) -> PeekabooError:
     """What osascript's exit and its message mean."""
     details = stderr.strip()[-500:]
-    found = _NUMBER_AT_END.search(details)
-    number = int(found.group(1)) if found else None
+    match = _NUMBER_AT_END.search(details)
+    number = int(match.group(1)) if match else None
     if number == -1719 and "assistive" in details:
         number = -25211  # else -1719 means a bad index
     failed = f"the script failed{f' with error {number}' if number else ''}"
