@@ -683,10 +683,6 @@ def test_every_key_has_the_code_of_its_place_on_the_keyboard() -> None:
     assert {name: key_down(name)["code"] for name in expected} == expected
 
 
-def test_plus_is_looked_up_as_a_character() -> None:
-    assert key_down("cmd+plus")["character"] == "+"
-
-
 @pytest.mark.parametrize(
     ("chord", "code", "flags"),
     [
@@ -722,18 +718,6 @@ def test_an_app_is_denied_by_its_bundle_id(desk: Desk) -> None:
     assert (refused.code, refused.error["code"], desk.posted()) == (21, "POLICY_DENIED", [])
 
 
-def test_while_somebody_holds_a_modifier_or_button_nothing_is_posted(desk: Desk) -> None:
-    desk.mac.set("keyboard.held_flags", COMMAND)
-    desk.data("screenshot", 1080)
-    acts = (["type", 1080, "x"], ["press", 1080, "tab"], ["click", 1080, 100, 100])
-    errors = [desk.run(*words).error for words in acts]
-    assert [error["code"] for error in errors] == ["WINDOW_BLOCKED"] * 3
-    assert all("a modifier key is held down" in error["message"] for error in errors)
-    desk.mac.update(lambda state: (state["keyboard"].update(held_flags=0), state["mouse"].update(held=[0])))
-    assert "a mouse button is held down" in desk.run(*acts[2]).error["message"]
-    assert desk.posted() == []
-
-
 def test_text_and_keys_of_any_kind_arrive(desk: Desk) -> None:
     text = "Grüße, 世界 👩‍💻 and a line that is longer than twenty\nanother"
     desk.data("type", 1031, text)
@@ -743,43 +727,6 @@ def test_text_and_keys_of_any_kind_arrive(desk: Desk) -> None:
     keys = [(one["key"], one["code"], one["modifiers"], one["window"]) for one in desk.mac.events("key")]
     assert keys[-2:] == [("a", 0, ["cmd"], 1031), ("escape", 53, [], 1031)]
     assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, SHIFT, COMMAND}
-
-
-LAYOUTS = [
-    ("german", "super+shift+z", 16),
-    ("azerty", "cmd+z", 13),
-    ("unreadable", "cmd+z", 6),
-]
-
-
-@pytest.mark.parametrize(("layout", "chord", "code"), LAYOUTS)
-def test_a_chord_means_its_letter_on_every_keyboard_layout(
-    desk: Desk, layout: str, chord: str, code: int
-) -> None:
-    desk.mac.set("keyboard.layout", layout)
-    desk.mac.deny("automation")  # System Events is not needed
-    desk.data("press", 1031, chord)
-    (pressed,) = desk.mac.events("key")
-    assert (pressed["key"].lower(), pressed["code"]) == ("z", code)
-    assert set(pressed["modifiers"]) == set(chord.replace("super", "cmd").split("+")[:-1])
-    assert desk.mac.events("quit", "dropped") == []
-
-
-@pytest.mark.parametrize("layout", ["german", "us"])
-def test_on_no_layout_a_chord_goes_to_another_window(desk: Desk, layout: str) -> None:
-    desk.mac.set("keyboard.layout", layout)
-    desk.mac.activate("Form")
-    desk.mac.when({"do": "started", "program": "osascript"}, {"do": "activate_now", "pid": 430}, skip=1)
-    assert desk.run("press", 1090, "cmd+z").error["code"] == "FOCUS_LOST"
-    assert desk.mac.events("key") == []
-
-
-def test_keys_that_carry_flags_of_their_own_arrive_with_modifiers(desk: Desk) -> None:
-    for chord in ("ctrl+left", "alt+delete", "down"):
-        desk.data("press", 1030, chord)
-    pressed = [(one["key"], one["modifiers"]) for one in desk.mac.events("key")]
-    assert pressed == [("left", ["ctrl"]), ("forward_delete", ["alt"]), ("down", [])]
-    assert desk.mac.events("dropped") == []
 
 
 # the world changes meanwhile ------------------------------------------------------------------------------
@@ -826,25 +773,6 @@ def test_a_stop_file_stops_a_text_in_the_middle(desk: Desk) -> None:
     assert (finished.code, finished.error["code"]) == (21, "POLICY_DENIED")
     assert "20 characters were typed" in finished.error["message"]
     assert desk.mac.widget(1030, "text")["value"] == "eggs\nmilk" + "0123456789" * 2
-
-
-def test_a_screen_that_locks_in_the_middle_is_said(desk: Desk) -> None:
-    desk.mac.when({"type": 10}, {"do": "lock_screen"})
-    finished = desk.run("type", 1080, "0123456789" * 5)
-    assert (finished.code, finished.error["code"]) == (1, "SCREEN_LOCKED")
-
-
-def test_behind_another_users_session_nothing_is_posted(desk: Desk) -> None:
-    desk.mac.set("session.on_console", False)
-    assert desk.run("press", 1080, "tab").error["code"] == "SCREEN_LOCKED"
-    assert (desk.posted(), len(desk.mac.calls("osascript"))) == ([], 1)  # the first look was enough
-
-
-def test_a_session_that_says_nothing_about_the_console_is_on_it(desk: Desk) -> None:
-    desk.mac.set("session.on_console", None)
-    desk.data("image", "--screen-index", 1)
-    desk.data("press", 1080, "tab")
-    assert [one["key"] for one in desk.mac.events("key")] == ["tab"]
 
 
 def is_free(lock: IO[str]) -> bool:
@@ -907,13 +835,6 @@ def test_a_menus_item_is_clicked_without_focusing_anything_and_keys_reach_the_me
     assert desk.run("click", menu, 40, 20).error["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_typing_into_a_window_whose_menu_is_open_is_refused(desk: Desk) -> None:
-    menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 60], layer=101, widgets=ITEMS)
-    refused = desk.run("type", 1080, "ls").error
-    assert (refused["code"], f"window {menu} of Terminal" in refused["message"]) == ("FOCUS_LOST", True)
-    assert desk.mac.events("text", "key") == []
-
-
 def test_a_click_beside_an_open_menu_is_not_reported_as_delivered(desk: Desk) -> None:
     desk.data("screenshot", 1080)
     desk.mac.open_window("Terminal", bounds=[300, 200, 150, 60], layer=101, widgets=ITEMS)
@@ -946,20 +867,6 @@ def test_a_window_with_a_modal_dialog_takes_no_input_and_the_dialog_is_named(
 
 
 # wheel, drag, pointer, held and repeated keys: the events themselves are in test_swift.py -------------------
-
-
-def test_a_wheel_turns_over_the_window_that_is_meant(desk: Desk) -> None:
-    assert desk.backend("scroll", 1080, [300, 300], "down", 3) == {
-        "delivered": True,
-        "point": {"x": 300, "y": 300},
-        "reached_id": None,
-    }
-    desk.backend("scroll", 1080, [300, 300], "right", 2)
-    assert desk.mac.window(1080)["scroll"] == [9, 6]
-    desk.mac.open_window("TextEdit", bounds=[250, 250, 200, 200])
-    refused = desk.backend("scroll", 1080, [300, 300], "down", 3)
-    assert (refused["code"], "window 2000 of TextEdit" in refused["message"]) == ("WINDOW_COVERED", True)
-    assert len(desk.mac.events("scroll")) == 5
 
 
 def test_a_drag_moves_a_slider_and_ends_with_the_button_up(desk: Desk) -> None:
@@ -1002,12 +909,6 @@ def test_a_key_is_repeated_until_the_focus_is_lost_and_it_is_said_how_often(desk
     desk.mac.when({"type": 10}, {"do": "activate_now", "pid": 430}, skip=1)
     lost = desk.backend("press", 1080, "tab", 0, 5)
     assert (lost["code"], "2 presses went out" in lost["message"]) == ("FOCUS_LOST", True)
-
-
-def test_on_another_layout_a_chord_is_repeated_and_held(desk: Desk) -> None:
-    desk.mac.set("keyboard.layout", "german")
-    desk.backend("press", 1080, "cmd+z", 50, 2)
-    assert [(one["key"], one["code"]) for one in desk.mac.events("key")] == [("z", 16)] * 2
 
 
 # elements ---------------------------------------------------------------------------------------------------
@@ -1970,12 +1871,6 @@ def test_an_invisible_overlay_of_the_same_app_does_not_hide_who_has_the_keyboard
     desk.data("screenshot", 1090)
     desk.data("click", 1090, 280, 400)
     assert [one[:2] for one in desk.clicks()] == [(1090, "double")]
-
-
-def test_a_window_of_an_app_that_hangs_is_focused_within_the_time_of_the_act(desk: Desk) -> None:
-    desk.mac.update(lambda state: next(one for one in state["apps"] if one["pid"] == 500).update(hung=True))
-    assert desk.data("focus", 1090)["is_focused"] is True  # by activation alone
-    assert desk.focused_id() == 1090
 
 
 # speed: how many programs an operation starts -------------------------------------------------------------
