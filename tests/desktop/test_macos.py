@@ -571,20 +571,6 @@ def test_a_pixel_is_clicked_at_its_exact_point(
     assert [words[:6] for words in resized] == ([["-z", *small, "-s", "format", "png"]] if size else [])
 
 
-def test_a_double_click_and_the_right_and_middle_buttons_arrive_as_such(desk: Desk) -> None:
-    desk.data("screenshot", 1090)
-    desk.data("click", 1090, 180, 440, "--clicks", 2)
-    assert desk.mac.events("note")[-1]["text"] == "clicked twice"
-    desk.data("click", 1090, 180, 440, "--button", "right")
-    desk.data("click", 1090, 180, 440, "--button", "middle")
-    assert [(button, count) for _, _, button, count, _, _ in desk.clicks()] == [
-        ("left", 1),
-        ("left", 2),
-        ("right", 1),
-        ("middle", 1),
-    ]
-
-
 def test_a_sheet_makes_the_picture_another_shape_and_its_pixels_are_refused(desk: Desk) -> None:
     data = desk.data("screenshot", 1040)
     assert (data["image_width"], data["image_height"], data["bounds"]["height"]) == (1100, 800, 700)
@@ -625,13 +611,6 @@ def test_a_second_click_that_could_not_be_made_leaves_a_doubt(desk: Desk) -> Non
     quick = desk.mac.open_window("Terminal", title="Quick", bounds=[830, 110, 400, 300], widgets=[closing])
     assert desk.backend("click", quick, [900, 200], "left", 2)["delivered"] is None
     assert [one["window"] for one in desk.mac.events("click")] == [quick]
-
-
-def test_a_window_resized_in_proportion_makes_its_screenshot_stale(desk: Desk) -> None:
-    desk.data("screenshot", 1090)
-    desk.mac.resize_window(1090, 600, 450)
-    finished = desk.run("click", 1090, 40, 40)
-    assert (finished.code, finished.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
 
 
 def test_a_point_outside_every_display_is_refused(desk: Desk) -> None:
@@ -704,12 +683,6 @@ def test_every_key_has_the_code_of_its_place_on_the_keyboard() -> None:
 )
 def test_a_chord_has_the_flags_of_its_modifiers(chord: str, code: int, flags: int) -> None:
     assert (key_down(chord)["code"], key_down(chord)["flags"]) == (code, flags)
-
-
-def test_what_a_field_holds_is_replaced(desk: Desk) -> None:
-    desk.data("type", 1031, "Dear Ada", "--replace")
-    assert desk.mac.widget(1031, "text")["value"] == "Dear Ada"
-    assert [(one["key"], one["modifiers"]) for one in desk.mac.events("key")] == [("a", ["cmd"])]
 
 
 def test_an_app_is_denied_by_its_bundle_id(desk: Desk) -> None:
@@ -1892,14 +1865,6 @@ def test_each_operation_starts_as_few_programs_as_are_promised(desk: Desk) -> No
     assert desk.mac.events("activate", "ax_set", "ax_raise") == []  # it was in front already
 
 
-def test_on_a_slow_mac_everything_still_arrives(desk: Desk) -> None:
-    desk.mac.profile("slow")
-    desk.data("screenshot", 1090)
-    desk.data("click", 1090, 300, 330)
-    desk.data("type", 1090, "slowly")
-    assert desk.mac.widget(1090, "search")["value"] == "slowly"
-
-
 # screenshot_app_window ------------------------------------------------------------------------------------
 
 
@@ -1946,14 +1911,6 @@ def test_the_time_is_one_budget_for_all_its_programs(desk: Desk) -> None:
 
 
 # doctor ---------------------------------------------------------------------------------------------------
-
-
-def test_doctor_names_the_program_that_is_missing(desk: Desk) -> None:
-    assert desk.data("doctor")["platform"] == "macos"
-    desk.mac.uninstall("sips")
-    finished = desk.run("doctor")
-    assert (finished.code, finished.error["code"]) == (1, "MISSING_PROGRAM")
-    assert finished.error["message"].startswith("missing: sips")
 
 
 def test_a_crash_over_keynote_takes_no_other_answer_along(desk: Desk) -> None:
