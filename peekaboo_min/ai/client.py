@@ -18,6 +18,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
+from ..system.images import image_file
 from ..system.web import WebError, host_of
 from .errors import (
     asked_delay_s,
@@ -28,7 +29,7 @@ from .errors import (
     takes_no_images_error,
     vendor_text,
 )
-from .images import fit_for_model, load_image, private_copy
+from .images import fit_for_model, load_image
 from .providers import VENDORS, Question, Reply, Vendor, ollama_takes_images
 
 OCR = "ocr"
@@ -292,7 +293,7 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
     lines = []
     for image in images:
-        with private_copy(image) as path:
+        with image_file(image.info.kind, image.data) as path:
             lines += [clean_text(found.text, _LONGEST_OCR_LINE) for found in desktop.read_text(path)]
     return Reply("\n".join(line for line in lines if line) or "No text was found in this image.")
 

@@ -1,4 +1,4 @@
-"""Do an act in a window: its safety rules, the input lock, the effect."""
+"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any, Callable, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Scene, Window
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Scene, Window
 from ..core.settings import settings
-from ..core.text import control_character_in
+from ..core.text import clean_text, control_character_in
 from ..desktop.base import Desktop
-from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
+from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
+from ..system.images import changed_rect
+from .capture import is_caret, take_bitmap
 from .coordinates import Screenshot, find_record
-from .effects import Effect, Watch
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -27,6 +28,9 @@ _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _MENU_S = 0.4  # a menu whose item was chosen closes within that time
+_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
+_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
+_AGAIN_S = 0.05
 # What is posted within a tool's 50 seconds.
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000
 _LONGEST_MS = 40_000
@@ -34,6 +38,7 @@ _LONGEST_MS = 40_000
 _NO_SELECT_ALL = re.compile(
     r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
 )
+_USUAL = Act._field_defaults
 _MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
 
 
@@ -74,15 +79,14 @@ def perform(
     nothing was done. FOCUS_LOST and POLICY_DENIED (the stop file) say how much of a text went out.
     """
     act = _checked(act)
-    given = list(act.points)
+    given = act.points
     record: Optional[Screenshot] = None
-    pixels: list[Point] = []
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(act.kind, scene, window_id)
-        if act.points:
+        if given:
             record = find_record(desktop.session, window, screenshot_id)
-            pixels = [_clamped(pixel, record) for pixel in act.points]
+            pixels = [_clamped(pixel, record) for pixel in given]
             points = [record.to_point(pixel, window.bounds) for pixel in pixels]
             is_covered = any(cover_at(point, window, scene.windows) for point in points)
             scene = _ready_for_input(desktop, scene, window, is_covered)
@@ -94,50 +98,115 @@ def perform(
             points = [record.to_point(pixel, window.bounds) for pixel in pixels]
             _check_on_a_display(scene, window, points)
             act = act._replace(points=tuple(points))
-        watch = Watch(desktop, scene, window) if verify else None
+        watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
-        effect = _effect_of(watch)
+        effect = _effect_of(watch, record)
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        return {**data, **done, "delivered": delivery.delivered, **effect.as_data()}
+        return {**data, **done, "delivered": delivery.delivered, **effect}
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
         data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-    factor = record.image_width / watch.width if watch else 1.0
-    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect.as_data(factor))
+    data.update(clamped=tuple(pixels) != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
 
 
-def _effect_of(watch: Optional[Watch]) -> Effect:
-    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it."""
+def _audited_act(act: Act) -> dict[str, Any]:
+    """What the audit log says of an act: what is not as usual, and never the text."""
+    data: dict[str, Any] = {"point": act.points[0].as_data()} if act.points else {}
+    if act.kind == "type":
+        data["characters"] = len(act.text)
+    if act.kind == "press":
+        data["key"] = str(act.chord)
+    names = ("button", "clicks", "modifiers", "direction", "amount", "repeat", "replace")
+    return {**data, **{name: getattr(act, name) for name in names if getattr(act, name) != _USUAL[name]}}
+
+
+# what an act changed
+
+
+class _Watch:
+    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop = desktop
+        self._window = window
+        self._before = take_bitmap(desktop, window)
+        self.width = self._before.width
+        for _ in range(_BEFORE_AT_MOST - 1):
+            pause(_BEFORE_S)
+            last, self._before = self._before, take_bitmap(desktop, window)
+            self._changes_by_itself = self._is_large(changed_rect(last, self._before))
+            if not self._changes_by_itself:
+                break
+        # only now: a window that came before the act is not its effect
+        self._known_ids = {known.window_id for known in desktop.snapshot().windows}
+
+    def effect(self, image_width: int) -> dict[str, Any]:
+        """Whether the window changed, where in pixels of an image of that width, and which window came.
+
+        A window that closed is an outcome, and a change; one that was minimised is a change.
+        """
+        start = time.monotonic()
+        has_changed, rect = self._change()
+        waited_ms = (time.monotonic() - start) * 1000
+        scene = self._desktop.snapshot()
+        is_closed = scene.find(self._window.window_id) is None
+        data: dict[str, Any] = {"changed": is_closed or has_changed}
+        if rect:
+            place = rect.scaled(image_width / self.width).as_data()
+            data["changed_rect"] = {**place, "image_width": image_width}
+        if is_closed:
+            data["window_closed"] = True
+        for new in catalogue_windows(scene):
+            if new.window_id not in self._known_ids and new.kind != "tooltip":
+                data["new_window"] = {"window_id": new.window_id, "title": clean_text(new.title or "")}
+                break  # the front one
+        return {**data, "effect_ms": round(waited_ms)}
+
+    def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
+        """None for a window that changes by itself. One that does not react is watched for a second; what is
+        not larger than a caret counts only when each screenshot has it: a caret blinks.
+        """
+        was_large, is_always_other = False, True
+        for seconds in _AFTER_S:
+            pause(_AGAIN_S if was_large else seconds)
+            try:
+                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
+            except PeekabooError as e:
+                if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
+                    raise
+                return True, None
+            if self._changes_by_itself:
+                return None, None
+            if was_large and self._is_large(rect):
+                return True, rect
+            was_large = self._is_large(rect)
+            is_always_other = is_always_other and rect is not None
+        return (True, rect) if was_large or is_always_other else (False, None)
+
+    def _is_large(self, rect: Optional[Rect]) -> bool:
+        return rect is not None and not is_caret(rect, self.width, self._window)
+
+
+def _effect_of(watch: Optional[_Watch], record: Optional[Screenshot]) -> dict[str, Any]:
+    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it.
+
+    After a key, the changed rectangle is in pixels of the full-size screenshot.
+    """
     try:
-        return watch.effect() if watch else Effect()
+        if watch:
+            return watch.effect(record.image_width if record else watch.width)
     except PeekabooError as e:
         if e.code is ErrorCode.CANCELLED:
             raise
         log_warning(f"what the act changed is not known: {e.message}")
-        return Effect()
-
-
-def _audited_act(act: Act) -> dict[str, Any]:
-    """What the audit log says of an act: never the text."""
-    details: dict[str, dict[str, Any]] = {
-        "click": {"button": act.button, "clicks": act.clicks, "modifiers": act.modifiers or None},
-        "scroll": {"direction": act.direction, "amount": act.amount},
-        "drag": {"button": act.button},
-        "type": {"characters": len(act.text), "replace": act.replace or None},
-        "press": {"key": str(act.chord), "repeat": act.repeat if act.repeat > 1 else None},
-    }
-    where = {"point": act.points[0].as_data()} if act.points else {}
-    return {
-        **where,
-        **{name: value for name, value in details.get(act.kind, {}).items() if value is not None},
-    }
+    return {"changed": None}
 
 
 # the rules
@@ -145,35 +214,27 @@ def _audited_act(act: Act) -> dict[str, Any]:
 
 def _checked(act: Act) -> Act:
     """The act, its modifiers in our order. Raises INVALID_ARGUMENT for what its fields cannot be."""
-    named = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
-    for what, name in named:
+    names = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
+    for what, name in names:
         if name not in ACT_NAMES[what]:
             raise invalid(f"there is no {what} {name[:40]!r}", f"choose one of {', '.join(ACT_NAMES[what])}")
-    if act.clicks not in (1, 2, 3):
-        raise invalid(f"clicks is {act.clicks}", "give 1, 2 or 3")
-    if act.kind == "type":
-        _check_text(act.text, act.replace)
-    for what in ("amount", "hold_ms", "repeat", "delay_ms"):
-        check_range(what, getattr(act, what), *ACT_LIMITS[what])
+    for what, (least, most) in ACT_LIMITS.items():
+        check_range(what, getattr(act, what), least, most)
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
     check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
     if not all(math.isfinite(value) for point in act.points for value in point):
         raise invalid("x and y must be numbers", "give pixels of the screenshot")
-    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
-
-
-def _check_text(text: str, may_be_empty: bool) -> None:
-    if not text and not may_be_empty:
+    if act.kind == "type" and not act.text and not act.replace:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
-    lines = sum(text.count(key) for key in "\n\r\t")
-    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
+    lines = sum(map(act.text.count, "\n\r\t"))
+    if len(act.text) > _LONGEST_TEXT or lines > _MOST_LINES:
         raise invalid(
-            f"the text has {len(text)} characters, {lines} of them returns and tabs",
+            f"the text has {len(act.text)} characters, {lines} of them returns and tabs",
             f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
         )
-    bad = control_character_in(text)
-    if bad:
+    if bad := control_character_in(act.text):
         raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
+    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
@@ -279,20 +340,16 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
-    for point in points:
-        if not any(display.bounds.contains(point) for display in scene.displays):
-            # the pointer would be held at the screen's edge, and the click would go there
-            raise PeekabooError(
-                ErrorCode.WINDOW_COVERED,
-                f"that part of window {window.window_id} is outside the screen; nothing was clicked",
-                hint="move the window onto the screen",
-            )
+    displays = [display.bounds for display in scene.displays]
+    if not all(any(display.contains(point) for display in displays) for point in points):
+        # the pointer would be held at the screen's edge, and the click would go there
+        raise PeekabooError(
+            ErrorCode.WINDOW_COVERED,
+            f"that part of window {window.window_id} is outside the screen; nothing was clicked",
+            hint="move the window onto the screen",
+        )
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
-    """The nearest pixel inside the image: [0, width) x [0, height)."""
-
-    def nearest(value: float, size: int) -> float:
-        return value if 0 <= value < size else min(max(value, 0), size - 1)
-
-    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
+    """The nearest pixel inside the image."""
+    return Point(min(max(pixel.x, 0), record.image_width - 1), min(max(pixel.y, 0), record.image_height - 1))

@@ -37,22 +37,6 @@ class Screenshot(NamedTuple):
     supersedes_older: bool = False
     """True where older screenshots of the window count by their ids only from then on."""
 
-    @property
-    def scale(self) -> float:
-        """Pixels of the returned image per screen point."""
-        return round(self.image_width / self.bounds.width, 4)
-
-    def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot answers besides its image."""
-        return {
-            "window_id": self.window_id,
-            "bounds": self.bounds.as_data(),
-            "image_width": self.image_width,
-            "image_height": self.image_height,
-            "scale": self.scale,
-            "screenshot_id": self.screenshot_id,
-        }
-
     def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
         """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
         return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
@@ -67,9 +51,9 @@ class Screenshot(NamedTuple):
         )
 
 
-def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
-    """That an image of `info`'s size shows `window`, under a new id."""
-    return Screenshot(
+def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
+    """The record that an image of `info`'s size shows `window`, kept for clicks by its pixels."""
+    screenshot = Screenshot(
         screenshot_id=os.urandom(8).hex(),
         window_id=window.window_id,
         app_name=window.app_name,
@@ -81,11 +65,6 @@ def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -
         identity=window.identity,
         supersedes_older=supersedes_older,
     )
-
-
-def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
-    """The record of an image, kept for clicks by its pixels."""
-    screenshot = record_of(window, info, supersedes_older)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
@@ -138,11 +117,10 @@ def find_region(
     record = find_record(session, window, screenshot_id)
     left, top = math.floor(region[0]), math.floor(region[1])
     right, bottom = math.ceil(region[0] + region[2]), math.ceil(region[1] + region[3])
-    whole = Rect(0, 0, record.image_width, record.image_height)
-    inside = Rect(left, top, right - left, bottom - top).clipped(whole)
+    width, height = record.image_width, record.image_height
+    inside = Rect(left, top, right - left, bottom - top).clipped(Rect(0, 0, width, height))
     if inside is None:
-        size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+        raise invalid("region is outside the window's screenshot", f"that is {width}x{height} pixels")
     return record, inside
 
 
@@ -190,9 +168,7 @@ def _read(path: Path) -> Optional[Screenshot]:
     """A record; None for one that is swept in this moment, or is not what we write."""
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        record = Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
-        sizes = (record.bounds.width, record.bounds.height, record.image_width, record.image_height)
-        return record if all(math.isfinite(size) and size > 0 for size in sizes) else None
+        return Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -28,7 +28,6 @@ def find_elements_in_window(
     window = scene_to_capture(desktop).by_id(window_id)
     all_elements = desktop.read_elements(window)
     image = image_to_read(desktop, window)
-    image.path.unlink(missing_ok=True)
     record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)

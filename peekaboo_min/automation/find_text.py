@@ -10,10 +10,17 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import NOTHING_FOUND, Act, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..system.images import image_file
 from .act import perform
-from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
+from .capture import (
+    CapturedImage,
+    image_to_read,
+    is_other_within,
+    record_to_read,
+    scene_to_capture,
+    take_bitmap,
+)
 from .coordinates import Screenshot, find_region
-from .effects import is_other_within, take_bitmap
 from .labels import Place, find_in_lines, likeness, rows_of, with_characters
 from .policy import check_may_act
 
@@ -85,19 +92,17 @@ def search_image(
     part: Optional[tuple[Screenshot, Rect]] = None,
 ) -> TextSearch:
     """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of a new
-    record; without one, read all. The image's file is deleted.
+    record; without one, read all.
 
     part: of the window, as find_region has it; only what has its middle there counts.
     """
-    try:
-        record = record_to_read(desktop, image)
-        report_progress(f"reading the text of window {record.window_id}")
-        lines = desktop.read_text(image.path)
+    record = record_to_read(desktop, image)
+    report_progress(f"reading the text of window {record.window_id}")
+    with image_file(image.info.kind, image.content.data) as path:
+        lines = desktop.read_text(path)
         is_like_a_key = len(wanted) <= 2 or not any(map(str.isalnum, wanted))
         if wanted and is_like_a_key and (len(wanted) == 1 or not _is_found(wanted, lines)):
-            lines = with_characters(lines, desktop.read_characters(image.path))
-    finally:
-        image.path.unlink(missing_ok=True)
+            lines = with_characters(lines, desktop.read_characters(path))
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
+from ..core.cancellation import in_parallel
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Window
+from ..core.models import Display, ImageInfo, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -21,12 +22,14 @@ from .act import focus_by_id
 from .capture import (
     CapturedImage,
     Subject,
-    image_for_model,
+    for_client,
     recorded,
+    save_images,
     scene_to_capture,
-    take_images,
+    shrunk,
+    take_image,
+    wait_until_painted,
 )
-from .effects import wait_until_painted
 from .listing import session_warnings
 from .policy import check_may_act
 
@@ -83,49 +86,38 @@ def image_result(
         subjects, messages = _subjects_in_front(desktop, request)
     else:
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
-    targets = _paths_of(base, is_file, kind, subjects)
-    images = take_images(desktop, subjects, targets, kind, request.max_dimension)
-    if not request.is_temporary:
-        images = [recorded(desktop, image, image.info) for image in images]
+
+    def take(subject: Subject) -> CapturedImage:
+        return shrunk(desktop, take_image(desktop, subject, kind), request.max_dimension)
+
+    images = in_parallel(take, subjects)
     data: dict[str, Any] = {"saved_files": []}
-    returned: tuple[ImageData, ...] = ()
-    try:
-        text = _summary(images, request.is_temporary)
-        if not request.is_temporary:
-            data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
-        if returns_data:
-            returned = tuple(image_for_model(desktop, image) for image in images)
-            shown = [recorded(desktop, image, fitted.info) for image, fitted in zip(images, returned)]
-            data["images"] = [
-                {**({} if request.is_temporary else {"source_path": str(image.path)}), **_image_data(image)}
-                for image in shown
-            ]
-        if analyse:
-            data.update(analyse(images))
-            text += f"\n\n{data['analysis_text']}"
-    finally:
-        if request.is_temporary:
-            for image in images:
-                image.path.unlink(missing_ok=True)
-    return Result(text, data, returned, (*session_warnings(desktop), *messages))
+    if not request.is_temporary:
+        images = save_images(images, _paths_of(base, is_file, kind, subjects))
+        images = [recorded(desktop, image) for image in images]
+        data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
+    text, returned = _summary(images), []
+    if returns_data:
+        returned = [recorded(desktop, for_client(desktop, image)) for image in images]
+        data["images"] = [
+            {**({"source_path": image.path} if image.path else {}), **_image_data(image)}
+            for image in returned
+        ]
+    if analyse:
+        data.update(analyse(images))
+        text += f"\n\n{data['analysis_text']}"
+    contents = tuple(image.content for image in returned)
+    return Result(text, data, contents, (*session_warnings(desktop), *messages))
 
 
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
     check_dimension(request.max_dimension)
     mode = request.effective_mode
-    names_window = request.window_title is not None or request.window_index is not None
-    problem, hint = "", ""
-    if request.window_title is not None and not request.window_title.strip():
-        problem, hint = "the window's title is empty", "give a part of it, or leave it out"
-    elif request.mode is None and request.app is None and request.window_id is None and names_window:
-        problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
-    elif mode in ("screen", "multi") and names_window:
-        problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"
-    elif mode in ("window", "multi") and request.app is None and request.window_id is None:
-        problem, hint = f"mode {mode} needs an app", "name one, or a window id"
-    if problem:
-        raise invalid(problem, hint)
+    if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
+        raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
+    if mode in ("window", "multi") and request.app is None and request.window_id is None:
+        raise invalid(f"mode {mode} needs an app", "name one, or a window id")
 
 
 def check_dimension(max_dimension: Optional[int]) -> None:
@@ -141,13 +133,12 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
     choice = choose_provider()
 
     def analyse(images: list[CapturedImage]) -> dict[str, str]:
-        answers = [ask_model(desktop, [image.path], question, choice=choice) for image in images]
-        blocks = [
-            f'Analysis for "{clean_text(image.subject.label)}":\n{answer.text}'
-            for image, answer in zip(images, answers)
-        ]
-        text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
-        return {"analysis_text": text, "model_used": answers[0].model_used}
+        texts = []
+        for image in images:
+            answer = ask_model(desktop, [image.content], question, choice=choice)
+            head = f'Analysis for "{clean_text(image.subject.label)}":\n' if len(images) > 1 else ""
+            texts.append(head + answer.text)
+        return {"analysis_text": "\n\n".join(texts), "model_used": answer.model_used}
 
     return analyse
 
@@ -194,38 +185,29 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     What cannot be raised is captured as it is; where it is not on the screen, the app's front window instead.
     """
     check_may_act("foreground capture")
-    scene = scene_to_capture(desktop)
-    if request.effective_mode == "screen" and request.app is None:
+    scene, mode = scene_to_capture(desktop), request.effective_mode
+    if mode == "screen" and request.app is None:
         return _find_subjects(scene, request), ()  # a screen has no front
+    messages: tuple[str, ...] = ()
     try:
         window = _named_window(scene, request, with_off_screen=True)
+        shown = focus_by_id(desktop, window.window_id)
+        if not window.is_on_screen:
+            wait_until_painted(desktop, shown)
     except PeekabooError as e:
-        if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
-            raise
-        return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
-    messages: tuple[str, ...] = ()
-    was_shown = window.is_on_screen
-    try:
-        window = focus_by_id(desktop, window.window_id)
-        if not was_shown:
-            wait_until_painted(desktop, window)
-    except PeekabooError as e:
-        if e.code not in _MAY_STAY_BEHIND:
+        has_no_window = mode == "screen" and e.code is ErrorCode.WINDOW_NOT_FOUND
+        if not has_no_window and e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning(_NOT_RAISED)
-        messages = (f"the window could not be brought to the front: {e.sentence()}",)
-    shows_more = request.effective_mode in ("screen", "multi")
-    if shows_more or messages:
-        scene = scene_to_capture(desktop)
+        messages = (f"nothing was brought to the front: {e.sentence()}",)
+    scene = scene_to_capture(desktop)
+    if mode == "window":
         window = scene.by_id(window.window_id)
-    is_behind = bool(messages) and window.is_on_screen and request.window_index is None
-    if shows_more or is_behind:
-        return _find_subjects(scene, request), messages
-    if request.window_id is not None:
-        return [Subject(window=window)], messages
-    if window.is_on_screen:
-        return [Subject(window=window, number=request.window_index or 0)], messages
-    return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
+        if window.is_on_screen and request.window_index is not None:
+            return [Subject(window=window, number=request.window_index)], messages
+        if not window.is_on_screen:
+            request = request._replace(window_title=None, window_index=None)
+    return _find_subjects(scene, request), messages
 
 
 def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> Window:
@@ -286,20 +268,16 @@ def _moment() -> str:
 # the answer
 
 
-def _summary(images: Sequence[CapturedImage], is_temporary: bool) -> str:
-    labels = [clean_text(image.subject.label) for image in images]
-    if not is_temporary:
-        labels = [f"{image.path} ({label}, {_about(image)})" for label, image in zip(labels, images)]
-    head = f"Captured {len(images)} image(s)" + (":" if is_temporary else ". Saved files:")
-    return "\n".join([head, *(f"{number}. {label}" for number, label in enumerate(labels, 1))])
-
-
-def _about(image: CapturedImage) -> str:
-    """An image's size, and what a click by its pixels needs."""
-    text = f"{image.info.width}x{image.info.height}"
-    if image.screenshot:
-        text += f", window {image.screenshot.window_id}, screenshot_id {image.screenshot.screenshot_id}"
-    return text
+def _summary(images: Sequence[CapturedImage]) -> str:
+    is_saved = all(image.path for image in images)
+    lines = [f"Captured {len(images)} image(s)" + (". Saved files:" if is_saved else ":")]
+    for number, image in enumerate(images, 1):
+        label, record = clean_text(image.subject.label), image.screenshot
+        about = f"{label}, {image.info.width}x{image.info.height}"
+        if record:
+            about += f", window {record.window_id}, screenshot_id {record.screenshot_id}"
+        lines.append(f"{number}. {image.path} ({about})" if is_saved else f"{number}. {label}")
+    return "\n".join(lines)
 
 
 def _image_data(image: CapturedImage) -> dict[str, Any]:
@@ -318,24 +296,22 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if image.screenshot:
-        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
+        whole = image.window_data()
+        data.update(scale=whole["scale"], screenshot_id=whole["screenshot_id"])
     return data
 
 
 def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageInfo) -> list[dict[str, Any]]:
     """The windows that a display's image shows, front to back: to read it, and to act on one of them."""
-    frame, factor = display.bounds, info.width / display.bounds.width
-    rows = []
+    frame, rows = display.bounds, []
     for window in windows:
         part = window.bounds.clipped(frame)
         if part:
-            place = Rect(part.x - frame.x, part.y - frame.y, part.width, part.height).scaled(factor)
-            rows.append(
-                {
-                    "window_id": window.window_id,
-                    "owner_name": window.app_name,
-                    "title": clean_text(window.title or ""),
-                    **{key: round(value) for key, value in place.as_data().items()},
-                }
-            )
+            place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
+            names = {
+                "window_id": window.window_id,
+                "owner_name": window.app_name,
+                "title": clean_text(window.title or ""),
+            }
+            rows.append({**names, **{key: round(value) for key, value in place.as_data().items()}})
     return rows

@@ -13,8 +13,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
-from .capture import image_to_read, scene_to_capture
-from .effects import is_caret, take_bitmap
+from .capture import image_to_read, is_caret, scene_to_capture, take_bitmap
 from .find_text import search_image, wanted_text
 from .listing import window_data
 
@@ -159,9 +158,8 @@ class _TextLook:
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
             image = image_to_read(self._desktop, window)
-            state = hash((window.window_id, png_pixels(image.path)))
+            state = hash((window.window_id, png_pixels(image.content.data)))
             if state in self._read:
-                image.path.unlink()
                 continue
             seen = search_image(self._desktop, image, self._wanted)
             self._read.add(state)

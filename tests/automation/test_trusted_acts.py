@@ -26,7 +26,6 @@ from hostile.stage import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
 from peekaboo_min.automation.act import _effect_of
-from peekaboo_min.automation.effects import Effect
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 
 LONG = "a line of text that is typed in pieces " * 20
@@ -684,7 +683,9 @@ def test_each_operation_lists_without_a_child_and_starts_few(
 
 def test_a_look_that_fails_after_the_act_is_no_failure_of_the_act() -> None:
     class FailingWatch:
-        def effect(self) -> Effect:
+        width = 300
+
+        def effect(self, image_width: int) -> dict[str, Any]:
             raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
 
-    assert _effect_of(FailingWatch()) == Effect()  # type: ignore[arg-type]
+    assert _effect_of(FailingWatch(), None) == {"changed": None}  # type: ignore[arg-type]
