@@ -86,18 +86,14 @@ def perform(
         window = _permitted_window(act.kind, scene, window_id)
         if given:
             record = find_record(desktop.session, window, screenshot_id)
-            pixels = [_clamped(pixel, record) for pixel in given]
-            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
-            is_covered = any(cover_at(point, window, scene.windows) for point in points)
-            scene = _ready_for_input(desktop, scene, window, is_covered)
-        else:
-            scene = _ready_for_keys(desktop, scene, window, act)
+            pixels = tuple(_clamped(pixel, record) for pixel in given)
+            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+        scene = _ready(desktop, scene, window, act)
         window = scene.by_id(window_id)
         if record:
             record = find_record(desktop.session, window, record.screenshot_id)
-            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
-            _check_on_a_display(scene, window, points)
-            act = act._replace(points=tuple(points))
+            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+            _check_on_a_display(scene, window, act.points)
         watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
@@ -110,7 +106,7 @@ def perform(
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
         data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-    data.update(clamped=tuple(pixels) != given, delivered=delivery.delivered, **effect)
+    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
@@ -253,29 +249,26 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     return window
 
 
-def _ready_for_input(desktop: Desktop, scene: Scene, window: Window, is_covered: bool = False) -> Scene:
-    """The desktop as it is once the window can be acted on: in front, focused, and not blocked by a dialog.
+def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
+    """The desktop as it is once the act can be done in the window: in front, focused, blocked by no dialog;
+    of keys, once no menu takes them, but that the window's own may take one without modifiers.
 
     A popup stays as it is: it would close if anything was focused.
     """
-    if window.is_popup:
-        return scene
-    _check_not_blocked(window, scene)
-    if is_covered or not (window.is_focused and window.is_on_screen):
-        return _focused(desktop, scene, window.window_id)
-    return scene
-
-
-def _ready_for_keys(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
-    """As _ready_for_input, once no menu takes the keys; the window's own may take a key without modifiers."""
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
         raise invalid(
             f"{window.app_name} has no field whose text the keys for `select all` would select",
             "clear its line by keys of its own, then type without replace",
         )
-    scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
-    scene = _ready_for_input(desktop, scene, scene.by_id(window.window_id))
-    if act.kind == "type" or set(act.chord.modifiers) - {"shift"}:
+    if not act.points:
+        scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
+        window = scene.by_id(window.window_id)
+    if not window.is_popup:
+        _check_not_blocked(window, scene)
+        is_covered = any(cover_at(point, window, scene.windows) for point in act.points)
+        if is_covered or not (window.is_focused and window.is_on_screen):
+            scene = _focused(desktop, scene, window.window_id)
+    if act.kind == "type" or (act.kind == "press" and set(act.chord.modifiers) - {"shift"}):
         scene = _without_menu(desktop, scene, window.window_id, open_menu)
     return scene
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional
 
 from ..ai.images import fit_for_client, resized
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, WindowMoves
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, check_range
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
@@ -86,23 +86,28 @@ class CapturedImage(NamedTuple):
         """The file that holds it; empty for none."""
         return self.content.source_path
 
+    @property
+    def scale(self) -> float:
+        """Pixels per screen point, of a window's whole image."""
+        assert self.subject.window
+        width = self.screenshot.image_width if self.screenshot else self.info.width
+        return round(width / (self.screenshot or self.subject.window).bounds.width, 4)
+
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
         assert self.subject.window
-        record, bounds, (_, width, height) = self.screenshot, self.subject.window.bounds, self.info
-        if record:
-            bounds, width, height = record.bounds, record.image_width, record.image_height
+        window, record, info = self.subject.window, self.screenshot, self.info
         data = {
-            "window_id": self.subject.window.window_id,
-            "bounds": bounds.as_data(),
-            "image_width": width,
-            "image_height": height,
-            "scale": round(width / bounds.width, 4),
+            "window_id": window.window_id,
+            "bounds": (record or window).bounds.as_data(),
+            "image_width": record.image_width if record else info.width,
+            "image_height": record.image_height if record else info.height,
+            "scale": self.scale,
         }
         if record:
             data["screenshot_id"] = record.screenshot_id
         if self.region:
-            size = {"region_image_width": self.info.width, "region_image_height": self.info.height}
+            size = {"region_image_width": info.width, "region_image_height": info.height}
             data.update(region=self.region.as_data(), **size)
         return data
 
@@ -256,12 +261,13 @@ def _is_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> boo
 
 
 def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
-    """An image with at most so many pixels on the long side."""
-    _, width, height = image.info
-    if not max_dimension or max(width, height) <= max_dimension:
+    """An image with at most so many pixels on the long side. Raises INVALID_ARGUMENT."""
+    kind, width, height = image.info
+    if max_dimension is None or 1 <= max(width, height) <= max_dimension:
         return image
+    check_range("max_dimension", max_dimension, 1, 100_000)
     size = model_size(width, height, max_dimension, 10**9)
-    return image._replace(content=resized(desktop, image.content, size, image.info.kind))
+    return image._replace(content=resized(desktop, image.content, size, kind))
 
 
 def for_client(desktop: Desktop, image: CapturedImage) -> CapturedImage:

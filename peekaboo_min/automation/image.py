@@ -16,7 +16,7 @@ from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, new_temporary_path
+from ..system.files import asked_path, file_name, temporary_folder
 from ..system.images import EXTENSIONS, kind_by_name
 from .act import focus_by_id
 from .capture import (
@@ -112,18 +112,11 @@ def image_result(
 
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
-    check_dimension(request.max_dimension)
     mode = request.effective_mode
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
     if mode in ("window", "multi") and request.app is None and request.window_id is None:
         raise invalid(f"mode {mode} needs an app", "name one, or a window id")
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no image can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise invalid(f"max_dimension is {max_dimension}", "give the pixels of the long side, 1 or more")
 
 
 def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]], dict[str, str]]:
@@ -148,34 +141,40 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
 
 def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     """What the images are to show. Raises as find_app and find_window do."""
-    mode = request.effective_mode
-    if mode == "screen":
-        return _screens(scene, request.screen_index)
-    chosen = _named_window(scene, request)
-    if request.window_id is not None:
-        return [Subject(window=chosen)]
-    if mode == "frontmost" or request.app is None:
-        return [Subject(window=chosen, number=0)]
-    windows = visible_windows(windows_of(find_app(request.app, scene.apps), scene.windows))
-    return [
-        Subject(window=window, number=index)
-        for index, window in enumerate(windows)
-        if mode == "multi" or window == chosen
-    ]
-
-
-def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
-    displays = scene.displays
+    if request.effective_mode != "screen":
+        return _find_windows(scene, request)
+    displays, index = scene.displays, request.screen_index
     if not displays:
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
         )
     if index is not None and not 0 <= index < len(displays):
         raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
+    windows = tuple(visible_windows(scene.windows))
+    subjects = [Subject(display, number=number, windows=windows) for number, display in enumerate(displays)]
+    return subjects if index is None else [subjects[index]]
+
+
+def _find_windows(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> list[Subject]:
+    """The window that is meant, or all of its app. Raises as find_app and find_window do, WINDOW_NOT_FOUND.
+
+    with_off_screen: an app's minimised and hidden windows count too, after the others.
+    """
+    if request.window_id is not None:
+        return [Subject(window=scene.by_id(request.window_id))]
+    if request.effective_mode == "frontmost" or request.app is None:
+        visible = visible_windows(scene.windows)
+        if not visible:
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
+        return [Subject(window=max(visible, key=lambda window: window.is_focused), number=0)]
+    app = find_app(request.app, scene.apps)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
+    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    chosen = find_window(app, windows, request.window_title, request.window_index)
     return [
-        Subject(display=display, windows=tuple(visible_windows(scene.windows)), number=number)
-        for number, display in enumerate(displays)
-        if index is None or number == index
+        Subject(window=window, number=index)
+        for index, window in enumerate(windows)
+        if request.effective_mode == "multi" or window == chosen
     ]
 
 
@@ -190,10 +189,11 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()
     try:
-        window = _named_window(scene, request, with_off_screen=True)
-        shown = focus_by_id(desktop, window.window_id)
-        if not window.is_on_screen:
-            wait_until_painted(desktop, shown)
+        meant = _find_windows(scene, request, with_off_screen=True)[0].window
+        assert meant
+        window = focus_by_id(desktop, window_id := meant.window_id)
+        if not meant.is_on_screen:
+            wait_until_painted(desktop, window)
     except PeekabooError as e:
         has_no_window = mode == "screen" and e.code is ErrorCode.WINDOW_NOT_FOUND
         if not has_no_window and e.code not in _MAY_STAY_BEHIND:
@@ -202,30 +202,12 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         messages = (f"nothing was brought to the front: {e.sentence()}",)
     scene = scene_to_capture(desktop)
     if mode == "window":
-        window = scene.by_id(window.window_id)
+        window = scene.by_id(window_id)
         if window.is_on_screen and request.window_index is not None:
             return [Subject(window=window, number=request.window_index)], messages
         if not window.is_on_screen:
             request = request._replace(window_title=None, window_index=None)
     return _find_subjects(scene, request), messages
-
-
-def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> Window:
-    """The window that is meant. Raises as find_app and find_window do, and WINDOW_NOT_FOUND.
-
-    with_off_screen: an app's minimised and hidden windows count too, after the others.
-    """
-    if request.window_id is not None:
-        return scene.by_id(request.window_id)
-    if request.effective_mode == "frontmost" or request.app is None:
-        visible = visible_windows(scene.windows)
-        if not visible:
-            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
-        return next((window for window in visible if window.is_focused), visible[0])
-    app = find_app(request.app, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
-    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
-    return find_window(app, windows, request.window_title, request.window_index)
 
 
 # where to save it
@@ -247,22 +229,16 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
 
 
 def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:
-    if base is None:
-        return [new_temporary_path(_stem(subject), kind) for subject in subjects]
-    if not is_file:
-        return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
-    if len(subjects) == 1:
-        return [base]
-    return [base.parent / file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (subject.window.app_name if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
+    if base and is_file:
+        names = [file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
+        return [base.parent / name for name in names] if len(names) > 1 else [base]
     # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    moment = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    apps = [subject.window.app_name if subject.window else "screen" for subject in subjects]
+    return [
+        (base or temporary_folder()) / file_name(f"{moment}_{app}", kind, subject.suffix)
+        for app, subject in zip(apps, subjects)
+    ]
 
 
 # the answer
@@ -296,8 +272,7 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if image.screenshot:
-        whole = image.window_data()
-        data.update(scale=whole["scale"], screenshot_id=whole["screenshot_id"])
+        data.update(scale=image.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 
@@ -305,13 +280,9 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
     """The windows that a display's image shows, front to back: to read it, and to act on one of them."""
     frame, rows = display.bounds, []
     for window in windows:
-        part = window.bounds.clipped(frame)
-        if part:
+        if part := window.bounds.clipped(frame):
             place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
-            names = {
-                "window_id": window.window_id,
-                "owner_name": window.app_name,
-                "title": clean_text(window.title or ""),
-            }
-            rows.append({**names, **{key: round(value) for key, value in place.as_data().items()}})
+            title = clean_text(window.title or "")
+            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": title}
+            rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
     return rows

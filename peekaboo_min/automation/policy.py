@@ -74,12 +74,8 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
     Raises FILE_IO_ERROR: what cannot be logged must not be done, so this comes before the act.
     """
     path = state_folder() / "audit.jsonl"
-    line = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "pid": os.getpid(),
-        "action": action,
-        **where,
-    }
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = {"time": now, "pid": os.getpid(), "action": action, **where}
     with file_errors(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(descriptor, "a", encoding="utf-8") as f:

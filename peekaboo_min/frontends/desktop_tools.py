@@ -19,7 +19,6 @@ from ..automation.capture import (
 from ..automation.coordinates import find_region
 from ..automation.elements import find_elements_in_window
 from ..automation.find_text import click_text_in_window, find_text_in_window
-from ..automation.image import check_dimension
 from ..automation.listing import window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
@@ -94,7 +93,6 @@ def take_window_screenshot(
     kind = "jpg"
     if in_shell:
         kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
-        check_dimension(max_dimension)
         if region is not None and kind != "png":
             raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)

@@ -228,9 +228,7 @@ def prepare_target(path: Path) -> None:
         elif not os.access(path if path.exists() else path.parent, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied")
     if problem:
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, problem, "choose another path, one that ends in .png or .jpg"
-        )
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, "choose another path")
 
 
 def _is_image_or_empty(path: Path) -> bool:

@@ -124,7 +124,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
     "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
     "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
-    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4; give 1, 2 or 3"),
+    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4; give a number from 1 to 3"),
     "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
     "an empty text": (["type", "7", ""], "the text is empty"),
     "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
@@ -167,7 +167,7 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", "file"),
     "a file in a folder's place":
         (["image", "--path", f"{FOLDER}/file"], "FILE_IO_ERROR",
-         "file is a file, not a folder; name a folder, or an image that ends in .png or .jpg"),
+         "file is a file, not a folder; choose another path"),
     "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", "file"),
     "a path where nothing is written":
         (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", "/proc/shot.png"),
