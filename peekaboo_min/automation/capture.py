@@ -260,12 +260,17 @@ def _is_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> boo
 # give them away
 
 
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no image can have."""
+    if max_dimension is not None:
+        check_range("max_dimension", max_dimension, 1, 100_000)
+
+
 def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
-    """An image with at most so many pixels on the long side. Raises INVALID_ARGUMENT."""
+    """An image with at most so many pixels on the long side."""
     kind, width, height = image.info
-    if max_dimension is None or 1 <= max(width, height) <= max_dimension:
+    if max_dimension is None or max(width, height) <= max_dimension:
         return image
-    check_range("max_dimension", max_dimension, 1, 100_000)
     size = model_size(width, height, max_dimension, 10**9)
     return image._replace(content=resized(desktop, image.content, size, kind))
 

@@ -39,9 +39,8 @@ class Screenshot(NamedTuple):
 
     def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
         """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
-        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
-            self.image_width / bounds.width
-        )
+        inside = rect._replace(x=rect.x - bounds.x, y=rect.y - bounds.y)
+        return inside.scaled(self.image_width / bounds.width)
 
     def to_point(self, pixel: Point, bounds: Rect) -> Point:
         """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
@@ -53,18 +52,8 @@ class Screenshot(NamedTuple):
 
 def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
     """The record that an image of `info`'s size shows `window`, kept for clicks by its pixels."""
-    screenshot = Screenshot(
-        screenshot_id=os.urandom(8).hex(),
-        window_id=window.window_id,
-        app_name=window.app_name,
-        pid=window.pid,
-        bounds=window.bounds,
-        image_width=info.width,
-        image_height=info.height,
-        taken_at=time.time(),
-        identity=window.identity,
-        supersedes_older=supersedes_older,
-    )
+    shown = (window.window_id, window.app_name, window.pid, window.bounds, info.width, info.height)
+    screenshot = Screenshot(os.urandom(8).hex(), *shown, time.time(), window.identity, supersedes_older)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot

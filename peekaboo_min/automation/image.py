@@ -22,6 +22,7 @@ from .act import focus_by_id
 from .capture import (
     CapturedImage,
     Subject,
+    check_dimension,
     for_client,
     recorded,
     save_images,
@@ -112,6 +113,7 @@ def image_result(
 
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
+    check_dimension(request.max_dimension)
     mode = request.effective_mode
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")

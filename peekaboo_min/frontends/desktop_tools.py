@@ -8,6 +8,7 @@ from typing import Annotated, Any, Optional
 from ..automation.act import focus_by_id, perform
 from ..automation.capture import (
     CapturedImage,
+    check_dimension,
     for_client,
     recorded,
     save_images,
@@ -93,6 +94,7 @@ def take_window_screenshot(
     kind = "jpg"
     if in_shell:
         kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
+        check_dimension(max_dimension)
         if region is not None and kind != "png":
             raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)

@@ -147,7 +147,7 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "an unknown window":
         (["screenshot", "7"], "WINDOW_NOT_FOUND", "there is no window 7; list the windows again"),
     "a file name that no file system takes":
-        (["screenshot", "7", "--path", f"{FOLDER}/{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
+        (["image", "--path", f"{FOLDER}/{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
     "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", "there is no window 31"),
     "a negative window": (["click", "-5", "-1", "-.5"], "WINDOW_NOT_FOUND", "there is no window -5"),
     "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
