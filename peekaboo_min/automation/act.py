@@ -38,7 +38,6 @@ _LONGEST_MS = 40_000
 _NO_SELECT_ALL = re.compile(
     r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
 )
-_USUAL = Act._field_defaults
 _MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
 
 
@@ -113,14 +112,17 @@ def perform(
 
 
 def _audited_act(act: Act) -> dict[str, Any]:
-    """What the audit log says of an act: what is not as usual, and never the text."""
-    data: dict[str, Any] = {"point": act.points[0].as_data()} if act.points else {}
-    if act.kind == "type":
+    """What the audit log says of an act, never the text."""
+    names = {"click": ("button", "clicks"), "scroll": ("direction", "amount"), "drag": ("button",)}
+    data = {name: getattr(act, name) for name in names.get(act.kind, ())}
+    if act.points:
+        data["point"] = act.points[0].as_data()
+    elif act.kind == "type":
         data["characters"] = len(act.text)
-    if act.kind == "press":
+    else:
         data["key"] = str(act.chord)
-    names = ("button", "clicks", "modifiers", "direction", "amount", "repeat", "replace")
-    return {**data, **{name: getattr(act, name) for name in names if getattr(act, name) != _USUAL[name]}}
+    unusual = {"modifiers": act.modifiers, "repeat": act.repeat > 1 and act.repeat, "replace": act.replace}
+    return {**data, **{name: value for name, value in unusual.items() if value}}
 
 
 # what an act changed

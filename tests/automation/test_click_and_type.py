@@ -123,15 +123,6 @@ def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, fo
     assert form.events("click") == []
 
 
-def test_a_pixel_outside_is_clamped_and_the_answer_says_so(
-    on_x11: Program, form: Form, form_window: int
-) -> None:
-    shot = on_x11.data("screenshot", form_window)
-    answer = on_x11.data("click", form_window, "1e9", "-1000000000")
-    assert answer["clamped"] is True
-    assert answer["pixel"] == {"x": shot["image_width"] - 1, "y": 0}
-
-
 def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Form, form_window: int) -> None:
     shot = on_x11.data("screenshot", form_window, "--max-dimension", 277)
     assert max(shot["image_width"], shot["image_height"]) == 277
@@ -143,21 +134,6 @@ def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Fo
     assert rect["image_width"] == shot["image_width"]
     assert rect["x"] <= pixel[0] <= rect["x"] + rect["width"] <= shot["image_width"]
     assert rect["y"] <= pixel[1] <= rect["y"] + rect["height"] <= shot["image_height"]
-
-
-def test_an_older_screenshot_is_clicked_by_its_id(on_x11: Program, form: Form, form_window: int) -> None:
-    small = on_x11.data("screenshot", form_window, "--max-dimension", 277)
-    on_x11.data("screenshot", form_window)
-    x, y = form.centre("agree")
-    on_x11.data(
-        "click",
-        form_window,
-        x * small["scale"],
-        y * small["scale"],
-        "--screenshot-id",
-        small["screenshot_id"],
-    )
-    assert form.wait_for_event("toggle")["value"] == 1
 
 
 @pytest.mark.parametrize("has_focus", [False, True])
