@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Optional
 
 from ..core.errors import ErrorCode
-from ..core.models import App, Result, Window
+from ..core.models import App, Rect, Result, Window
 from ..core.offer import SHELL_ONLY
 from ..core.settings import settings
 from ..core.text import clean_text
@@ -85,7 +85,7 @@ def list_app_windows(
             line += " [ON-SCREEN]" if window.is_on_screen else " [OFF-SCREEN]"
         if "bounds" in details:
             row["bounds"] = window.bounds.as_data()
-            line += f" [{_bounds_text(window)}]"
+            line += f" [{_bounds_text(window.bounds)}]"
         rows.append(row)
         lines += ["", "Windows:", line] if index == 0 else [line]
     return Result("\n".join(lines), {"windows": rows, "target_application_info": _app_data(owner)})
@@ -119,10 +119,6 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
 
 def _catalogue_line(window: Window) -> str:
     owner = f"{window.app_name} ({'no pid' if window.pid is None else window.pid})"
-    return f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window)}{_marks(window)}"
-
-
-def _marks(window: Window) -> str:
     belongs = f" of window {window.parent_id}" if window.parent_id is not None else ""
     marks = [
         "" if window.kind == "window" else f"{window.kind.upper()}{belongs}",
@@ -130,23 +126,20 @@ def _marks(window: Window) -> str:
         "FOCUSED" if window.is_focused else "",
         "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
     ]
-    return "".join(f" [{mark}]" for mark in marks if mark)
+    line = f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window.bounds)}"
+    return line + "".join(f" [{mark}]" for mark in marks if mark)
 
 
 def window_data(window: Window) -> dict[str, Any]:
     """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
+    flags = ("is_on_screen", "is_focused", "is_minimised", "kind", "parent_id", "is_modal")
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,
         "pid": window.pid,
         "title": _title(window),
         "bounds": window.bounds.as_data(),
-        "is_on_screen": window.is_on_screen,
-        "is_focused": window.is_focused,
-        "is_minimised": window.is_minimised,
-        "kind": window.kind,
-        "parent_id": window.parent_id,
-        "is_modal": window.is_modal,
+        **{name: getattr(window, name) for name in flags},
     }
 
 
@@ -163,5 +156,5 @@ def _title(window: Window) -> str:
     return clean_text(window.title or "")
 
 
-def _bounds_text(window: Window) -> str:
-    return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
+def _bounds_text(bounds: Rect) -> str:
+    return f"{bounds.x:g},{bounds.y:g} {bounds.width:g}x{bounds.height:g}"

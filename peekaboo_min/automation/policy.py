@@ -31,7 +31,7 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:
         return
-    if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
+    if _matches(settings().deny_apps, app_name, bundle_id, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
         raise denied(
@@ -48,19 +48,10 @@ def _matches(
     return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
 
 
-# ruff: noqa: RUF001
-# Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
-_LOOKALIKES = str.maketrans(
-    "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",
-    "abekmhopctxysijqwhabeekmhopctxysiijqwhdlabenikuvoptuxwyabezhikmnoptyxilodagnuoghlllos",
-)
-
-
-def skeleton(name: str) -> str:
-    """A name in the form in which names that look alike are equal: for a list of what is forbidden."""
+def plain_name(name: str) -> str:
+    """A name without case, width, accents and what is not shown: for a list of what is forbidden."""
     text = unicodedata.normalize("NFKD", name)
-    text = "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc"))
-    return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
+    return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc")).casefold()
 
 
 def denied(message: str, hint: str) -> PeekabooError:
