@@ -96,7 +96,7 @@ def perform(
         watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
-        effect = _effect_of(watch, record)
+        effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
@@ -135,7 +135,6 @@ class _Watch:
         self._desktop = desktop
         self._window = window
         self._before = take_bitmap(desktop, window)
-        self.width = self._before.width
         for _ in range(_BEFORE_AT_MOST - 1):
             pause(_BEFORE_S)
             last, self._before = self._before, take_bitmap(desktop, window)
@@ -145,19 +144,27 @@ class _Watch:
         # only now: a window that came before the act is not its effect
         self._known_ids = {known.window_id for known in desktop.snapshot().windows}
 
-    def effect(self, image_width: int) -> dict[str, Any]:
-        """Whether the window changed, where in pixels of an image of that width, and which window came.
+    def effect(self, record: Optional[Screenshot]) -> dict[str, Any]:
+        """Whether the window changed, where in pixels of `record`'s image, else of a full-size one, and which
+        window came. A window that closed is an outcome, and a change; one that was minimised is a change.
 
-        A window that closed is an outcome, and a change; one that was minimised is a change.
+        The act is done: a look afterwards that fails is not its failure, or somebody would repeat it.
         """
         start = time.monotonic()
-        has_changed, rect = self._change()
-        waited_ms = (time.monotonic() - start) * 1000
-        scene = self._desktop.snapshot()
+        try:
+            has_changed, rect = self._change()
+            waited_ms = (time.monotonic() - start) * 1000
+            scene = self._desktop.snapshot()
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_warning(f"what the act changed is not known: {e.message}")
+            return {"changed": None}
         is_closed = scene.find(self._window.window_id) is None
         data: dict[str, Any] = {"changed": is_closed or has_changed}
         if rect:
-            place = rect.scaled(image_width / self.width).as_data()
+            width, image_width = self._before.width, record.image_width if record else self._before.width
+            place = rect.scaled(image_width / width).as_data()
             data["changed_rect"] = {**place, "image_width": image_width}
         if is_closed:
             data["window_closed"] = True
@@ -189,22 +196,7 @@ class _Watch:
         return (True, rect) if was_large or is_always_other else (False, None)
 
     def _is_large(self, rect: Optional[Rect]) -> bool:
-        return rect is not None and not is_caret(rect, self.width, self._window)
-
-
-def _effect_of(watch: Optional[_Watch], record: Optional[Screenshot]) -> dict[str, Any]:
-    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it.
-
-    After a key, the changed rectangle is in pixels of the full-size screenshot.
-    """
-    try:
-        if watch:
-            return watch.effect(record.image_width if record else watch.width)
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        log_warning(f"what the act changed is not known: {e.message}")
-    return {"changed": None}
+        return rect is not None and not is_caret(rect, self._before.width, self._window)
 
 
 # the rules

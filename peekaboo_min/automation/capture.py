@@ -152,11 +152,6 @@ def take_image(
         return CapturedImage(_read_captured(path), subject)
 
 
-def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
-    """One window at its own pixels, as a PNG, without a record."""
-    return take_image(desktop, Subject(window=window))
-
-
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
     with image_file(kind) as path:
@@ -176,7 +171,10 @@ def screenshot_window(
         return take_image(desktop, Subject(window=window), kind, with_shadow)
     except PeekabooError as e:
         is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
-        if not is_failure or not _is_seen_whole(window, scene):
+        is_seen = window.is_on_screen and not window.is_obscured
+        is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
+        is_covered = cover_of(window.bounds, window, scene.windows) is not None
+        if not is_failure or not is_seen or not is_on_a_display or is_covered:
             raise
         log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     image = screenshot_rect(desktop, window, kind)
@@ -195,13 +193,6 @@ def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, regi
     bitmap = read_bitmap(whole.content.data).cropped(region, record.image_width)
     content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
     return whole._replace(content=content, screenshot=record, region=region)
-
-
-def _is_seen_whole(window: Window, scene: Scene) -> bool:
-    """Whether the screen shows all of the window, and nothing else in its rectangle."""
-    is_covered = cover_of(window.bounds, window, scene.windows)
-    is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
-    return window.is_on_screen and not window.is_obscured and is_on_a_display and not is_covered
 
 
 def _read_captured(path: Path) -> ImageData:

@@ -8,7 +8,7 @@ from ..core.errors import WindowMoves
 from ..core.models import NOTHING_FOUND, Element, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from .capture import image_to_read, record_to_read, scene_to_capture
+from .capture import Subject, record_to_read, scene_to_capture, take_image
 
 _ELEMENTS_AT_MOST = 200
 _ROLES_SHOWN = 30
@@ -27,7 +27,7 @@ def find_elements_in_window(
     """
     window = scene_to_capture(desktop).by_id(window_id)
     all_elements = desktop.read_elements(window)
-    image = image_to_read(desktop, window)
+    image = take_image(desktop, Subject(window=window))
     record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)

@@ -14,11 +14,12 @@ from ..system.images import image_file
 from .act import perform
 from .capture import (
     CapturedImage,
-    image_to_read,
+    Subject,
     is_other_within,
     record_to_read,
     scene_to_capture,
     take_bitmap,
+    take_image,
 )
 from .coordinates import Screenshot, find_region
 from .labels import Place, find_in_lines, likeness, rows_of, with_characters
@@ -143,7 +144,7 @@ def find_text_in_window(
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
-    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     if not wanted:
         return _all_lines(seen)
     if not seen.found:
@@ -192,7 +193,7 @@ def click_text_in_window(
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
         raise PeekabooError(

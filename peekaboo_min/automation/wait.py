@@ -13,7 +13,7 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
-from .capture import image_to_read, is_caret, scene_to_capture, take_bitmap
+from .capture import Subject, is_caret, scene_to_capture, take_bitmap, take_image
 from .find_text import search_image, wanted_text
 from .listing import window_data
 
@@ -157,7 +157,7 @@ class _TextLook:
     def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
-            image = image_to_read(self._desktop, window)
+            image = take_image(self._desktop, Subject(window=window))
             state = hash((window.window_id, png_pixels(image.content.data)))
             if state in self._read:
                 continue

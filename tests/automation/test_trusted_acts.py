@@ -638,31 +638,36 @@ def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(
 # effects --------------------------------------------------------------------------------------------------
 
 
-def test_a_look_that_fails_after_the_act_is_no_failure_of_the_act() -> None:
-    class FailingWatch:
-        width = 300
+class Windows:
+    """A desktop with one window of one colour, in front of which others may come."""
 
-        def effect(self, image_width: int) -> dict[str, Any]:
-            raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
+    def __init__(self) -> None:
+        self.windows = [window(7)]
+        self.bitmap = Bitmap(300, 3, (bytes(900),) * 200)
 
-    assert acts._effect_of(FailingWatch(), None) == {"changed": None}  # type: ignore[arg-type]
+    def snapshot(self) -> Scene:
+        return Scene(tuple(self.windows), (), ())
+
+    def watch(self, patch: pytest.MonkeyPatch, look: Callable[[], Any]) -> acts._Watch:
+        """Watches the window; `look` is called at each look before the act."""
+        patch.setattr(acts, "take_bitmap", lambda *_: (look(), self.bitmap)[1])
+        watch = acts._Watch(self, window(7))  # type: ignore[arg-type]
+        patch.setattr(acts, "take_bitmap", lambda *_: self.bitmap)
+        return watch
+
+
+def test_a_look_that_fails_after_the_act_is_no_failure_of_the_act(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Scene:
+        raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
+
+    watch = Windows().watch(monkeypatch, lambda: None)
+    monkeypatch.setattr(Windows, "snapshot", lambda _: fail())
+    assert watch.effect(None) == {"changed": None}
 
 
 def test_a_window_that_came_before_the_act_is_not_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    windows = [window(7)]
-
-    class Windows:
-        def snapshot(self) -> Scene:
-            return Scene(tuple(windows), (), ())
-
-    def take_bitmap(desktop: Windows, _: Any) -> Bitmap:
-        windows.insert(0, window(100 + len(windows)))  # while the window is looked at before the act
-        return Bitmap(300, 3, (bytes(900),) * 200)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(acts, "take_bitmap", take_bitmap)
-        watch = acts._Watch(Windows(), window(7))  # type: ignore[arg-type]
-    monkeypatch.setattr(acts, "take_bitmap", lambda *_: Bitmap(300, 3, (bytes(900),) * 200))
-    assert "new_window" not in watch.effect(300)
-    windows.insert(0, window(9, title="Sure?"))
-    assert watch.effect(300)["new_window"] == {"window_id": 9, "title": "Sure?"}
+    desktop = Windows()
+    watch = desktop.watch(monkeypatch, lambda: desktop.windows.insert(0, window(len(desktop.windows))))
+    assert "new_window" not in watch.effect(None)
+    desktop.windows.insert(0, window(9, title="Sure?"))
+    assert watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}
