@@ -52,7 +52,7 @@ def model_check(choice: ModelChoice) -> Result:
     unit, problem = None, "its clicks on a test image fit neither grid"
     try:
         image = ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
-        fitted = fit_for_model(this_desktop(), choice.provider, choice.model, image)
+        fitted = fit_for_model(this_desktop(), choice.model, image)
         places = {digit: _clicked_place(choice, fitted, digit) for digit in _SQUARES}
         unit = unit_of(places, fitted.info.width, fitted.info.height)
     except _Unusable as e:

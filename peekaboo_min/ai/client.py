@@ -268,7 +268,7 @@ def ask_model(
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
         if not are_fitted:
-            loaded = [fit_for_model(desktop, choice.provider, choice.model, each) for each in loaded]
+            loaded = [fit_for_model(desktop, choice.model, each) for each in loaded]
         reply = _ask_vendor(vendor, Question(choice.model, prompt, tuple(loaded), system, schema), deadline)
     seconds = time.monotonic() - started
     tokens = f"tokens {reply.tokens_in} in, {reply.tokens_out} out"

@@ -10,7 +10,7 @@ from pathlib import Path
 from ..core.errors import file_errors, invalid
 from ..core.models import ImageData
 from ..desktop.base import Desktop
-from ..system.images import MODEL_BYTES, image_file, model_size, whole_image
+from ..system.images import MODEL_BYTES, MODEL_EDGE, image_file, model_size, whole_image
 from .grid import PIXELS, base_name, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -20,6 +20,7 @@ _JPEG_QUALITIES = (80, 60, 40, 20)
 _PATCH = 28  # Qwen2.5-VL's, pixels
 _FEWEST_PATCHES, _MOST_PATCHES = 1024, 1536
 _SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato"
+_SHORT_SIDED = r"\bgpt-4|\bchatgpt-4"
 
 
 def load_image(path: Path) -> ImageData:
@@ -39,9 +40,7 @@ def load_image(path: Path) -> ImageData:
     return ImageData(data, info, path.name, str(path))
 
 
-def fitted_size(
-    provider: str, model: str, width: int, height: int, in_pixels: bool = False
-) -> tuple[int, int]:
+def fitted_size(model: str, width: int, height: int, in_pixels: bool = False) -> tuple[int, int]:
     """The largest size in these proportions that nobody shrinks or enlarges on the way to the model.
 
     By the model's name, because gateways offer every vendor's models. A model whose image is resized answers
@@ -49,15 +48,11 @@ def fitted_size(
     in_pixels: it answers in pixels, although its name does not tell; then what everything known leaves alone.
     """
     name = base_name(model)
-    if "claude" in name or provider == "anthropic":
-        return model_size(width, height)
     if re.search(_SMART_RESIZED, name) or (in_pixels and unit_by_name(model) != PIXELS):
         return _fit_smart_resize(width, height)
-    longest, shortest = (2048, 768) if re.search(r"\bgpt-4|\bchatgpt-4", name) else (1440, 900)
-    if provider == "ollama":
-        longest, shortest = 1280, 1280
-    factor = min(1.0, longest / max(width, height), shortest / min(width, height))
-    return max(1, round(width * factor)), max(1, round(height * factor))
+    # the short side of those is shrunk to 768
+    edge = max(width, height) * 768 // min(width, height) if re.search(_SHORT_SIDED, name) else MODEL_EDGE
+    return model_size(width, height, min(edge, MODEL_EDGE))
 
 
 def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
@@ -76,11 +71,9 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
     return columns * _PATCH, rows * _PATCH
 
 
-def fit_for_model(
-    desktop: Desktop, provider: str, model: str, image: ImageData, in_pixels: bool = False
-) -> ImageData:
+def fit_for_model(desktop: Desktop, model: str, image: ImageData, in_pixels: bool = False) -> ImageData:
     """An image as the model should get it, see fitted_size; one that fits already keeps its bytes."""
-    size = fitted_size(provider, model, image.info.width, image.info.height, in_pixels)
+    size = fitted_size(model, image.info.width, image.info.height, in_pixels)
     return _fit(desktop, image, size, _MAX_IMAGE_BYTES)
 
 
