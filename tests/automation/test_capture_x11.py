@@ -201,13 +201,6 @@ def test_a_path_is_read_by_its_rules_and_the_bytes_are_what_the_name_says(
     assert info is not None and (info.kind, entry["mime_type"]) == (made, info.mime_type)
 
 
-def test_a_name_that_is_too_long_is_cut_or_refused_and_no_bug(peek: Program, tmp_path: Path) -> None:
-    finished = peek.run("image", "--path", tmp_path / ("é" * 200 + ".png"), "--json")
-    assert finished.code in (0, 17), finished.out
-    if finished.code == 0:
-        assert len(Path(finished.data["saved_files"][0]["path"]).name.encode()) <= 255
-
-
 def test_the_environments_folder_takes_what_has_no_path(peek: Program, tmp_path: Path) -> None:
     (entry,) = saved(peek, PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept"))
     assert Path(entry["path"]).parent == tmp_path / "kept"
@@ -290,30 +283,6 @@ def test_an_image_lives_its_time_and_a_given_path_for_ever(
     assert len(files_below(folder)) == 2
     peek.data("windows")
     assert (files_below(folder), (tmp_path / "mine.png").exists()) == ([], True)
-
-
-def test_cleaning_deletes_ours_at_once_and_nothing_else(peek: Program, book_id: int, tmp_path: Path) -> None:
-    saved(peek, "--app", "Form")
-    (our_folder(tmp_path) / "folder").mkdir()
-    (our_folder(tmp_path) / "link").symlink_to(tmp_path / "home")
-    (tmp_path / "home" / "mine").write_text("mine")
-    assert peek.data("clean") == {"deleted": 4}
-    assert (list(our_folder(tmp_path).iterdir()), files_below(tmp_path / "home")) == ([], ["mine"])
-
-
-@pytest.mark.parametrize("trap", ["a link", "a file", "open to all"])
-def test_a_folder_that_is_not_ours_alone_is_not_used(peek: Program, tmp_path: Path, trap: str) -> None:
-    if trap == "a link":
-        (tmp_path / "theirs").mkdir(mode=0o700)
-        our_folder(tmp_path).symlink_to(tmp_path / "theirs")
-    elif trap == "a file":
-        our_folder(tmp_path).write_text("")
-    else:
-        our_folder(tmp_path).mkdir()
-        our_folder(tmp_path).chmod(0o777)
-    finished = peek.run("image", "--json")
-    assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
-    assert peek.run("windows").code == 0, "what needs no file works all the same"
 
 
 # odd windows and screens ------------------------------------------------------------------------------------

@@ -244,32 +244,6 @@ def test_what_is_out_of_range_is_refused_before_anything_is_done(
     assert pad.lines() == before
 
 
-ACTS = [
-    ("scroll", 60, 50, "down"),
-    ("drag", 60, 50, 90, 90),
-    ("move", 60, 50),
-    ("click-text", "anything"),
-    ("type", "x", "--replace"),
-]
-
-
-@pytest.mark.parametrize("words", ACTS, ids=[str(words[0]) for words in ACTS])
-def test_the_policy_holds_for_every_act(
-    peek: Program, pad: Pad, pad_id: int, tmp_path: Path, words: tuple[Any, ...]
-) -> None:
-    (tmp_path / "STOP").touch()
-    refusing = {
-        "PEEKABOO_READONLY": "1",
-        "PEEKABOO_DENY_APPS": "Pa*",
-        "PEEKABOO_ALLOW_APPS": "Safari",
-        "PEEKABOO_STOP_FILE": str(tmp_path / "STOP"),
-    }
-    for name, value in refusing.items():
-        error = peek.error(words[0], pad_id, *words[1:], **{name: value})
-        assert error["code"] == "POLICY_DENIED", (name, error)
-    assert [row for row in pad.lines() if row[0] not in ("ready", "slider")] == []
-
-
 def test_a_window_that_will_not_come_names_what_would_let_it(mac: FakeMac) -> None:
     """ "Fallback to clicking a safe point (e.g. window center) to ensure focus": where the user allows it."""
     on_mac = Program(program_words("package"), mac_environment(mac))
