@@ -17,7 +17,6 @@ from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _ROUNDING = 2  # pixels, between images of one scale
-_SIZES_SHOWN = 8
 
 
 class Screenshot(NamedTuple):
@@ -141,7 +140,7 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     expected_width = record.image_width / record.bounds.width
     if any(abs(other.image_width - expected_width * other.bounds.width) > _ROUNDING for other in live):
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
-        shown = ", ".join(f"{ids[size]} ({size})" for size in list(ids)[-_SIZES_SHOWN:])
+        shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
         raise _stale(
             f"window {window.window_id} has screenshots of different scales: {shown}",
             "pass the screenshot_id of the one whose pixels these are; or take a new one with "

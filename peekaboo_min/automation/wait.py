@@ -12,7 +12,7 @@ from ..core.models import Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
-from ..system.images import Bitmap, changed_rect, png_pixels
+from ..system.images import Bitmap, changed_rect
 from .capture import Subject, is_caret, scene_to_capture, take_bitmap, take_image
 from .find_text import search_image, wanted_text
 from .listing import window_data
@@ -158,7 +158,7 @@ class _TextLook:
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
             image = take_image(self._desktop, Subject(window=window))
-            state = hash((window.window_id, png_pixels(image.content.data)))
+            state = hash((window.window_id, image.content.data))
             if state in self._read:
                 continue
             seen = search_image(self._desktop, image, self._wanted)

@@ -19,7 +19,7 @@ from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
-_PNG_START = b"\x89PNG\r\n\x1a\n"
+_PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 
 # A model shrinks what is larger, and then answers in pixels that we never saw. These are the limits of
 # Anthropic's standard tier, and of one result in Claude Desktop.
@@ -90,26 +90,8 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
     return info if info and _IS_WHOLE[info.kind](data) else None
 
 
-def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The kinds and data of the chunks that are there to their end.
-
-    They follow one another: length, kind, data, checksum.
-    """
-    at = 8
-    while at + 12 <= len(data):
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        if end <= len(data):
-            yield data[at + 4 : at + 8], data[at + 8 : end - 4]
-        at = end
-
-
-def png_pixels(data: bytes) -> bytes:
-    """The pixels of a PNG as its program compressed them, without what else it says."""
-    return b"".join(content for kind, content in _png_chunks(data) if kind in (b"IHDR", b"IDAT"))
-
-
 _IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
-    "png": lambda data: any(kind == b"IEND" for kind, _ in _png_chunks(data)),
+    "png": lambda data: _PNG_END in data,
     "jpg": lambda data: any(marker == 0xD9 for marker, _ in _jpeg_segments(data)),
     "gif": lambda data: data.endswith(b";"),
     "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
@@ -164,7 +146,7 @@ class Bitmap(NamedTuple):
             lines += b"\0" + line
         header = struct.pack(">IIBBBBB", self.width, len(self.rows), 8, 2, 0, 0, 0)
         pixels = zlib.compress(bytes(lines), 6)
-        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + _PNG_END
 
 
 def read_bitmap(data: bytes) -> Bitmap:
