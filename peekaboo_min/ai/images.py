@@ -32,11 +32,9 @@ def load_image(path: Path) -> ImageData:
         data = path.read_bytes() if is_readable else b""
     info = whole_image(data)
     if not info or info.kind not in ("png", "jpg", "webp") or info.width * info.height > _MAX_PIXELS:
-        raise invalid(
-            f"{path} is not a whole image that a model takes",
-            f"name a PNG, JPEG or WebP file of at most {_MAX_FILE_BYTES // 1024**2} MB and "
-            f"{_MAX_PIXELS // 1_000_000} megapixels",
-        )
+        most = f"{_MAX_FILE_BYTES // 1024**2} MB and {_MAX_PIXELS // 1_000_000} megapixels"
+        hint = f"name a PNG, JPEG or WebP file of at most {most}"
+        raise invalid(f"{path} is not a whole image that a model takes", hint)
     return ImageData(data, info, path.name, str(path))
 
 

@@ -57,11 +57,11 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
-                hint="click it, or type into it, without focusing it",
+            message = (
+                f"window {window_id} is a popup: it never has the focus, and closes when another gets it"
             )
+            hint = "click it, or type into it, without focusing it"
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
         write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
@@ -218,10 +218,8 @@ def _checked(act: Act) -> Act:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
     lines = sum(map(act.text.count, "\n\r\t"))
     if len(act.text) > _LONGEST_TEXT or lines > _MOST_LINES:
-        raise invalid(
-            f"the text has {len(act.text)} characters, {lines} of them returns and tabs",
-            f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
-        )
+        message = f"the text has {len(act.text)} characters, {lines} of them returns and tabs"
+        raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once")
     if bad := control_character_in(act.text):
         raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
     return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
@@ -231,15 +229,12 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        raise denied(
-            f"{action} in window {window_id} is refused: it belongs to no known application",
-            "act on a window that list_windows shows",
-        )
+        message = f"{action} in window {window_id} is refused: it belongs to no known application"
+        raise denied(message, "act on a window that list_windows shows")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
-        raise PeekabooError(
-            ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
-        )
+        message = "the screen is locked; nothing was clicked or typed"
+        raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
     return window
 
 
@@ -250,10 +245,8 @@ def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
     A popup stays as it is: it would close if anything was focused.
     """
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
-        raise invalid(
-            f"{window.app_name} has no field whose text the keys for `select all` would select",
-            "clear its line by keys of its own, then type without replace",
-        )
+        message = f"{window.app_name} has no field whose text the keys for `select all` would select"
+        raise invalid(message, "clear its line by keys of its own, then type without replace")
     if not act.points:
         scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
         window = scene.by_id(window.window_id)
@@ -270,12 +263,10 @@ def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
 def _check_not_blocked(window: Window, scene: Scene) -> None:
     dialog = blocking_dialog(window, scene)
     if dialog:
-        raise PeekabooError(
-            ErrorCode.WINDOW_BLOCKED,
-            f"window {window.window_id} takes no input while its dialog {dialog.title!r} "
-            f"(window {dialog.window_id}) is open; nothing was done",
-            hint=f"act on window {dialog.window_id}: answer it or close it",
-        )
+        dialog_name = f"its dialog {dialog.title!r} (window {dialog.window_id})"
+        message = f"window {window.window_id} takes no input while {dialog_name} is open; nothing was done"
+        hint = f"act on window {dialog.window_id}: answer it or close it"
+        raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
 
 
 def _without_menu(
@@ -285,12 +276,10 @@ def _without_menu(
     deadline = time.monotonic() + _MENU_S
     while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
-                "the keys; nothing was done",
-                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
-            )
+            name = f"a menu of {menu.app_name or 'another program'} (window {menu.window_id})"
+            message = f"{name} is open and takes the keys; nothing was done"
+            hint = f"choose from window {menu.window_id}, or close it: press escape, or click beside it"
+            raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         pause(_FOCUS_POLL_S)
         scene = desktop.snapshot()
     return scene
@@ -316,13 +305,10 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
+            message = f"window {window_id} of {window.app_name} could not be brought to the front"
+            hint = "nothing was done; close a dialog that may be in its way, or bring it forward by hand"
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} of {window.app_name} could not be brought to the front",
-                hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
-                + may_click,
-            )
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint + may_click)
         pause(_FOCUS_POLL_S)
 
 
@@ -330,11 +316,8 @@ def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -
     displays = [display.bounds for display in scene.displays]
     if not all(any(display.contains(point) for display in displays) for point in points):
         # the pointer would be held at the screen's edge, and the click would go there
-        raise PeekabooError(
-            ErrorCode.WINDOW_COVERED,
-            f"that part of window {window.window_id} is outside the screen; nothing was clicked",
-            hint="move the window onto the screen",
-        )
+        message = f"that part of window {window.window_id} is outside the screen; nothing was clicked"
+        raise PeekabooError(ErrorCode.WINDOW_COVERED, message, "move the window onto the screen")
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:

@@ -43,10 +43,8 @@ class Subject(NamedTuple):
 
     display: Optional[Display] = None
     window: Optional[Window] = None
-    number: Optional[int] = None
-    """The index of a window in its app, or of a display, from 0."""
-    windows: tuple[Window, ...] = ()
-    """Of a display: the windows that it shows, front to back."""
+    number: Optional[int] = None  # the index of a window in its app, or of a display, from 0
+    windows: tuple[Window, ...] = ()  # of a display: the windows that it shows, front to back
 
     @property
     def label(self) -> str:
@@ -68,14 +66,11 @@ class CapturedImage(NamedTuple):
 
     content: ImageData
     subject: Subject
+    # the coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)
     screenshot: Optional[Screenshot] = None
-    """The coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)."""
-    is_of_rect: bool = False
-    """True where it shows what the screen shows in the window's rectangle."""
+    is_of_rect: bool = False  # True where it shows what the screen shows in the window's rectangle
+    # the part of the window that it shows, in pixels of `screenshot`, which `click` takes; None: all of it
     region: Optional[Rect] = None
-    """The part of the window that it shows, in pixels of `screenshot`; None: all. `click` takes those pixels,
-    never this image's.
-    """
 
     @property
     def info(self) -> ImageInfo:
@@ -199,11 +194,9 @@ def _read_captured(path: Path) -> ImageData:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
     info = read_image_info(path) if path.is_file() else None
     if info is None:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            "the capture program ended with success, but left no whole image",
-            hint="check that the screen is unlocked and the window open, then try again",
-        )
+        message = "the capture program ended with success, but left no whole image"
+        hint = "check that the screen is unlocked and the window open, then try again"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
     return ImageData(path.read_bytes(), info)
 
 

@@ -29,12 +29,9 @@ class Screenshot(NamedTuple):
     bounds: Rect
     image_width: int
     image_height: int
-    taken_at: float
-    """Seconds since 1970."""
-    identity: str = ""
-    """Window.identity at that time."""
-    supersedes_older: bool = False
-    """True where older screenshots of the window count by their ids only from then on."""
+    taken_at: float  # seconds since 1970
+    identity: str = ""  # Window.identity at that time
+    supersedes_older: bool = False  # True where older screenshots of the window count by their ids only
 
     def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
         """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
@@ -141,11 +138,9 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     if any(abs(other.image_width - expected_width * other.bounds.width) > _ROUNDING for other in live):
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
         shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
-        raise _stale(
-            f"window {window.window_id} has screenshots of different scales: {shown}",
-            "pass the screenshot_id of the one whose pixels these are; or take a new one with "
-            "take_window_screenshot (in the shell: screenshot), which settles it",
-        )
+        hint = "pass the screenshot_id of the one whose pixels these are; or take a new one with "
+        hint += "take_window_screenshot (in the shell: screenshot), which settles it"
+        raise _stale(f"window {window.window_id} has screenshots of different scales: {shown}", hint)
 
 
 def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:

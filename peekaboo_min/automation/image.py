@@ -48,21 +48,19 @@ class ImageRequest(NamedTuple):
     """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
 
     app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
+    mode: Optional[str] = None  # screen, window, multi or frontmost
     window_title: Optional[str] = None
     window_index: Optional[int] = None
     window_id: Optional[int] = None
     screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
+    kind: Optional[str] = None  # png or jpg; None: what the path's name says, else png
     path: Optional[str] = None
     max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
+    is_temporary: bool = False  # True where no file is wanted: only what is returned as data
 
     @property
     def effective_mode(self) -> str:
+        """The mode that is asked, else window where an app or a window is named, else screen."""
         is_of_window = self.app is not None or self.window_id is not None
         return self.mode or ("window" if is_of_window else "screen")
 
@@ -147,9 +145,8 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
         return _find_windows(scene, request)
     displays, index = scene.displays, request.screen_index
     if not displays:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
-        )
+        message = "no displays available for capture"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "wake or attach a display")
     if index is not None and not 0 <= index < len(displays):
         raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
     windows = tuple(visible_windows(scene.windows))

@@ -24,9 +24,7 @@ def stop_file() -> Path:
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
     """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
-        raise denied(
-            f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
-        )
+        raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let us act")
     if os.path.lexists(stop_file()):
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:
@@ -34,9 +32,8 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
     if _matches(settings().deny_apps, app_name, bundle_id, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
-        raise denied(
-            f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it", "use an allowed app"
-        )
+        message = f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it"
+        raise denied(message, "use an allowed app")
 
 
 def _matches(
