@@ -18,8 +18,8 @@ from ..core.text import clean_text, control_character_in
 from ..desktop.base import Desktop
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
-from ..system.images import changed_rect
-from .capture import is_caret, take_bitmap
+from ..system.images import changed_rect, is_caret
+from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 

@@ -15,23 +15,12 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path, write_privately
-from ..system.images import (
-    Bitmap,
-    changed_rect,
-    image_file,
-    model_size,
-    prepare_target,
-    read_bitmap,
-    read_image_info,
-)
+from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, read_image_info
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
 _PAINT_S, _PAINT_POLL_S = 2.0, 0.15
-# Screen points: the block caret of a large terminal font.
-_CARET_WIDTH, _CARET_HEIGHT = 14, 40
-_CARET_LINE_WIDTH = 3
 _NOT_CLICKABLE = (
     "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
     "has no screenshot_id, and its pixels cannot be clicked"
@@ -309,21 +298,6 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     with image_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
         return read_bitmap(_read_captured(path).data)
-
-
-def is_caret(rect: Rect, width: int, window: Window) -> bool:
-    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
-    scale = max(1.0, width / max(1.0, window.bounds.width))
-    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
-
-
-def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
-    """Whether a part of a window shows something else now, but for a caret.
-
-    box: in pixels of a screenshot of that width.
-    """
-    rect = changed_rect(before.cropped(box, image_width), now.cropped(box, image_width))
-    return rect is not None and rect.width > _CARET_LINE_WIDTH
 
 
 def wait_until_painted(desktop: Desktop, window: Window) -> None:

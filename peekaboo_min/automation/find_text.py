@@ -10,12 +10,11 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import NOTHING_FOUND, Act, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.images import image_file
+from ..system.images import image_file, is_other_within
 from .act import perform
 from .capture import (
     CapturedImage,
     Subject,
-    is_other_within,
     record_to_read,
     scene_to_capture,
     take_bitmap,

@@ -24,7 +24,7 @@ def stop_file() -> Path:
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
     """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
-        raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let us act")
+        raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
     if not app_name:

@@ -12,8 +12,8 @@ from ..core.models import Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
-from ..system.images import Bitmap, changed_rect
-from .capture import Subject, is_caret, scene_to_capture, take_bitmap, take_image
+from ..system.images import Bitmap, changed_rect, is_caret
+from .capture import Subject, scene_to_capture, take_bitmap, take_image
 from .find_text import search_image, wanted_text
 from .listing import window_data
 

@@ -308,7 +308,7 @@ def screenshot_app_window(
         "appName": app.name,
         "rect": window.bounds.as_short_data(),
         # a shadow's margin hides it in the image's size
-        "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
+        "scale": window.scale if has_shadow else image.scale,
         "format": image.info.kind,
     }
     messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.models import ImageInfo, Rect
+from ..core.models import ImageInfo, Rect, Window
 from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
@@ -26,6 +26,9 @@ _PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
+# Screen points: the block caret of a large terminal font.
+_CARET_WIDTH, _CARET_HEIGHT = 14, 40
+_CARET_LINE_WIDTH = 3  # pixels
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
@@ -36,7 +39,9 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
         elif data[:3] == b"\xff\xd8\xff":
-            info = _sniff_jpeg(data)
+            sizes = (segment[1:5] for marker, segment in _jpeg_segments(data) if marker in _JPEG_FRAMES)
+            height, width = struct.unpack(">HH", next(sizes, b""))
+            info = ImageInfo("jpg", width, height)
         elif data[:6] in (b"GIF87a", b"GIF89a"):
             info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
         elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
@@ -48,6 +53,7 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
 
 
 # A marker in a JPEG: FF 00 is a byte of its image data, FF D0 to FF D7 restart it, FF FF is padding.
+_JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
@@ -58,14 +64,6 @@ def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes]]:
         start = marker.end()
         at = start + max(2, int.from_bytes(data[start : start + 2], "big"))
         yield marker[1][0], data[start + 2 : at]
-
-
-def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
-    for marker, segment in _jpeg_segments(data):
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", segment[1:5])
-            return ImageInfo("jpg", width, height)
-    return None
 
 
 def _sniff_webp(data: bytes) -> ImageInfo:
@@ -177,6 +175,21 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     same_at_start = (len(before.rows[0]) * 8 - difference.bit_length()) // 8
     left, same_at_end = same_at_start // before.step, lowest_bit // 8 // before.step
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
+
+
+def is_caret(rect: Rect, width: int, window: Window) -> bool:
+    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
+    scale = max(1.0, width / max(1.0, window.bounds.width))
+    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+
+
+def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
+    """Whether a part of a window shows something else now, but for a caret.
+
+    box: in pixels of a screenshot of that width.
+    """
+    rect = changed_rect(before.cropped(box, image_width), now.cropped(box, image_width))
+    return rect is not None and rect.width > _CARET_LINE_WIDTH
 
 
 def model_size(
