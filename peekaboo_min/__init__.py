@@ -11,7 +11,7 @@ desktop       base: what a platform must do; select: which of the two this machi
               x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers errors images grid: asking a model
-automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
+automation    policy coordinates capture image listing elements act labels find_text wait opening:
               the jobs
 integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
 agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check

@@ -1,4 +1,4 @@
-"""Take screenshots of displays and windows, record what each pixel means, compare them."""
+"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
