@@ -112,6 +112,8 @@ def image_result(
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
     check_dimension(request.max_dimension)
+    if request.window_title is not None and not request.window_title.strip():
+        raise invalid("the window's title is empty", "give a part of it, or leave it out")
     mode = request.effective_mode
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
