@@ -58,7 +58,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
             message = (
-                f"window {window_id} is a popup: it never has the focus, and closes when another gets it"
+                f"window {window_id} is a popup: it has no focus, and closes when another window gets it"
             )
             hint = "click it, or type into it, without focusing it"
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)

@@ -81,18 +81,15 @@ class CapturedImage(NamedTuple):
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
         assert self.subject.window
         window, record, info = self.subject.window, self.screenshot, self.info
-        data = {
-            "window_id": window.window_id,
-            "bounds": (record or window).bounds.as_data(),
-            "image_width": record.image_width if record else info.width,
-            "image_height": record.image_height if record else info.height,
-            "scale": self.scale,
-        }
+        data = {"window_id": window.window_id, "bounds": (record or window).bounds.as_data()}
         if record:
+            data.update(image_width=record.image_width, image_height=record.image_height, scale=self.scale)
             data["screenshot_id"] = record.screenshot_id
+        else:
+            data.update(image_width=info.width, image_height=info.height, scale=self.scale)
         if self.region:
-            size = {"region_image_width": info.width, "region_image_height": info.height}
-            data.update(region=self.region.as_data(), **size)
+            data["region"] = self.region.as_data()
+            data.update(region_image_width=info.width, region_image_height=info.height)
         return data
 
     def region_text(self) -> str:

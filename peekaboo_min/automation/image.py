@@ -260,12 +260,8 @@ def _summary(images: Sequence[CapturedImage]) -> str:
 def _image_data(image: CapturedImage) -> dict[str, Any]:
     """What an image shows, and what its pixels mean: of the file, or of what a model gets."""
     info, subject, window = image.info, image.subject, image.subject.window
-    data: dict[str, Any] = {
-        "item_label": clean_text(subject.label),
-        "mime_type": info.mime_type,
-        "image_width": info.width,
-        "image_height": info.height,
-    }
+    data: dict[str, Any] = {"item_label": clean_text(subject.label), "mime_type": info.mime_type}
+    data.update(image_width=info.width, image_height=info.height)
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
         if subject.number is not None:

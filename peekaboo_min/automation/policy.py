@@ -6,6 +6,7 @@ import json
 import os
 import time
 import unicodedata
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -27,22 +28,18 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
-    if not app_name:
-        return
-    if _matches(settings().deny_apps, app_name, bundle_id, plain_name):
+    names = [name for name in (app_name, bundle_id) if name]
+    if _matches(settings().deny_apps, names, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
-    if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
+    if names and settings().allow_apps and not _matches(settings().allow_apps, names, str.lower):
         message = f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it"
         raise denied(message, "use an allowed app")
 
 
-def _matches(
-    patterns: str, app_name: str, bundle_id: Optional[str], read: Callable[[str], str] = str.lower
-) -> bool:
-    """Whether a pattern of the list fits the app's name or bundle id, both as `read` gives them."""
-    names = [read(name) for name in (app_name, bundle_id) if name]
+def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) -> bool:
+    """Whether a pattern of the list fits one of an app's names, both as `read` gives them."""
     wanted = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
-    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+    return any(fnmatchcase(read(name), pattern) for name in names for pattern in wanted)
 
 
 def plain_name(name: str) -> str:
@@ -73,9 +70,5 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 
 def audited(window: Window) -> dict[str, Any]:
     """What the audit log says of a window."""
-    return {
-        "window_id": window.window_id,
-        "app": window.app_name,
-        "bundle_id": window.bundle_id,
-        "window_pid": window.pid,
-    }
+    owner = {"app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}
+    return {"window_id": window.window_id, **owner}
