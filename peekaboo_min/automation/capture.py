@@ -15,7 +15,7 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_all_into_place, new_temporary_path, write_privately
-from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, read_image_info
+from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
 _TRIES = 3
@@ -178,12 +178,13 @@ def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, regi
 
 def _read_captured(path: Path) -> ImageData:
     """An image is checked before it is reported: there, not empty, of a size, and whole."""
-    info = read_image_info(path) if path.is_file() else None
+    data = path.read_bytes() if path.is_file() else b""
+    info = whole_image(data)
     if info is None:
         message = "the capture program ended with success, but left no whole image"
         hint = "check that the screen is unlocked and the window open, then try again"
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
-    return ImageData(path.read_bytes(), info)
+    return ImageData(data, info)
 
 
 def _capture_settled(
