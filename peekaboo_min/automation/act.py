@@ -321,5 +321,7 @@ def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
-    """The nearest pixel inside the image."""
-    return Point(min(max(pixel.x, 0), record.image_width - 1), min(max(pixel.y, 0), record.image_height - 1))
+    """The nearest pixel inside the image: [0, width) x [0, height)."""
+    sizes = (record.image_width, record.image_height)
+    inside = [v if 0 <= v < size else min(max(v, 0), size - 1) for v, size in zip(pixel, sizes)]
+    return Point(*inside)
