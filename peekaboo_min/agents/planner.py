@@ -40,7 +40,7 @@ class Planner:
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
             current = fit_for_model(
-                this_desktop(), self._choice.provider, self._choice.model, step.image, self._unit == PIXELS
+                this_desktop(), self._choice.model, step.image, self._unit == PIXELS
             )._replace(label=step.window.title or "")
             images = [self._previous, current] if self._previous else [current]
             step.grid = grid_over(self._unit, current.info.width, current.info.height)

@@ -18,8 +18,9 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
+from ..system.images import image_file
 from ..system.web import WebError
-from .images import fit_for_model, load_image, private_copy
+from .images import fit_for_model, load_image
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
 OCR = "ocr"
@@ -215,7 +216,7 @@ def ask_model(
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
         if not are_fitted:
-            loaded = [fit_for_model(desktop, choice.provider, choice.model, image) for image in loaded]
+            loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]
         answer = _ask_vendor(vendor, Question(choice.model, prompt, loaded, system, schema), deadline)
     answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)
     sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in loaded)]
@@ -231,7 +232,7 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
     lines = []
     for image in images:
-        with private_copy(image) as path:
+        with image_file(image.info.kind, image.data) as path:
             lines += [clean_text(line.text, _LONGEST_OCR_LINE) for line in desktop.read_text(path)]
     return Answer("\n".join(filter(None, lines)) or "No text was found in this image.")
 

@@ -1,4 +1,4 @@
-"""Do an act in a window: its safety rules, the input lock, the effect."""
+"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from typing import Any, Callable, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Scene, Window
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Scene, Window
 from ..core.settings import settings
-from ..core.text import control_character_in
+from ..core.text import clean_text, control_character_in
 from ..desktop.base import Desktop
-from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
+from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
+from ..system.images import changed_rect, is_caret
+from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
-from .effects import Effect, Watch
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -27,6 +28,9 @@ _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _MENU_S = 0.4  # a menu whose item was chosen closes within that time
+_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
+_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
+_AGAIN_S = 0.05
 # What is posted within a tool's 50 seconds.
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000
 _LONGEST_MS = 40_000
@@ -53,11 +57,11 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
-                hint="click it, or type into it, without focusing it",
+            message = (
+                f"window {window_id} is a popup: it has no focus, and closes when another window gets it"
             )
+            hint = "click it, or type into it, without focusing it"
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
         write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
@@ -74,70 +78,125 @@ def perform(
     nothing was done. FOCUS_LOST and POLICY_DENIED (the stop file) say how much of a text went out.
     """
     act = _checked(act)
-    given = list(act.points)
+    given = act.points
     record: Optional[Screenshot] = None
-    pixels: list[Point] = []
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(act.kind, scene, window_id)
-        if act.points:
+        if given:
             record = find_record(desktop.session, window, screenshot_id)
-            pixels = [_clamped(pixel, record) for pixel in act.points]
-            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
-            is_covered = any(cover_at(point, window, scene.windows) for point in points)
-            scene = _ready_for_input(desktop, scene, window, is_covered)
-        else:
-            scene = _ready_for_keys(desktop, scene, window, act)
+            pixels = tuple(_clamped(pixel, record) for pixel in given)
+            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+        scene = _ready(desktop, scene, window, act)
         window = scene.by_id(window_id)
         if record:
             record = find_record(desktop.session, window, record.screenshot_id)
-            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
-            _check_on_a_display(scene, window, points)
-            act = act._replace(points=tuple(points))
-        watch = Watch(desktop, scene, window) if verify else None
+            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+            _check_on_a_display(scene, window, act.points)
+        watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
-        effect = _effect_of(watch)
+        effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        return {**data, **done, "delivered": delivery.delivered, **effect.as_data()}
+        return {**data, **done, "delivered": delivery.delivered, **effect}
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
         data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-    factor = record.image_width / watch.width if watch else 1.0
-    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect.as_data(factor))
+    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
 
 
-def _effect_of(watch: Optional[Watch]) -> Effect:
-    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it."""
-    try:
-        return watch.effect() if watch else Effect()
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        log_warning(f"what the act changed is not known: {e.message}")
-        return Effect()
-
-
 def _audited_act(act: Act) -> dict[str, Any]:
-    """What the audit log says of an act: never the text."""
-    details: dict[str, dict[str, Any]] = {
-        "click": {"button": act.button, "clicks": act.clicks, "modifiers": act.modifiers or None},
-        "scroll": {"direction": act.direction, "amount": act.amount},
-        "drag": {"button": act.button},
-        "type": {"characters": len(act.text), "replace": act.replace or None},
-        "press": {"key": str(act.chord), "repeat": act.repeat if act.repeat > 1 else None},
-    }
-    where = {"point": act.points[0].as_data()} if act.points else {}
-    return {
-        **where,
-        **{name: value for name, value in details.get(act.kind, {}).items() if value is not None},
-    }
+    """What the audit log says of an act, never the text."""
+    names = {"click": ("button", "clicks"), "scroll": ("direction", "amount"), "drag": ("button",)}
+    data = {name: getattr(act, name) for name in names.get(act.kind, ())}
+    if act.points:
+        data["point"] = act.points[0].as_data()
+    elif act.kind == "type":
+        data["characters"] = len(act.text)
+    else:
+        data["key"] = str(act.chord)
+    unusual = {"modifiers": act.modifiers, "repeat": act.repeat > 1 and act.repeat, "replace": act.replace}
+    return {**data, **{name: value for name, value in unusual.items() if value}}
+
+
+# what an act changed
+
+
+class _Watch:
+    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop = desktop
+        self._window = window
+        self._before = take_bitmap(desktop, window)
+        for _ in range(_BEFORE_AT_MOST - 1):
+            pause(_BEFORE_S)
+            last, self._before = self._before, take_bitmap(desktop, window)
+            self._changes_by_itself = self._is_large(changed_rect(last, self._before))
+            if not self._changes_by_itself:
+                break
+        # only now: a window that came before the act is not its effect
+        self._known_ids = {known.window_id for known in desktop.snapshot().windows}
+
+    def effect(self, record: Optional[Screenshot]) -> dict[str, Any]:
+        """Whether the window changed, where in pixels of `record`'s image, else of a full-size one, and which
+        window came. A window that closed is an outcome, and a change; one that was minimised is a change.
+
+        The act is done: a look afterwards that fails is not its failure, or somebody would repeat it.
+        """
+        start = time.monotonic()
+        try:
+            has_changed, rect = self._change()
+            waited_ms = (time.monotonic() - start) * 1000
+            scene = self._desktop.snapshot()
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_warning(f"what the act changed is not known: {e.message}")
+            return {"changed": None}
+        is_closed = scene.find(self._window.window_id) is None
+        data: dict[str, Any] = {"changed": is_closed or has_changed}
+        if rect:
+            width, image_width = self._before.width, record.image_width if record else self._before.width
+            place = rect.scaled(image_width / width).as_data()
+            data["changed_rect"] = {**place, "image_width": image_width}
+        if is_closed:
+            data["window_closed"] = True
+        for new in catalogue_windows(scene):
+            if new.window_id not in self._known_ids and new.kind != "tooltip":
+                data["new_window"] = {"window_id": new.window_id, "title": clean_text(new.title or "")}
+                break  # the front one
+        return {**data, "effect_ms": round(waited_ms)}
+
+    def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
+        """None for a window that changes by itself. One that does not react is watched for a second; what is
+        not larger than a caret counts only when each screenshot has it: a caret blinks.
+        """
+        was_large, is_always_other = False, True
+        for seconds in _AFTER_S:
+            pause(_AGAIN_S if was_large else seconds)
+            try:
+                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
+            except PeekabooError as e:
+                if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
+                    raise
+                return True, None
+            if self._changes_by_itself:
+                return None, None
+            if was_large and self._is_large(rect):
+                return True, rect
+            was_large = self._is_large(rect)
+            is_always_other = is_always_other and rect is not None
+        return (True, rect) if was_large or is_always_other else (False, None)
+
+    def _is_large(self, rect: Optional[Rect]) -> bool:
+        return rect is not None and not is_caret(rect, self._before.width, self._window)
 
 
 # the rules
@@ -145,76 +204,58 @@ def _audited_act(act: Act) -> dict[str, Any]:
 
 def _checked(act: Act) -> Act:
     """The act, its modifiers in our order. Raises INVALID_ARGUMENT for what its fields cannot be."""
-    named = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
-    for what, name in named:
+    names = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
+    for what, name in names:
         if name not in ACT_NAMES[what]:
             raise invalid(f"there is no {what} {name[:40]!r}", f"choose one of {', '.join(ACT_NAMES[what])}")
-    if act.clicks not in (1, 2, 3):
-        raise invalid(f"clicks is {act.clicks}", "give 1, 2 or 3")
-    if act.kind == "type":
-        _check_text(act.text, act.replace)
-    for what in ("amount", "hold_ms", "repeat", "delay_ms"):
-        check_range(what, getattr(act, what), *ACT_LIMITS[what])
+    for what, (least, most) in ACT_LIMITS.items():
+        check_range(what, getattr(act, what), least, most)
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
     check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
     if not all(math.isfinite(value) for point in act.points for value in point):
         raise invalid("x and y must be numbers", "give pixels of the screenshot")
-    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
-
-
-def _check_text(text: str, may_be_empty: bool) -> None:
-    if not text and not may_be_empty:
+    if act.kind == "type" and not act.text and not act.replace:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
-    lines = sum(text.count(key) for key in "\n\r\t")
-    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
-        raise invalid(
-            f"the text has {len(text)} characters, {lines} of them returns and tabs",
-            f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
-        )
-    bad = control_character_in(text)
-    if bad:
+    lines = sum(map(act.text.count, "\n\r\t"))
+    if len(act.text) > _LONGEST_TEXT or lines > _MOST_LINES:
+        message = f"the text has {len(act.text)} characters, {lines} of them returns and tabs"
+        raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once")
+    if bad := control_character_in(act.text):
         raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
+    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        raise denied(
-            f"{action} in window {window_id} is refused: it belongs to no known application",
-            "act on a window that list_windows shows",
-        )
+        message = f"{action} in window {window_id} is refused: it belongs to no known application"
+        raise denied(message, "act on a window that list_windows shows")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
-        raise PeekabooError(
-            ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
-        )
+        message = "the screen is locked; nothing was clicked or typed"
+        raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
     return window
 
 
-def _ready_for_input(desktop: Desktop, scene: Scene, window: Window, is_covered: bool = False) -> Scene:
-    """The desktop as it is once the window can be acted on: in front, focused, and not blocked by a dialog.
+def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
+    """The desktop as it is once the act can be done in the window: in front, focused, blocked by no dialog;
+    of keys, once no menu takes them, but that the window's own may take one without modifiers.
 
     A popup stays as it is: it would close if anything was focused.
     """
-    if window.is_popup:
-        return scene
-    _check_not_blocked(window, scene)
-    if is_covered or not (window.is_focused and window.is_on_screen):
-        return _focused(desktop, scene, window.window_id)
-    return scene
-
-
-def _ready_for_keys(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
-    """As _ready_for_input, once no menu takes the keys; the window's own may take a key without modifiers."""
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
-        raise invalid(
-            f"{window.app_name} has no field whose text the keys for `select all` would select",
-            "clear its line by keys of its own, then type without replace",
-        )
-    scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
-    scene = _ready_for_input(desktop, scene, scene.by_id(window.window_id))
-    if act.kind == "type" or set(act.chord.modifiers) - {"shift"}:
+        message = f"{window.app_name} has no field whose text the keys for `select all` would select"
+        raise invalid(message, "clear its line by keys of its own, then type without replace")
+    if not act.points:
+        scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
+        window = scene.by_id(window.window_id)
+    if not window.is_popup:
+        _check_not_blocked(window, scene)
+        is_covered = any(cover_at(point, window, scene.windows) for point in act.points)
+        if is_covered or not (window.is_focused and window.is_on_screen):
+            scene = _focused(desktop, scene, window.window_id)
+    if act.kind == "type" or (act.kind == "press" and set(act.chord.modifiers) - {"shift"}):
         scene = _without_menu(desktop, scene, window.window_id, open_menu)
     return scene
 
@@ -222,12 +263,10 @@ def _ready_for_keys(desktop: Desktop, scene: Scene, window: Window, act: Act) ->
 def _check_not_blocked(window: Window, scene: Scene) -> None:
     dialog = blocking_dialog(window, scene)
     if dialog:
-        raise PeekabooError(
-            ErrorCode.WINDOW_BLOCKED,
-            f"window {window.window_id} takes no input while its dialog {dialog.title!r} "
-            f"(window {dialog.window_id}) is open; nothing was done",
-            hint=f"act on window {dialog.window_id}: answer it or close it",
-        )
+        dialog_name = f"its dialog {dialog.title!r} (window {dialog.window_id})"
+        message = f"window {window.window_id} takes no input while {dialog_name} is open; nothing was done"
+        hint = f"act on window {dialog.window_id}: answer it or close it"
+        raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
 
 
 def _without_menu(
@@ -237,12 +276,10 @@ def _without_menu(
     deadline = time.monotonic() + _MENU_S
     while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
-                "the keys; nothing was done",
-                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
-            )
+            name = f"a menu of {menu.app_name or 'another program'} (window {menu.window_id})"
+            message = f"{name} is open and takes the keys; nothing was done"
+            hint = f"choose from window {menu.window_id}, or close it: press escape, or click beside it"
+            raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         pause(_FOCUS_POLL_S)
         scene = desktop.snapshot()
     return scene
@@ -268,31 +305,23 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
+            message = f"window {window_id} of {window.app_name} could not be brought to the front"
+            hint = "nothing was done; close a dialog that may be in its way, or bring it forward by hand"
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} of {window.app_name} could not be brought to the front",
-                hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
-                + may_click,
-            )
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint + may_click)
         pause(_FOCUS_POLL_S)
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
-    for point in points:
-        if not any(display.bounds.contains(point) for display in scene.displays):
-            # the pointer would be held at the screen's edge, and the click would go there
-            raise PeekabooError(
-                ErrorCode.WINDOW_COVERED,
-                f"that part of window {window.window_id} is outside the screen; nothing was clicked",
-                hint="move the window onto the screen",
-            )
+    displays = [display.bounds for display in scene.displays]
+    if not all(any(display.contains(point) for display in displays) for point in points):
+        # the pointer would be held at the screen's edge, and the click would go there
+        message = f"that part of window {window.window_id} is outside the screen; nothing was clicked"
+        raise PeekabooError(ErrorCode.WINDOW_COVERED, message, "move the window onto the screen")
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
     """The nearest pixel inside the image: [0, width) x [0, height)."""
-
-    def nearest(value: float, size: int) -> float:
-        return value if 0 <= value < size else min(max(value, 0), size - 1)
-
-    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
+    sizes = (record.image_width, record.image_height)
+    inside = [v if 0 <= v < size else min(max(v, 0), size - 1) for v, size in zip(pixel, sizes)]
+    return Point(*inside)

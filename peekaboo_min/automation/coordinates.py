@@ -17,7 +17,6 @@ from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _ROUNDING = 2  # pixels, between images of one scale
-_SIZES_SHOWN = 8
 
 
 class Screenshot(NamedTuple):
@@ -30,34 +29,14 @@ class Screenshot(NamedTuple):
     bounds: Rect
     image_width: int
     image_height: int
-    taken_at: float
-    """Seconds since 1970."""
-    identity: str = ""
-    """Window.identity at that time."""
-    supersedes_older: bool = False
-    """True where older screenshots of the window count by their ids only from then on."""
-
-    @property
-    def scale(self) -> float:
-        """Pixels of the returned image per screen point."""
-        return round(self.image_width / self.bounds.width, 4)
-
-    def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot answers besides its image."""
-        return {
-            "window_id": self.window_id,
-            "bounds": self.bounds.as_data(),
-            "image_width": self.image_width,
-            "image_height": self.image_height,
-            "scale": self.scale,
-            "screenshot_id": self.screenshot_id,
-        }
+    taken_at: float  # seconds since 1970
+    identity: str = ""  # Window.identity at that time
+    supersedes_older: bool = False  # True where older screenshots of the window count by their ids only
 
     def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
         """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
-        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
-            self.image_width / bounds.width
-        )
+        inside = rect._replace(x=rect.x - bounds.x, y=rect.y - bounds.y)
+        return inside.scaled(self.image_width / bounds.width)
 
     def to_point(self, pixel: Point, bounds: Rect) -> Point:
         """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
@@ -67,25 +46,10 @@ class Screenshot(NamedTuple):
         )
 
 
-def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
-    """That an image of `info`'s size shows `window`, under a new id."""
-    return Screenshot(
-        screenshot_id=os.urandom(8).hex(),
-        window_id=window.window_id,
-        app_name=window.app_name,
-        pid=window.pid,
-        bounds=window.bounds,
-        image_width=info.width,
-        image_height=info.height,
-        taken_at=time.time(),
-        identity=window.identity,
-        supersedes_older=supersedes_older,
-    )
-
-
 def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
-    """The record of an image, kept for clicks by its pixels."""
-    screenshot = record_of(window, info, supersedes_older)
+    """The record that an image of `info`'s size shows `window`, kept for clicks by its pixels."""
+    shown = (window.window_id, window.app_name, window.pid, window.bounds, info.width, info.height)
+    screenshot = Screenshot(os.urandom(8).hex(), *shown, time.time(), window.identity, supersedes_older)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
@@ -138,11 +102,10 @@ def find_region(
     record = find_record(session, window, screenshot_id)
     left, top = math.floor(region[0]), math.floor(region[1])
     right, bottom = math.ceil(region[0] + region[2]), math.ceil(region[1] + region[3])
-    whole = Rect(0, 0, record.image_width, record.image_height)
-    inside = Rect(left, top, right - left, bottom - top).clipped(whole)
+    width, height = record.image_width, record.image_height
+    inside = Rect(left, top, right - left, bottom - top).clipped(Rect(0, 0, width, height))
     if inside is None:
-        size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+        raise invalid("region is outside the window's screenshot", f"that is {width}x{height} pixels")
     return record, inside
 
 
@@ -174,12 +137,10 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     expected_width = record.image_width / record.bounds.width
     if any(abs(other.image_width - expected_width * other.bounds.width) > _ROUNDING for other in live):
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
-        shown = ", ".join(f"{ids[size]} ({size})" for size in list(ids)[-_SIZES_SHOWN:])
-        raise _stale(
-            f"window {window.window_id} has screenshots of different scales: {shown}",
-            "pass the screenshot_id of the one whose pixels these are; or take a new one with "
-            "take_window_screenshot (in the shell: screenshot), which settles it",
-        )
+        shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
+        hint = "pass the screenshot_id of the one whose pixels these are; or take a new one with "
+        hint += "take_window_screenshot (in the shell: screenshot), which settles it"
+        raise _stale(f"window {window.window_id} has screenshots of different scales: {shown}", hint)
 
 
 def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:
@@ -190,9 +151,7 @@ def _read(path: Path) -> Optional[Screenshot]:
     """A record; None for one that is swept in this moment, or is not what we write."""
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        record = Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
-        sizes = (record.bounds.width, record.bounds.height, record.image_width, record.image_height)
-        return record if all(math.isfinite(size) and size > 0 for size in sizes) else None
+        return Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

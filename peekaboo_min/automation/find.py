@@ -11,10 +11,10 @@ from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..system.images import image_file, is_other_within
 from .act import perform
-from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
+from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
 from .coordinates import Screenshot, find_region
-from .effects import is_other_within, take_bitmap
 from .labels import Place, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
 
@@ -83,20 +83,18 @@ def search_image(
     desktop: Desktop, image: CapturedImage, wanted: str, part: Optional[tuple[Screenshot, Rect]] = None
 ) -> TextSearch:
     """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of a new
-    record; without one, read all. The image's file is deleted.
+    record; without one, read all.
 
     part: of the window, as find_region has it; only what has its middle there counts.
     """
-    try:
-        record = record_to_read(desktop, image)
-        report_progress(f"reading the text of window {record.window_id}")
-        lines = desktop.read_text(image.path)
+    record = record_to_read(desktop, image)
+    report_progress(f"reading the text of window {record.window_id}")
+    with image_file(image.info.kind, image.content.data) as path:
+        lines = desktop.read_text(path)
         if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # what a key may show
             places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
             if all(place.match == "similar" for place in places):
-                lines = with_characters(lines, desktop.read_characters(image.path))
-    finally:
-        image.path.unlink(missing_ok=True)
+                lines = with_characters(lines, desktop.read_characters(path))
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None
@@ -134,7 +132,7 @@ def find_text_in_window(
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
-    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     if wanted:
         return seen.result()
     lines = []
@@ -170,7 +168,7 @@ def click_text_in_window(
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
         raise PeekabooError(
@@ -217,8 +215,7 @@ def find_elements_in_window(
     """
     window = scene_to_capture(desktop).by_id(window_id)
     elements = desktop.read_elements(window)
-    image = image_to_read(desktop, window)
-    image.path.unlink(missing_ok=True)
+    image = take_image(desktop, Subject(window=window))
     record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)

@@ -8,25 +8,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
+from ..core.cancellation import in_parallel
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Window
+from ..core.models import Display, ImageInfo, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, new_temporary_path
+from ..system.files import asked_path, file_name, temporary_folder
 from ..system.images import EXTENSIONS, kind_by_name
 from .act import focus_by_id
 from .capture import (
     CapturedImage,
     Subject,
-    image_for_model,
+    check_dimension,
+    for_client,
     recorded,
+    save_images,
     scene_to_capture,
-    take_images,
+    shrunk,
+    take_image,
+    wait_until_painted,
 )
-from .effects import wait_until_painted
 from .listing import session_warnings
 from .policy import check_may_act
 
@@ -44,21 +48,19 @@ class ImageRequest(NamedTuple):
     """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
 
     app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
+    mode: Optional[str] = None  # screen, window, multi or frontmost
     window_title: Optional[str] = None
     window_index: Optional[int] = None
     window_id: Optional[int] = None
     screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
+    kind: Optional[str] = None  # png or jpg; None: what the path's name says, else png
     path: Optional[str] = None
     max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
+    is_temporary: bool = False  # True where no file is wanted: only what is returned as data
 
     @property
     def effective_mode(self) -> str:
+        """The mode that is asked, else window where an app or a window is named, else screen."""
         is_of_window = self.app is not None or self.window_id is not None
         return self.mode or ("window" if is_of_window else "screen")
 
@@ -83,55 +85,40 @@ def image_result(
         subjects, messages = _subjects_in_front(desktop, request)
     else:
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
-    targets = _paths_of(base, is_file, kind, subjects)
-    images = take_images(desktop, subjects, targets, kind, request.max_dimension)
-    if not request.is_temporary:
-        images = [recorded(desktop, image, image.info) for image in images]
+
+    def take(subject: Subject) -> CapturedImage:
+        return shrunk(desktop, take_image(desktop, subject, kind), request.max_dimension)
+
+    images = in_parallel(take, subjects)
     data: dict[str, Any] = {"saved_files": []}
-    returned: tuple[ImageData, ...] = ()
-    try:
-        text = _summary(images, request.is_temporary)
-        if not request.is_temporary:
-            data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
-        if returns_data:
-            returned = tuple(image_for_model(desktop, image) for image in images)
-            shown = [recorded(desktop, image, fitted.info) for image, fitted in zip(images, returned)]
-            data["images"] = [
-                {**({} if request.is_temporary else {"source_path": str(image.path)}), **_image_data(image)}
-                for image in shown
-            ]
-        if analyse:
-            data.update(analyse(images))
-            text += f"\n\n{data['analysis_text']}"
-    finally:
-        if request.is_temporary:
-            for image in images:
-                image.path.unlink(missing_ok=True)
-    return Result(text, data, returned, (*session_warnings(desktop), *messages))
+    if not request.is_temporary:
+        images = save_images(images, _paths_of(base, is_file, kind, subjects))
+        images = [recorded(desktop, image) for image in images]
+        data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
+    text, returned = _summary(images), []
+    if returns_data:
+        returned = [recorded(desktop, for_client(desktop, image)) for image in images]
+        data["images"] = [
+            {**({"source_path": image.path} if image.path else {}), **_image_data(image)}
+            for image in returned
+        ]
+    if analyse:
+        data.update(analyse(images))
+        text += f"\n\n{data['analysis_text']}"
+    contents = tuple(image.content for image in returned)
+    return Result(text, data, contents, (*session_warnings(desktop), *messages))
 
 
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
     check_dimension(request.max_dimension)
-    mode = request.effective_mode
-    names_window = request.window_title is not None or request.window_index is not None
-    problem, hint = "", ""
     if request.window_title is not None and not request.window_title.strip():
-        problem, hint = "the window's title is empty", "give a part of it, or leave it out"
-    elif request.mode is None and request.app is None and request.window_id is None and names_window:
-        problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
-    elif mode in ("screen", "multi") and names_window:
-        problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"
-    elif mode in ("window", "multi") and request.app is None and request.window_id is None:
-        problem, hint = f"mode {mode} needs an app", "name one, or a window id"
-    if problem:
-        raise invalid(problem, hint)
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no image can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise invalid(f"max_dimension is {max_dimension}", "give the pixels of the long side, 1 or more")
+        raise invalid("the window's title is empty", "give a part of it, or leave it out")
+    mode = request.effective_mode
+    if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
+        raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
+    if mode in ("window", "multi") and request.app is None and request.window_id is None:
+        raise invalid(f"mode {mode} needs an app", "name one, or a window id")
 
 
 def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]], dict[str, str]]:
@@ -141,13 +128,12 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
     choice = choose_provider()
 
     def analyse(images: list[CapturedImage]) -> dict[str, str]:
-        answers = [ask_model(desktop, [image.path], question, choice=choice) for image in images]
-        blocks = [
-            f'Analysis for "{clean_text(image.subject.label)}":\n{answer.text}'
-            for image, answer in zip(images, answers)
-        ]
-        text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
-        return {"analysis_text": text, "model_used": answers[0].model_used}
+        texts = []
+        for image in images:
+            answer = ask_model(desktop, [image.content], question, choice=choice)
+            head = f'Analysis for "{clean_text(image.subject.label)}":\n' if len(images) > 1 else ""
+            texts.append(head + answer.text)
+        return {"analysis_text": "\n\n".join(texts), "model_used": answer.model_used}
 
     return analyse
 
@@ -157,34 +143,39 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
 
 def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     """What the images are to show. Raises as find_app and find_window do."""
-    mode = request.effective_mode
-    if mode == "screen":
-        return _screens(scene, request.screen_index)
-    chosen = _named_window(scene, request)
+    if request.effective_mode != "screen":
+        return _find_windows(scene, request)
+    displays, index = scene.displays, request.screen_index
+    if not displays:
+        message = "no displays available for capture"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "wake or attach a display")
+    if index is not None and not 0 <= index < len(displays):
+        raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
+    windows = tuple(visible_windows(scene.windows))
+    subjects = [Subject(display, number=number, windows=windows) for number, display in enumerate(displays)]
+    return subjects if index is None else [subjects[index]]
+
+
+def _find_windows(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> list[Subject]:
+    """The window that is meant, or all of its app. Raises as find_app and find_window do, WINDOW_NOT_FOUND.
+
+    with_off_screen: an app's minimised and hidden windows count too, after the others.
+    """
     if request.window_id is not None:
-        return [Subject(window=chosen)]
-    if mode == "frontmost" or request.app is None:
-        return [Subject(window=chosen, number=0)]
-    windows = visible_windows(windows_of(find_app(request.app, scene.apps), scene.windows))
+        return [Subject(window=scene.by_id(request.window_id))]
+    if request.effective_mode == "frontmost" or request.app is None:
+        visible = visible_windows(scene.windows)
+        if not visible:
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
+        return [Subject(window=max(visible, key=lambda window: window.is_focused), number=0)]
+    app = find_app(request.app, scene.apps)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
+    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    chosen = find_window(app, windows, request.window_title, request.window_index)
     return [
         Subject(window=window, number=index)
         for index, window in enumerate(windows)
-        if mode == "multi" or window == chosen
-    ]
-
-
-def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
-    displays = scene.displays
-    if not displays:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
-        )
-    if index is not None and not 0 <= index < len(displays):
-        raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
-    return [
-        Subject(display=display, windows=tuple(visible_windows(scene.windows)), number=number)
-        for number, display in enumerate(displays)
-        if index is None or number == index
+        if request.effective_mode == "multi" or window == chosen
     ]
 
 
@@ -194,56 +185,30 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     What cannot be raised is captured as it is; where it is not on the screen, the app's front window instead.
     """
     check_may_act("foreground capture")
-    scene = scene_to_capture(desktop)
-    if request.effective_mode == "screen" and request.app is None:
+    scene, mode = scene_to_capture(desktop), request.effective_mode
+    if mode == "screen" and request.app is None:
         return _find_subjects(scene, request), ()  # a screen has no front
-    try:
-        window = _named_window(scene, request, with_off_screen=True)
-    except PeekabooError as e:
-        if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
-            raise
-        return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
     messages: tuple[str, ...] = ()
-    was_shown = window.is_on_screen
     try:
-        window = focus_by_id(desktop, window.window_id)
-        if not was_shown:
+        meant = _find_windows(scene, request, with_off_screen=True)[0].window
+        assert meant
+        window = focus_by_id(desktop, window_id := meant.window_id)
+        if not meant.is_on_screen:
             wait_until_painted(desktop, window)
     except PeekabooError as e:
-        if e.code not in _MAY_STAY_BEHIND:
+        has_no_window = mode == "screen" and e.code is ErrorCode.WINDOW_NOT_FOUND
+        if not has_no_window and e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning(_NOT_RAISED)
-        messages = (f"the window could not be brought to the front: {e.sentence()}",)
-    shows_more = request.effective_mode in ("screen", "multi")
-    if shows_more or messages:
-        scene = scene_to_capture(desktop)
-        window = scene.by_id(window.window_id)
-    is_behind = bool(messages) and window.is_on_screen and request.window_index is None
-    if shows_more or is_behind:
-        return _find_subjects(scene, request), messages
-    if request.window_id is not None:
-        return [Subject(window=window)], messages
-    if window.is_on_screen:
-        return [Subject(window=window, number=request.window_index or 0)], messages
-    return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
-
-
-def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> Window:
-    """The window that is meant. Raises as find_app and find_window do, and WINDOW_NOT_FOUND.
-
-    with_off_screen: an app's minimised and hidden windows count too, after the others.
-    """
-    if request.window_id is not None:
-        return scene.by_id(request.window_id)
-    if request.effective_mode == "frontmost" or request.app is None:
-        visible = visible_windows(scene.windows)
-        if not visible:
-            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
-        return next((window for window in visible if window.is_focused), visible[0])
-    app = find_app(request.app, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
-    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
-    return find_window(app, windows, request.window_title, request.window_index)
+        messages = (f"nothing was brought to the front: {e.sentence()}",)
+    scene = scene_to_capture(desktop)
+    if mode == "window":
+        window = scene.by_id(window_id)
+        if window.is_on_screen and request.window_index is not None:
+            return [Subject(window=window, number=request.window_index)], messages
+        if not window.is_on_screen:
+            request = request._replace(window_title=None, window_index=None)
+    return _find_subjects(scene, request), messages
 
 
 # where to save it
@@ -265,52 +230,38 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
 
 
 def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:
-    if base is None:
-        return [new_temporary_path(_stem(subject), kind) for subject in subjects]
-    if not is_file:
-        return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
-    if len(subjects) == 1:
-        return [base]
-    return [base.parent / file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (subject.window.app_name if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
+    if base and is_file:
+        names = [file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
+        return [base.parent / name for name in names] if len(names) > 1 else [base]
     # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    moment = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    apps = [subject.window.app_name if subject.window else "screen" for subject in subjects]
+    return [
+        (base or temporary_folder()) / file_name(f"{moment}_{app}", kind, subject.suffix)
+        for app, subject in zip(apps, subjects)
+    ]
 
 
 # the answer
 
 
-def _summary(images: Sequence[CapturedImage], is_temporary: bool) -> str:
-    labels = [clean_text(image.subject.label) for image in images]
-    if not is_temporary:
-        labels = [f"{image.path} ({label}, {_about(image)})" for label, image in zip(labels, images)]
-    head = f"Captured {len(images)} image(s)" + (":" if is_temporary else ". Saved files:")
-    return "\n".join([head, *(f"{number}. {label}" for number, label in enumerate(labels, 1))])
-
-
-def _about(image: CapturedImage) -> str:
-    """An image's size, and what a click by its pixels needs."""
-    text = f"{image.info.width}x{image.info.height}"
-    if image.screenshot:
-        text += f", window {image.screenshot.window_id}, screenshot_id {image.screenshot.screenshot_id}"
-    return text
+def _summary(images: Sequence[CapturedImage]) -> str:
+    is_saved = all(image.path for image in images)
+    lines = [f"Captured {len(images)} image(s)" + (". Saved files:" if is_saved else ":")]
+    for number, image in enumerate(images, 1):
+        label, record = clean_text(image.subject.label), image.screenshot
+        about = f"{label}, {image.info.width}x{image.info.height}"
+        if record:
+            about += f", window {record.window_id}, screenshot_id {record.screenshot_id}"
+        lines.append(f"{number}. {image.path} ({about})" if is_saved else f"{number}. {label}")
+    return "\n".join(lines)
 
 
 def _image_data(image: CapturedImage) -> dict[str, Any]:
     """What an image shows, and what its pixels mean: of the file, or of what a model gets."""
     info, subject, window = image.info, image.subject, image.subject.window
-    data: dict[str, Any] = {
-        "item_label": clean_text(subject.label),
-        "mime_type": info.mime_type,
-        "image_width": info.width,
-        "image_height": info.height,
-    }
+    data: dict[str, Any] = {"item_label": clean_text(subject.label), "mime_type": info.mime_type}
+    data.update(image_width=info.width, image_height=info.height)
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
         if subject.number is not None:
@@ -318,24 +269,17 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if image.screenshot:
-        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
+        data.update(scale=image.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 
 def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageInfo) -> list[dict[str, Any]]:
     """The windows that a display's image shows, front to back: to read it, and to act on one of them."""
-    frame, factor = display.bounds, info.width / display.bounds.width
-    rows = []
+    frame, rows = display.bounds, []
     for window in windows:
-        part = window.bounds.clipped(frame)
-        if part:
-            place = Rect(part.x - frame.x, part.y - frame.y, part.width, part.height).scaled(factor)
-            rows.append(
-                {
-                    "window_id": window.window_id,
-                    "owner_name": window.app_name,
-                    "title": clean_text(window.title or ""),
-                    **{key: round(value) for key, value in place.as_data().items()},
-                }
-            )
+        if part := window.bounds.clipped(frame):
+            place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
+            title = clean_text(window.title or "")
+            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": title}
+            rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
     return rows

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Optional
 
 from ..core.errors import ErrorCode
-from ..core.models import App, Display, Result, Window
+from ..core.models import App, Rect, Result, Window
 from ..core.offer import SHELL_ONLY
 from ..core.settings import settings
 from ..core.text import clean_text
@@ -49,16 +48,13 @@ def list_apps() -> Result:
 
     Example: peekaboo-min list apps --json-output
     """
-    apps = sorted(
-        (app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count),
-        key=lambda app: app.name.lower(),
-    )
-    lines = [
-        f"{number}. {_app_text(app)}{' [ACTIVE]' if app.is_active else ''} - Windows: {app.window_count}"
-        for number, app in enumerate(apps, 1)
-    ]
-    text = "\n".join([f"Found {len(apps)} running application(s):", "", *lines]).rstrip()
-    return Result(text, {"applications": [_app_data(app) for app in apps]})
+    apps = [app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count]
+    rows, lines = [], [f"Found {len(apps)} running application(s):", ""]
+    for number, app in enumerate(sorted(apps, key=lambda app: app.name.lower()), 1):
+        rows.append({**_app_data(app), "is_active": app.is_active, "window_count": app.window_count})
+        active = " [ACTIVE]" if app.is_active else ""
+        lines.append(f"{number}. {_app_text(app)}{active} - Windows: {app.window_count}")
+    return Result("\n".join(lines).rstrip(), {"applications": rows})
 
 
 def list_app_windows(
@@ -77,11 +73,22 @@ def list_app_windows(
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
     owner = find_app(app, scene.apps)
     windows = visible_windows(windows_of(owner, scene.windows), with_off_screen="off_screen" in details)
-    lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
-    head = f"Found {len(windows)} window(s) for application: {_app_text(owner)}"
-    text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
-    rows = [_listed_window(index, window, details) for index, window in enumerate(windows)]
-    return Result(text, {"windows": rows, "target_application_info": app_info(owner)})
+    rows, lines = [], [f"Found {len(windows)} window(s) for application: {_app_text(owner)}"]
+    for index, window in enumerate(windows):
+        row: dict[str, Any] = {"window_title": _title(window), "window_index": index}
+        line = f'{index + 1}. "{_title(window)}"'
+        if "ids" in details:
+            row["window_id"] = window.window_id
+            line += f" [ID: {window.window_id}]"
+        if "off_screen" in details:
+            row["is_on_screen"] = window.is_on_screen
+            line += " [ON-SCREEN]" if window.is_on_screen else " [OFF-SCREEN]"
+        if "bounds" in details:
+            row["bounds"] = window.bounds.as_data()
+            line += f" [{_bounds_text(window.bounds)}]"
+        rows.append(row)
+        lines += ["", "Windows:", line] if index == 0 else [line]
+    return Result("\n".join(lines), {"windows": rows, "target_application_info": _app_data(owner)})
 
 
 def list_screens() -> Result:
@@ -90,17 +97,14 @@ def list_screens() -> Result:
     Example: peekaboo-min list screens
     """
     displays = this_desktop().snapshot().displays
-    rows = [
-        {
-            "screen_index": display.number - 1,
-            "name": clean_text(display.name),
-            "is_main": display.is_main,
-            "bounds": display.bounds.as_data(),
-            "scale": display.scale,
-        }
-        for display in displays
-    ]
-    lines = [f"Found {len(displays)} screen(s):", "", *map(_display_line, displays)]
+    rows, lines = [], [f"Found {len(displays)} screen(s):", ""]
+    for display in displays:
+        bounds, name = display.bounds, clean_text(display.name)
+        index = {"screen_index": display.number - 1, "name": name, "is_main": display.is_main}
+        rows.append({**index, "bounds": bounds.as_data(), "scale": display.scale})
+        size = f"{bounds.width:g}x{bounds.height:g} points at {bounds.x:g},{bounds.y:g}"
+        main = " [MAIN]" if display.is_main else ""
+        lines.append(f"{display.number - 1}. {name}: {size}, scale {display.scale:g}{main}")
     return Result("\n".join(lines), {"screens": rows})
 
 
@@ -115,10 +119,6 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
 
 def _catalogue_line(window: Window) -> str:
     owner = f"{window.app_name} ({'no pid' if window.pid is None else window.pid})"
-    return f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window)}{_marks(window)}"
-
-
-def _marks(window: Window) -> str:
     belongs = f" of window {window.parent_id}" if window.parent_id is not None else ""
     marks = [
         "" if window.kind == "window" else f"{window.kind.upper()}{belongs}",
@@ -126,23 +126,20 @@ def _marks(window: Window) -> str:
         "FOCUSED" if window.is_focused else "",
         "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
     ]
-    return "".join(f" [{mark}]" for mark in marks if mark)
+    line = f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window.bounds)}"
+    return line + "".join(f" [{mark}]" for mark in marks if mark)
 
 
 def window_data(window: Window) -> dict[str, Any]:
     """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
+    flags = ("is_on_screen", "is_focused", "is_minimised", "kind", "parent_id", "is_modal")
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,
         "pid": window.pid,
         "title": _title(window),
         "bounds": window.bounds.as_data(),
-        "is_on_screen": window.is_on_screen,
-        "is_focused": window.is_focused,
-        "is_minimised": window.is_minimised,
-        "kind": window.kind,
-        "parent_id": window.parent_id,
-        "is_modal": window.is_modal,
+        **{name: getattr(window, name) for name in flags},
     }
 
 
@@ -151,46 +148,13 @@ def _app_text(app: App) -> str:
     return f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
 
 
-def app_info(app: App) -> dict[str, Any]:
-    return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
-
-
 def _app_data(app: App) -> dict[str, Any]:
-    return {**app_info(app), "is_active": app.is_active, "window_count": app.window_count}
-
-
-def _listed_window(index: int, window: Window, details: Sequence[str]) -> dict[str, Any]:
-    data: dict[str, Any] = {"window_title": _title(window), "window_index": index}
-    if "ids" in details:
-        data["window_id"] = window.window_id
-    if "bounds" in details:
-        data["bounds"] = window.bounds.as_data()
-    if "off_screen" in details:
-        data["is_on_screen"] = window.is_on_screen
-    return data
-
-
-def _window_line(index: int, window: Window, details: Sequence[str]) -> str:
-    parts = [f'{index + 1}. "{_title(window)}"']
-    if "ids" in details:
-        parts.append(f"[ID: {window.window_id}]")
-    if "off_screen" in details:
-        parts.append("[ON-SCREEN]" if window.is_on_screen else "[OFF-SCREEN]")
-    if "bounds" in details:
-        parts.append(f"[{_bounds_text(window)}]")
-    return " ".join(parts)
-
-
-def _display_line(display: Display) -> str:
-    bounds = display.bounds
-    size = f"{bounds.width:g}x{bounds.height:g} points at {bounds.x:g},{bounds.y:g}"
-    main = " [MAIN]" if display.is_main else ""
-    return f"{display.number - 1}. {clean_text(display.name)}: {size}, scale {display.scale:g}{main}"
+    return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
 
 
 def _title(window: Window) -> str:
     return clean_text(window.title or "")
 
 
-def _bounds_text(window: Window) -> str:
-    return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
+def _bounds_text(bounds: Rect) -> str:
+    return f"{bounds.x:g},{bounds.y:g} {bounds.width:g}x{bounds.height:g}"

@@ -6,6 +6,7 @@ import json
 import os
 import time
 import unicodedata
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -24,43 +25,27 @@ def stop_file() -> Path:
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
     """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
-        raise denied(
-            f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
-        )
+        raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
-    if not app_name:
-        return
-    if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
+    names = [name for name in (app_name, bundle_id) if name]
+    if _matches(settings().deny_apps, names, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
-    if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
-        raise denied(
-            f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it", "use an allowed app"
-        )
+    if names and settings().allow_apps and not _matches(settings().allow_apps, names, str.lower):
+        message = f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it"
+        raise denied(message, "use an allowed app")
 
 
-def _matches(
-    patterns: str, app_name: str, bundle_id: Optional[str], read: Callable[[str], str] = str.lower
-) -> bool:
-    """Whether a pattern of the list fits the app's name or bundle id, both as `read` gives them."""
-    names = [read(name) for name in (app_name, bundle_id) if name]
+def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) -> bool:
+    """Whether a pattern of the list fits one of an app's names, both as `read` gives them."""
     wanted = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
-    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+    return any(fnmatchcase(read(name), pattern) for name in names for pattern in wanted)
 
 
-# ruff: noqa: RUF001
-# Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
-_LOOKALIKES = str.maketrans(
-    "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",
-    "abekmhopctxysijqwhabeekmhopctxysiijqwhdlabenikuvoptuxwyabezhikmnoptyxilodagnuoghlllos",
-)
-
-
-def skeleton(name: str) -> str:
-    """A name in the form in which names that look alike are equal: for a list of what is forbidden."""
+def plain_name(name: str) -> str:
+    """A name without case, width, accents and what is not shown: for a list of what is forbidden."""
     text = unicodedata.normalize("NFKD", name)
-    text = "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc"))
-    return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
+    return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc")).casefold()
 
 
 def denied(message: str, hint: str) -> PeekabooError:
@@ -74,12 +59,8 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
     Raises FILE_IO_ERROR: what cannot be logged must not be done, so this comes before the act.
     """
     path = state_folder() / "audit.jsonl"
-    line = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "pid": os.getpid(),
-        "action": action,
-        **where,
-    }
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = {"time": now, "pid": os.getpid(), "action": action, **where}
     with file_errors(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(descriptor, "a", encoding="utf-8") as f:
@@ -89,9 +70,5 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 
 def audited(window: Window) -> dict[str, Any]:
     """What the audit log says of a window."""
-    return {
-        "window_id": window.window_id,
-        "app": window.app_name,
-        "bundle_id": window.bundle_id,
-        "window_pid": window.pid,
-    }
+    owner = {"app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}
+    return {"window_id": window.window_id, **owner}

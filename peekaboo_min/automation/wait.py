@@ -13,9 +13,8 @@ from ..core.models import Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
-from ..system.images import Bitmap, changed_rect, png_pixels
-from .capture import image_to_read, scene_to_capture
-from .effects import is_caret, take_bitmap
+from ..system.images import Bitmap, changed_rect, is_caret
+from .capture import Subject, scene_to_capture, take_bitmap, take_image
 from .find import search_image, wanted_text
 from .listing import window_data
 
@@ -139,10 +138,9 @@ def _text_look(desktop: Desktop, wanted: str) -> _Look:
         nonlocal last
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
-            image = image_to_read(desktop, window)
-            state = hash((window.window_id, png_pixels(image.path)))
+            image = take_image(desktop, Subject(window=window))
+            state = hash((window.window_id, image.content.data))
             if state in read:
-                image.path.unlink()
                 continue
             seen = search_image(desktop, image, wanted)
             read.add(state)

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Optional, Union
 
-from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
+from ..automation.capture import (
+    recorded,
+    save_images,
+    scene_to_capture,
+    screenshot_rect,
+    screenshot_window,
+)
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
@@ -17,6 +23,7 @@ from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
+from ..system.files import new_temporary_path
 
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 
@@ -262,24 +269,26 @@ def screenshot_app_window(
             if preferWindowId:
                 image = screenshot_window(desktop, scene, window, format, includeShadow)
                 if not includeShadow:  # its margin would shift every pixel
-                    image = recorded(desktop, image, image.info)
+                    image = recorded(desktop, image)
             else:
                 image = screenshot_rect(desktop, window, format)
+            (image,) = save_images([image], [new_temporary_path("peekaboo", format)])
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
         raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
+    path = Path(image.path)
     has_shadow = includeShadow and not image.is_of_rect
     data = {
-        "path": str(image.path),
-        "uri": image.path.as_uri(),
+        "path": image.path,
+        "uri": path.as_uri(),
         "appName": app.name,
         "rect": window.bounds.as_short_data(),
         # a shadow's margin hides it in the image's size
-        "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
+        "scale": window.scale if has_shadow else image.scale,
         "format": image.info.kind,
     }
     no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
     messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
-    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(path,))

@@ -7,14 +7,17 @@ from typing import Annotated, Any, Optional
 
 from ..automation.act import focus_by_id, perform
 from ..automation.capture import (
-    image_for_model,
+    check_dimension,
+    for_client,
     recorded,
+    save_images,
     scene_to_capture,
-    screenshot_whole_or_region,
+    screenshot_region,
+    screenshot_window,
     shrunk,
 )
+from ..automation.coordinates import find_region
 from ..automation.find import click_text_in_window, find_elements_in_window, find_text_in_window
-from ..automation.image import check_dimension
 from ..automation.listing import window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
@@ -24,8 +27,8 @@ from ..core.models import ACT_LIMITS, Act, Point, Result
 from ..core.offer import SHELL_ONLY
 from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, move_into_place
-from ..system.images import kind_by_name, prepare_target
+from ..system.files import asked_path, new_temporary_path
+from ..system.images import kind_by_name
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "the id from list_windows"]
@@ -93,28 +96,25 @@ def take_window_screenshot(
         if region is not None and kind != "png":
             raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)
-    if target:
-        prepare_target(target)
     window = scene.by_id(window_id)
-    image = screenshot_whole_or_region(desktop, scene, window, kind, region, screenshot_id)
+    part = find_region(desktop.session, window, region, screenshot_id)
+    if part:
+        image = screenshot_region(desktop, window, *part)
+    else:
+        image = screenshot_window(desktop, scene, window, kind)
     name = f"window {window_id} of {window.app_name}"
     if in_shell:
         image = shrunk(desktop, image, max_dimension)
-        if target:
-            move_into_place(image.path, target)
-        image = recorded(desktop, image, image.info, supersedes_older=True)
-        saved, data = str(target or image.path), image.window_data()
+        (image,) = save_images([image], [target or new_temporary_path("peekaboo", kind)])
+        image = recorded(desktop, image, supersedes_older=True)
+        data = image.window_data()
         size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
         clicks = f", screenshot_id {data['screenshot_id']}" if image.screenshot else ""
-        text = f"{image.region_text() or f'{name} ({size}{clicks})'}: {saved}"
-        return Result(text, {**data, "path": saved}, messages=image.warnings())
-    try:
-        returned = image_for_model(desktop, image)
-    finally:
-        image.path.unlink(missing_ok=True)
-    image = recorded(desktop, image, returned.info, supersedes_older=True)
+        text = f"{image.region_text() or f'{name} ({size}{clicks})'}: {image.path}"
+        return Result(text, {**data, "path": image.path}, messages=image.warnings())
+    image = recorded(desktop, for_client(desktop, image), supersedes_older=True)
     text = image.region_text() or name
-    return Result(text, image.window_data(), (returned,), messages=image.warnings())
+    return Result(text, image.window_data(), (image.content,), messages=image.warnings())
 
 
 def find_text(

@@ -9,22 +9,26 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.models import ImageInfo, Rect
+from ..core.models import ImageInfo, Rect, Window
+from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
-_PNG_START = b"\x89PNG\r\n\x1a\n"
+_PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 
 # A model shrinks what is larger, and then answers in pixels that we never saw. These are the limits of
 # Anthropic's standard tier, and of one result in Claude Desktop.
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
+# Screen points: the block caret of a large terminal font.
+_CARET_WIDTH, _CARET_HEIGHT = 14, 40
+_CARET_LINE_WIDTH = 3  # pixels
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
@@ -35,7 +39,9 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
         elif data[:3] == b"\xff\xd8\xff":
-            info = _sniff_jpeg(data)
+            sizes = (segment[1:5] for marker, segment in _jpeg_segments(data) if marker in _JPEG_FRAMES)
+            height, width = struct.unpack(">HH", next(sizes, b""))
+            info = ImageInfo("jpg", width, height)
         elif data[:6] in (b"GIF87a", b"GIF89a"):
             info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
         elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
@@ -46,17 +52,18 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
     return info if info and info.width and info.height else None
 
 
-def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
+# A marker in a JPEG: FF 00 is a byte of its image data, FF D0 to FF D7 restart it, FF FF is padding.
+_JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The markers of a JPEG and their segments; a thumbnail is a part of its segment."""
     at = 2
-    while at + 9 < len(data):
-        if data[at] != 0xFF:
-            return None
-        marker = data[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return ImageInfo("jpg", width, height)
-        at += 1 if marker == 0xFF else 2 + struct.unpack(">H", data[at + 2 : at + 4])[0]
-    return None
+    while marker := _JPEG_MARKER.search(data, at):
+        start = marker.end()
+        at = start + max(2, int.from_bytes(data[start : start + 2], "big"))
+        yield marker[1][0], data[start + 2 : at]
 
 
 def _sniff_webp(data: bytes) -> ImageInfo:
@@ -81,38 +88,29 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
     return info if info and _IS_WHOLE[info.kind](data) else None
 
 
-def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The kinds and data of the chunks that are there to their end.
+_IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
+    "png": lambda data: _PNG_END in data,
+    "jpg": lambda data: any(marker == 0xD9 for marker, _ in _jpeg_segments(data)),
+    "gif": lambda data: data.endswith(b";"),
+    "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
+    "bmp": lambda data: int.from_bytes(data[2:6], "little") <= len(data),
+}
 
-    They follow one another: length, kind, data, checksum.
+
+@contextmanager
+def image_file(kind: str, data: bytes = b"") -> Iterator[Path]:
+    """A file of our temporary folder that holds `data`, or that a program is to write, while the block runs.
+
+    Raises FILE_IO_ERROR.
     """
-    at = 8
-    while at + 12 <= len(data):
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        if end <= len(data):
-            yield data[at + 4 : at + 8], data[at + 8 : end - 4]
-        at = end
-
-
-def png_pixels(path: Path) -> bytes:
-    """The pixels of a PNG as its program compressed them, without what else it says. Raises OSError."""
-    chunks = _png_chunks(path.read_bytes())
-    return b"".join(content for kind, content in chunks if kind in (b"IHDR", b"IDAT"))
-
-
-# A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
-_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
-
-
-def _has_jpeg_end(data: bytes) -> bool:
-    """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
-    at = 2
-    while found := _JPEG_MARKER.search(data, at):
-        if found[1] == b"\xd9":
-            return True
-        length = data[found.end() : found.end() + 2]
-        at = found.end() + max(2, int.from_bytes(length, "big"))
-    return False
+    path = new_temporary_path("peekaboo", kind)
+    try:
+        with file_errors(path):
+            if data:
+                write_privately(path, data)
+            yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 class Bitmap(NamedTuple):
@@ -126,10 +124,14 @@ class Bitmap(NamedTuple):
     def is_of_one_colour(self) -> bool:
         return set(self.rows) == {self.rows[0][: self.step] * self.width}
 
-    def cropped(self, left: int, top: int, right: int, bottom: int) -> Bitmap:
-        """The pixels from `left` and `top` to before `right` and `bottom`."""
-        rows = [row[left * self.step : right * self.step] for row in self.rows[top:bottom]]
-        return Bitmap(right - left, self.step, tuple(rows))
+    def cropped(self, box: Rect, image_width: int) -> Bitmap:
+        """The part of it that `box` is in, which counts in pixels of an image of that width."""
+        part = box.scaled(self.width / image_width)
+        left, right = int(part.x), min(self.width, math.ceil(part.x + part.width))
+        rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
+        return Bitmap(
+            right - left, self.step, tuple(row[left * self.step : right * self.step] for row in rows)
+        )
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
@@ -142,36 +144,21 @@ class Bitmap(NamedTuple):
             lines += b"\0" + line
         header = struct.pack(">IIBBBBB", self.width, len(self.rows), 8, 2, 0, 0, 0)
         pixels = zlib.compress(bytes(lines), 6)
-        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + _PNG_END
 
 
-def read_bitmap(path: Path) -> Optional[Bitmap]:
-    """A BMP of 24 or 32 bits a pixel; None when it is not one, or cut short. Raises OSError."""
-    return _bitmap_of(path.read_bytes())
-
-
-def _bitmap_of(data: bytes) -> Optional[Bitmap]:
-    if data[:2] != b"BM" or len(data) < 34:
-        return None
-    (offset,) = struct.unpack("<I", data[10:14])
-    width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
-    row_bytes = (width * bits + 31) // 32 * 4
-    end = offset + row_bytes * abs(height)
-    is_plain = bits in (24, 32) and compression in (0, 3) and width > 0 and height != 0
-    if not is_plain or len(data) < end:
-        return None
-    rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
-    # a positive height means that the last row comes first
-    return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
-
-
-_IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
-    "png": lambda data: any(kind == b"IEND" for kind, _ in _png_chunks(data)),
-    "jpg": _has_jpeg_end,
-    "gif": lambda data: data.endswith(b";"),
-    "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
-    "bmp": lambda data: _bitmap_of(data) is not None,
-}
+def read_bitmap(data: bytes) -> Bitmap:
+    """A BMP of 24 or 32 bits a pixel. Raises CAPTURE_FAILED for anything else."""
+    with suppress(struct.error, ValueError):  # cut short, or without a pixel
+        (offset,) = struct.unpack("<I", data[10:14])
+        width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
+        row_bytes = (width * bits + 31) // 32 * 4
+        end = offset + row_bytes * abs(height)
+        if bits in (24, 32) and compression in (0, 3) and end <= len(data):
+            rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
+            # a positive height means that the last row comes first
+            return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
+    raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", "try again")
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
@@ -190,10 +177,27 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
 
 
-def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
+def is_caret(rect: Rect, width: int, window: Window) -> bool:
+    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
+    scale = max(1.0, width / max(1.0, window.bounds.width))
+    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+
+
+def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
+    """Whether a part of a window shows something else now, but for a caret.
+
+    box: in pixels of a screenshot of that width.
+    """
+    rect = changed_rect(before.cropped(box, image_width), now.cropped(box, image_width))
+    return rect is not None and rect.width > _CARET_LINE_WIDTH
+
+
+def model_size(
+    width: int, height: int, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS
+) -> tuple[int, int]:
     """The largest size of this shape within `edge` and `pixels`, and never larger than it is."""
-    factor = min(1.0, edge / max(info.width, info.height), math.sqrt(pixels / (info.width * info.height)))
-    return max(1, int(info.width * factor)), max(1, int(info.height * factor))
+    factor = min(1.0, edge / max(width, height), math.sqrt(pixels / (width * height)))
+    return max(1, int(width * factor)), max(1, int(height * factor))
 
 
 def kind_by_name(path: Path) -> str:
@@ -206,22 +210,20 @@ def kind_by_name(path: Path) -> str:
 
 def prepare_target(path: Path) -> None:
     """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
-    problem, hint = "", ""
+    problem = ""
     with file_errors(path):
+        if not path.parent.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
         if path.parent.is_file():
             problem = f"{path.parent} is a file, not a folder"
-            hint = "name a folder, or an image that ends in .png or .jpg"
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                problem, hint = f"{path} is a folder", "name a file in it"
-            elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
-                problem = f"{path} exists and is not an image; it was left as it is"
-                hint = "choose another path"
-            elif not os.access(path if path.exists() else path.parent, os.W_OK):
-                raise PermissionError(errno.EACCES, "Permission denied")
+        elif path.is_dir():
+            problem = f"{path} is a folder"
+        elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
+            problem = f"{path} exists and is not an image; it was left as it is"
+        elif not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "Permission denied")
     if problem:
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, hint)
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, "choose another path")
 
 
 def _is_image_or_empty(path: Path) -> bool:

@@ -69,7 +69,7 @@ def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Re
 def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]) -> tuple[float, float]:
     """How far from the target the click lands, in pixels of the window's screenshot, and how far it may."""
     step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, *size)))
-    width, height = model_size(ImageInfo("png", *size))  # as take_window_screenshot has it
+    width, height = model_size(*size)  # as take_window_screenshot has it
     step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
     run = AgentRun("Click the target", choice.name, deadline=time.monotonic() + PATIENCE_S)
     action = Planner(run, choice).decide(step)

@@ -100,5 +100,9 @@ def test_what_takes_a_window_id_lists_the_desktop_once(counted: Counted) -> None
     window_id = counted.program.data("windows", "--app", "Form")["windows"][0]["window_id"]
     assert counted.children("screenshot", window_id) == added(LISTING, CAPTURE)
     assert counted.children("image", "--window-id", window_id) == added(LISTING, CAPTURE)
+    counted.program.data("focus", window_id)
+    assert counted.children("click", window_id, 300, 5) == {"xdotool": 1}
+    assert counted.children("press", window_id, "escape") == {"xdotool": 1}
+    assert counted.children("type", window_id, "xy" * 20) == {"xdotool": 2}
     children = counted.children("find-text", window_id, "Name")
     assert children["maim"] == 1 and children.keys() == {"maim", "convert", "tesseract"}

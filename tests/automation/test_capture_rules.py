@@ -17,9 +17,6 @@ from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
 from worlds import Form, Program, clean_environment, need, wait_for
 
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import App
-from peekaboo_min.desktop.matching import find_app
 from peekaboo_min.system import files
 from peekaboo_min.system.images import read_image_info
 
@@ -145,32 +142,6 @@ def test_a_folder_may_have_the_name_of_another_kind_of_image(peek: Program, tmp_
     for path in (f"{tmp_path}/x.bmp", f"{tmp_path}/y.tiff/"):
         (entry,) = peek.data("image", "--path", path)["saved_files"]
         assert Path(entry["path"]).parent == Path(path)
-
-
-# which app --------------------------------------------------------------------------------------------------
-
-SPELLINGS: dict[str, tuple[str, list[str], str, list[str]]] = {
-    "one is close": ("Safary", ["Safari", "Notes"], "Safari", []),
-    "two are as close": ("Notas", ["Notes", "Notos"], "AMBIGUOUS_APP_IDENTIFIER", ["Notes", "Notos"]),
-    "some are near": ("Notizen", ["Notes", "Safari"], "APP_NOT_FOUND", ["Notes"]),
-    "none is near": ("Zzzz", ["Notes", "Safari"], "APP_NOT_FOUND", []),
-}
-
-
-@pytest.mark.parametrize(("asked", "names", "outcome", "named"), SPELLINGS.values(), ids=SPELLINGS.keys())
-def test_a_close_spelling_means_one_app_or_none(
-    asked: str, names: list[str], outcome: str, named: list[str]
-) -> None:
-    apps = [App(name, number, window_count=1) for number, name in enumerate(names, 1)]
-    if outcome in names:
-        assert find_app(asked, apps).name == outcome
-        return
-    with pytest.raises(PeekabooError) as caught:
-        find_app(asked, apps)
-    error = caught.value
-    assert error.code is ErrorCode(outcome)
-    assert [name for name in names if name in error.hint] == named
-    assert [name for name in names if name in error.details] == named
 
 
 # what must be granted, before anything else -----------------------------------------------------------------
@@ -508,5 +479,6 @@ def test_an_expired_file_that_cannot_be_deleted_is_a_warning(
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "unlink", refuse)
         assert files.sweep(600) == 0
-    assert warnings == [f"{tmp_path / 'old.png'} has expired, but cannot be deleted: Operation not permitted"]
+    (warning,) = warnings
+    assert warning.startswith(f"{tmp_path / 'old.png'} ") and "not be deleted: Operation not perm" in warning
     assert files.sweep(600) == 1

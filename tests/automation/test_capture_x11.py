@@ -201,13 +201,6 @@ def test_a_path_is_read_by_its_rules_and_the_bytes_are_what_the_name_says(
     assert info is not None and (info.kind, entry["mime_type"]) == (made, info.mime_type)
 
 
-def test_a_name_that_is_too_long_is_cut_or_refused_and_no_bug(peek: Program, tmp_path: Path) -> None:
-    finished = peek.run("image", "--path", tmp_path / ("é" * 200 + ".png"), "--json")
-    assert finished.code in (0, 17), finished.out
-    if finished.code == 0:
-        assert len(Path(finished.data["saved_files"][0]["path"]).name.encode()) <= 255
-
-
 def test_the_environments_folder_takes_what_has_no_path(peek: Program, tmp_path: Path) -> None:
     (entry,) = saved(peek, PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept"))
     assert Path(entry["path"]).parent == tmp_path / "kept"
@@ -292,30 +285,6 @@ def test_an_image_lives_its_time_and_a_given_path_for_ever(
     assert (files_below(folder), (tmp_path / "mine.png").exists()) == ([], True)
 
 
-def test_cleaning_deletes_ours_at_once_and_nothing_else(peek: Program, book_id: int, tmp_path: Path) -> None:
-    saved(peek, "--app", "Form")
-    (our_folder(tmp_path) / "folder").mkdir()
-    (our_folder(tmp_path) / "link").symlink_to(tmp_path / "home")
-    (tmp_path / "home" / "mine").write_text("mine")
-    assert peek.data("clean") == {"deleted": 4}
-    assert (list(our_folder(tmp_path).iterdir()), files_below(tmp_path / "home")) == ([], ["mine"])
-
-
-@pytest.mark.parametrize("trap", ["a link", "a file", "open to all"])
-def test_a_folder_that_is_not_ours_alone_is_not_used(peek: Program, tmp_path: Path, trap: str) -> None:
-    if trap == "a link":
-        (tmp_path / "theirs").mkdir(mode=0o700)
-        our_folder(tmp_path).symlink_to(tmp_path / "theirs")
-    elif trap == "a file":
-        our_folder(tmp_path).write_text("")
-    else:
-        our_folder(tmp_path).mkdir()
-        our_folder(tmp_path).chmod(0o777)
-    finished = peek.run("image", "--json")
-    assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
-    assert peek.run("windows").code == 0, "what needs no file works all the same"
-
-
 # odd windows and screens ------------------------------------------------------------------------------------
 
 
@@ -367,30 +336,18 @@ def test_a_window_partly_off_the_screen_is_captured_whole_and_clicked_only_where
 
 
 TITLES = {
-    "a line of the tree": 'Evil": ()  9x9+0+0  +0+0\n     0x1234567 "Fake": ("fake" "Fake")  500x400+10+10  +10+10',  # noqa: E501
-    "a line of the tree with its own end": 'Evil": ("x" "X")  500x400+7+7  +7+7\n        0x1234567 "Fake": ("f" "Fake")  500x400+7+7  +7+7\n     0x1234568 "G',  # noqa: E501
+    "a line of a listing": 'Evil": ()  9x9+0+0  +0+0\n     0x1234567 "Fake": ("fake" "Fake")  500x400+10+10',
     "lines of the properties": 'Evil"\n_NET_WM_PID(CARDINAL) = 1\nWM_CLASS(STRING) = "fake", "Fake"',
-    "lines of the geometry": "Evil\n  Absolute upper-left X:  900\n  Width: 9\n  Map State: IsUnMapped\n",
     "quotes and backslashes": 'a "quoted" \\ and \\" title \\n',
     "controls and directions": "a\tb\u202ec\u200bd",
     "beyond ASCII": "日本語 😀 Zoë",
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(
-    ("manager", "title"),
-    [
-        *(("openbox", title) for title in TITLES.values()),
-        *(("none", title) for title in list(TITLES.values())[:3]),
-    ],
-    ids=[*TITLES, *(f"{name}, without a window manager" for name in list(TITLES)[:3])],
-)
-def test_a_title_fakes_nothing_in_the_listing(
-    display: str, bare_display: str, tmp_path: Path, title: str, manager: str
-) -> None:
-    name = display if manager == "openbox" else bare_display
-    peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
-    form = Form(name, tmp_path / "report.jsonl", title, "+60+60")
+@pytest.mark.parametrize("title", TITLES.values(), ids=TITLES.keys())
+def test_a_title_fakes_nothing_in_the_listing(display: str, tmp_path: Path, title: str) -> None:
+    peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+    form = Form(display, tmp_path / "report.jsonl", title, "+60+60")
     try:
         all_of_them: list[dict[str, Any]] = []
 
@@ -404,7 +361,7 @@ def test_a_title_fakes_nothing_in_the_listing(
 
         found = wait_for(find, "the form is listed")
         assert {one["owner_name"] for one in all_of_them} <= {"Form", "", "openbox", "Openbox"}
-        assert not {0x1234567, 0x1234568} & {one["window_id"] for one in all_of_them}
+        assert 0x1234567 not in {one["window_id"] for one in all_of_them}
         assert (len(found), found[0]["pid"], found[0]["is_on_screen"]) == (1, None, True)
         assert not set(found[0]["title"]) & set("\n\t\u202e\u200b")
         shot = peek.data("screenshot", found[0]["window_id"])

@@ -88,32 +88,6 @@ def test_keys_arrive_in_the_spellings_that_people_use(
     assert int(pressed[-1]["state"]) & 0b1101 == state
 
 
-def test_a_double_click_and_the_other_buttons_arrive(on_x11: Program, form: Form, form_window: int) -> None:
-    on_x11.data("screenshot", form_window)
-    x, y = form.centre("said")
-    on_x11.data("click", form_window, x, y, "--clicks", 2)
-    assert form.wait_for_event("double")["widget"] == "said"
-    on_x11.data("click", form_window, x, y, "--button", "right")
-    on_x11.data("click", form_window, x, y, "--button", "middle")
-    wait_for(lambda: len(form.events("click")) >= 4, "four clicks arrive")
-    assert [one["button"] for one in form.events("click")] == [1, 1, 3, 2]
-
-
-def test_a_moved_window_is_hit_where_it_is_now(on_x11: Program, form: Form, form_window: int) -> None:
-    on_x11.data("screenshot", form_window)
-    form.xdotool("windowmove", str(form_window), "300", "200")
-    on_x11.data("click", form_window, *form.centre("agree"))
-    assert form.wait_for_event("toggle")["value"] == 1
-
-
-def test_a_resized_window_makes_the_screenshot_stale(on_x11: Program, form: Form, form_window: int) -> None:
-    on_x11.data("screenshot", form_window)
-    form.xdotool("windowsize", "--sync", str(form_window), "700", "500")
-    finished = on_x11.run("click", form_window, 10, 10, "--json")
-    assert (finished.code, finished.error["code"]) == (20, "STALE_SCREENSHOT")
-    assert form.events("click") == []
-
-
 def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, form_window: int) -> None:
     assert on_x11.error("click", form_window, 10, 10)["code"] == "STALE_SCREENSHOT"
     assert (
@@ -121,15 +95,6 @@ def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, fo
     )
     assert on_x11.error("click", form_window, 10, 10, "--screenshot-id", "../x")["code"] == "INVALID_ARGUMENT"
     assert form.events("click") == []
-
-
-def test_a_pixel_outside_is_clamped_and_the_answer_says_so(
-    on_x11: Program, form: Form, form_window: int
-) -> None:
-    shot = on_x11.data("screenshot", form_window)
-    answer = on_x11.data("click", form_window, "1e9", "-1000000000")
-    assert answer["clamped"] is True
-    assert answer["pixel"] == {"x": shot["image_width"] - 1, "y": 0}
 
 
 def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Form, form_window: int) -> None:
@@ -145,44 +110,15 @@ def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Fo
     assert rect["y"] <= pixel[1] <= rect["y"] + rect["height"] <= shot["image_height"]
 
 
-def test_an_older_screenshot_is_clicked_by_its_id(on_x11: Program, form: Form, form_window: int) -> None:
-    small = on_x11.data("screenshot", form_window, "--max-dimension", 277)
-    on_x11.data("screenshot", form_window)
-    x, y = form.centre("agree")
-    on_x11.data(
-        "click",
-        form_window,
-        x * small["scale"],
-        y * small["scale"],
-        "--screenshot-id",
-        small["screenshot_id"],
-    )
-    assert form.wait_for_event("toggle")["value"] == 1
-
-
-@pytest.mark.parametrize("has_focus", [False, True])
-def test_a_covered_window_is_brought_to_the_front_before_the_click(
-    on_x11: Program, form: Form, form_window: int, open_form, has_focus: bool
+def test_a_window_that_has_the_focus_and_is_covered_comes_to_the_front_before_the_click(
+    on_x11: Program, form: Form, form_window: int, open_form
 ) -> None:
     on_x11.data("screenshot", form_window)
     cover = open_form("Cover", "+70+70")
-    if has_focus:
-        form.xdotool("windowfocus", "--sync", str(form_window))  # and does not raise it
+    form.xdotool("windowfocus", "--sync", str(form_window))  # and does not raise it
     on_x11.data("click", form_window, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
     assert cover.events("click") == []
-
-
-def test_a_window_that_closes_by_the_act_is_an_outcome(on_x11: Program, form: Form, form_window: int) -> None:
-    on_x11.data("screenshot", form_window)
-    on_x11.data("click", form_window, *form.centre("details"))
-    form.wait_for_event("opened")
-    windows = on_x11.data("windows")["windows"]
-    dialog = next(one["window_id"] for one in windows if one["title"] == "Details")
-    on_x11.data("screenshot", dialog)
-    answer = on_x11.data("click", dialog, *form.centre("d.ok"), "--verify")
-    assert (answer["changed"], answer["window_closed"]) == (True, True)
-    assert form.wait_for_event("details")["city"] == ""
 
 
 @on_the_package
@@ -246,15 +182,3 @@ def test_an_effect_is_looked_for_five_times(
     (folder / "log").touch()
     answer = on_x11.data("press", form_window, "f9", "--verify", PEEKABOO_BIN_DIR=str(folder))
     assert (answer["changed"], len((folder / "log").read_text())) == (changed, count)
-
-
-def test_a_window_closed_between_photograph_and_click_is_not_found(
-    on_x11: Program, form: Form, form_window: int
-) -> None:
-    on_x11.data("screenshot", form_window)
-    form.close()
-    finished = wait_for(
-        lambda: (lambda f: f if f.code == 15 else None)(on_x11.run("click", form_window, 9, 9, "--json")),
-        "it is gone",
-    )
-    assert finished.error["code"] == "WINDOW_NOT_FOUND"

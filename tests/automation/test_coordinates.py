@@ -28,7 +28,7 @@ def test_a_record_comes_back_as_it_was_kept(records: Path) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     assert find_record("x11-0", SHOWN) == kept
     assert find_record("x11-0", SHOWN, kept.screenshot_id) == kept
-    assert (kept.scale, len(kept.screenshot_id)) == (2.0, 16)
+    assert len(kept.screenshot_id) == 16
     assert kept.to_point(Point(599, 0), Rect(0, 0, 300, 200)) == Point(299.5, 0)
 
 
@@ -136,11 +136,6 @@ def test_a_broken_record_is_none(records: Path, text: str) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
     path.write_text(text, encoding="latin-1")
-    assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
-
-
-def test_a_record_of_an_image_without_pixels_is_none(records: Path) -> None:
-    kept = save_record("x11-0", SHOWN, ImageInfo("jpg", 0, 0))
     assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
 
 

@@ -16,8 +16,8 @@ from mcp_server import serving
 from samples import window
 from worlds import Program, need_optional, program_words, wait_for
 
-from peekaboo_min.automation.effects import is_caret
 from peekaboo_min.core.models import Rect
+from peekaboo_min.system.images import is_caret
 
 
 @pytest.fixture

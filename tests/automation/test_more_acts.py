@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
-from worlds import Form, Program, clean_environment, program_words, wait_for
+from worlds import Program, clean_environment, program_words, wait_for
 
 # It reports what reached it, a line for each event: `wheel 5 40 30`, `key a 0 1200`.
 PAD = r"""
@@ -136,13 +136,6 @@ def test_a_slider_is_dragged_by_several_steps_to_its_end(peek: Program, pad: Pad
     assert answer["to_point"]["x"] - answer["point"]["x"] == 310 - SLIDER[0]
 
 
-def test_a_drag_presses_at_its_start_and_releases_at_its_end(peek: Program, pad: Pad, pad_id: int) -> None:
-    peek.data("drag", pad_id, 40, 40, 160, 130)
-    assert pad.wait_for("release") == [["1", "140", "110"]]
-    assert [row[:3] for row in pad.lines("press")] == [["1", "20", "20"]]
-    assert len(pad.lines("dragged")) > 2
-
-
 def test_the_pointer_moves_over_the_pixel_and_nothing_is_pressed(
     peek: Program, pad: Pad, pad_id: int
 ) -> None:
@@ -249,42 +242,6 @@ def test_what_is_out_of_range_is_refused_before_anything_is_done(
     error = peek.error(words[0], pad_id, *words[1:])
     assert (error["code"], problem in error["message"]) == ("INVALID_ARGUMENT", True), error
     assert pad.lines() == before
-
-
-ACTS = [
-    ("scroll", 60, 50, "down"),
-    ("drag", 60, 50, 90, 90),
-    ("move", 60, 50),
-    ("click-text", "anything"),
-    ("type", "x", "--replace"),
-]
-
-
-@pytest.mark.parametrize("words", ACTS, ids=[str(words[0]) for words in ACTS])
-def test_the_policy_holds_for_every_act(
-    peek: Program, pad: Pad, pad_id: int, tmp_path: Path, words: tuple[Any, ...]
-) -> None:
-    (tmp_path / "STOP").touch()
-    refusing = {
-        "PEEKABOO_READONLY": "1",
-        "PEEKABOO_DENY_APPS": "Pa*",
-        "PEEKABOO_ALLOW_APPS": "Safari",
-        "PEEKABOO_STOP_FILE": str(tmp_path / "STOP"),
-    }
-    for name, value in refusing.items():
-        error = peek.error(words[0], pad_id, *words[1:], **{name: value})
-        assert error["code"] == "POLICY_DENIED", (name, error)
-    assert [row for row in pad.lines() if row[0] not in ("ready", "slider")] == []
-
-
-def test_a_covered_window_comes_to_the_front_before_it_is_scrolled(
-    peek: Program, pad: Pad, pad_id: int, open_form: Callable[..., Form]
-) -> None:
-    cover = open_form("Cover", "+70+70")
-    id_of(peek, "Cover")
-    assert peek.data("scroll", pad_id, 60, 50, "down")["delivered"] is True
-    pad.wait_for("wheel", 3)
-    assert cover.events("click") == []
 
 
 def test_a_window_that_will_not_come_names_what_would_let_it(mac: FakeMac) -> None:

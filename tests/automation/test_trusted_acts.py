@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -23,11 +22,13 @@ import pytest
 from accessible import group_of
 from hostile.stage import XWitness
 from in_process import InProcessProgram
+from samples import window
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
-from peekaboo_min.automation.act import _effect_of
-from peekaboo_min.automation.effects import Effect
+from peekaboo_min.automation import act as acts
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import Scene
+from peekaboo_min.system.images import Bitmap
 
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
@@ -635,57 +636,39 @@ def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(
     assert clipboard(peek) == b"theirs"
 
 
-# children
-# ------------------------------------------------------------------------------------------------------------
+# effects --------------------------------------------------------------------------------------------------
 
 
-def children(peek: Program, tmp_path: Path, *words: Any) -> Counter[str]:
-    """The programs that one command starts, by name."""
-    log, folder = tmp_path / "children", tmp_path / "bin"
-    folder.mkdir(exist_ok=True)
-    log.write_text("")
-    names = ["maim", "xdotool", "xclip", "convert"]
-    for name in names:
-        shim = folder / name
-        where = subprocess.run(["which", name], capture_output=True, text=True).stdout.strip()
-        # what a program is, is asked once for each file, and not part of an operation
-        note = f'case "$*" in *-version) ;; *) echo {name} >> {log} ;; esac\n'
-        shim.write_text(f'#!/bin/sh\n{note}exec {where} "$@"\n')
-        shim.chmod(0o755)
-    peek.data(*words, PEEKABOO_BIN_DIR=str(folder))
-    return Counter(log.read_text().split())
+class Windows:
+    """A desktop with one window of one colour, in front of which others may come."""
+
+    def __init__(self) -> None:
+        self.windows = [window(7)]
+        self.bitmap = Bitmap(300, 3, (bytes(900),) * 200)
+
+    def snapshot(self) -> Scene:
+        return Scene(tuple(self.windows), (), ())
+
+    def watch(self, patch: pytest.MonkeyPatch, look: Callable[[], Any]) -> acts._Watch:
+        """Watches the window; `look` is called at each look before the act."""
+        patch.setattr(acts, "take_bitmap", lambda *_: (look(), self.bitmap)[1])
+        watch = acts._Watch(self, window(7))  # type: ignore[arg-type]
+        patch.setattr(acts, "take_bitmap", lambda *_: self.bitmap)
+        return watch
 
 
-def test_each_operation_lists_without_a_child_and_starts_few(
-    peek: Program, form: Form, form_id: int, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
-    window_titled(peek, open_form("Second", "+600+300").title)
-    peek.data("focus", form_id)
+def test_a_look_that_fails_after_the_act_is_no_failure_of_the_act(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Scene:
+        raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
 
-    seen = {
-        name: children(peek, tmp_path, *words)
-        for name, words in {
-            "windows": ["windows"],
-            "list apps": ["list", "apps"],
-            "screenshot": ["screenshot", form_id],
-            "press": ["press", form_id, "escape"],
-            "type": ["type", form_id, "xy" * 20],
-        }.items()
-    }
-    assert {name: dict(one) for name, one in seen.items()} == {
-        "windows": {},
-        "list apps": {},
-        "screenshot": {"maim": 1},
-        "press": {"xdotool": 1},
-        "type": {"xdotool": 2},
-    }
-    clicked = children(peek, tmp_path, "click", form_id, *form.centre("agree"))
-    assert dict(clicked) == {"xdotool": 1}
+    watch = Windows().watch(monkeypatch, lambda: None)
+    monkeypatch.setattr(Windows, "snapshot", lambda _: fail())
+    assert watch.effect(None) == {"changed": None}
 
 
-def test_a_look_that_fails_after_the_act_is_no_failure_of_the_act() -> None:
-    class FailingWatch:
-        def effect(self) -> Effect:
-            raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
-
-    assert _effect_of(FailingWatch()) == Effect()  # type: ignore[arg-type]
+def test_a_window_that_came_before_the_act_is_not_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    desktop = Windows()
+    watch = desktop.watch(monkeypatch, lambda: desktop.windows.insert(0, window(len(desktop.windows))))
+    assert "new_window" not in watch.effect(None)
+    desktop.windows.insert(0, window(9, title="Sure?"))
+    assert watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}

@@ -1214,7 +1214,7 @@ NOT_CAPTURED = {
     "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
     "exit 0 and an empty file": (left_empty, 1090, 14, "CAPTURE_FAILED", 4),
     "exit 1 and a picture": (failed_late, 1090, 14, "CAPTURE_FAILED", 4),
-    "exit 0 and no picture": (left_rubbish, 1090, 14, "CAPTURE_FAILED", 2),
+    "exit 0 and no picture": (left_rubbish, 1090, 14, "CAPTURE_FAILED", 4),
 }
 
 

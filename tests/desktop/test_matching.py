@@ -93,6 +93,12 @@ def test_an_ambiguity_names_its_candidates() -> None:
     assert all(one in error.hint for one in candidates)
 
 
+def test_two_names_that_are_as_close_are_both_named() -> None:
+    error = error_of(find_app, "Notas", [app("Notes", 1, window_count=1), app("Notos", 2, window_count=1)])
+    assert error.code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
+    assert "Notes" in error.hint and "Notos" in error.hint
+
+
 def test_an_unknown_app_is_answered_with_the_nearest_names() -> None:
     error = error_of(find_app, "Noets App", APPS)
     assert "Notes" in error.hint

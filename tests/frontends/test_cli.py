@@ -109,7 +109,9 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "'size'"),
     "a window that is no number": (["focus", "seven"], "'seven' is not a whole number"),
     "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
-    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4; give 1, 2 or 3"),
+    "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
+    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
+    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4; give a number from 1 to 3"),
     "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
     "an empty text": (["type", "7", ""], "the text is empty"),
     "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
@@ -130,7 +132,7 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "an unknown window":
         (["screenshot", "7"], "WINDOW_NOT_FOUND", "there is no window 7; list the windows again"),
     "a file name that no file system takes":
-        (["screenshot", "7", "--path", f"{FOLDER}/{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
+        (["image", "--path", f"{FOLDER}/{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
     "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", "there is no window 31"),
     "a negative window": (["click", "-5", "-1", "-.5"], "WINDOW_NOT_FOUND", "there is no window -5"),
     "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
@@ -150,7 +152,7 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", "file"),
     "a file in a folder's place":
         (["image", "--path", f"{FOLDER}/file"], "FILE_IO_ERROR",
-         "file is a file, not a folder; name a folder, or an image that ends in .png or .jpg"),
+         "file is a file, not a folder; choose another path"),
     "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", "file"),
     "a path where nothing is written":
         (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", "/proc/shot.png"),

@@ -407,7 +407,7 @@ SPECIFIED: dict[str, tuple[Answer, str]] = {
     "every screen": ({"mode": "screen"}, "mode screen takes no window title or index"),
     "screens of an app": ({"mode": "screen", "app": "Safari"}, "mode screen takes no window title or index"),
     "all windows": ({"mode": "multi", "app": "Safari"}, "mode multi takes no window title or index"),
-    "nothing": ({}, "a window's title or index is given, but no app"),
+    "nothing": ({}, "mode screen takes no window title or index"),
 }
 
 

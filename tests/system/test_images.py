@@ -67,18 +67,6 @@ def test_what_is_no_image_is_none(data: bytes) -> None:
     assert sniff_image(data) is None
 
 
-@pytest.mark.parametrize("kind", ["png", "jpg", "gif", "webp", "bmp"])
-def test_real_pictures_are_known_for_what_they_are(tmp_path: Path, kind: str) -> None:
-    need("convert")
-    target = tmp_path / f"a.{kind}"
-    done = subprocess.run(
-        ["convert", "-size", "321x123", "gradient:red-blue", str(target)], capture_output=True
-    )
-    if done.returncode and kind == "webp":
-        pytest.skip("this ImageMagick writes no webp")
-    assert sniff_image(target.read_bytes()) == ImageInfo(kind, 321, 123)
-
-
 KINDS = {"png": [], "jpg": [], "progressive jpg": ["-interlace", "JPEG"], "gif": [], "webp": [], "bmp": []}
 
 
@@ -135,13 +123,6 @@ SIZES = {
 def test_a_picture_for_a_model_is_as_large_as_it_may_be(
     size: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    width, height = model_size(ImageInfo("png", *size))
+    width, height = model_size(*size)
     assert (width, height) == expected
     assert max(width, height) <= 1568 and width * height <= 1_150_000
-
-
-def test_no_size_goes_beyond_the_limits() -> None:
-    for width in (700, 1071, 1073, 1569, 2047, 5000):
-        for height in (1, 500, 1073, 1569, 3333):
-            fitted = model_size(ImageInfo("png", width, height))
-            assert max(fitted) <= 1568 and fitted[0] * fitted[1] <= 1_150_000 and min(fitted) >= 1
