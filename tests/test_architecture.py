@@ -78,7 +78,7 @@ def own_imports(module: Module) -> set[str]:
             found.add(".".join([*base, *((node.module or "").split("."))]))
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("peekaboo_min."):
             found.add((node.module or "").split(".", 1)[1])
-    return found
+    return found - {""}  # the version, of the package itself
 
 
 def foreign_imports(node: ast.AST) -> Iterator[str]:

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from .. import __version__
 from ..ai.grid import Grid
 from ..automation.listing import window_data
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
-from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
 
@@ -183,7 +183,7 @@ class AgentRun:
             "message": self.message,
             "model_used": self.model_used,
             "started": self.started_text,
-            "version": VERSION,
+            "version": __version__,
             "system_prompt": self.system_prompt,
         }
 

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, Callable, NoReturn, Optional, Union
 
+from .. import __version__
 from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
 from ..core.text import clean_text
-from ..core.version import VERSION
 from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.resources import how_to_install
@@ -183,7 +183,7 @@ def _serve() -> int:
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
-        return Result(VERSION, {"version": VERSION})
+        return Result(__version__, {"version": __version__})
     if asked := _help_asked(arguments):
         text = _help([each for each in asked if each not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})

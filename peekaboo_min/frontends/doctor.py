@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable
 from typing import Annotated, Any, Callable, NamedTuple
 
+from .. import __version__
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Permissions, Result
 from ..core.settings import VARIABLES, changed_settings, settings, unknown_variables
-from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
@@ -230,7 +230,7 @@ def initial_status() -> str:
     providers = ", ".join(configured) or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
-        f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
+        f"Name: {SERVER_NAME}\nVersion: {__version__}\n"
         f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
     )
 
@@ -255,7 +255,7 @@ def _machine_data() -> dict[str, Any]:
     import platform  # 2 ms that only a report needs
 
     return {
-        "version": VERSION,
+        "version": __version__,
         "platform": this_desktop().name,
         "system": platform.platform(terse=True),
         "python": platform.python_version(),

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Annotated, Any, Callable
 from urllib.parse import unquote, urlsplit
 
+from .. import __version__
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info, log_warning, start_log_file
 from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
-from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote_deck import keep_deck_in_memory
 from ..system.files import log_file, sweep
@@ -91,7 +91,7 @@ def serve() -> int:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
     keep_deck_in_memory()
-    log_info(f"{SERVER_NAME} {VERSION} serves")
+    log_info(f"{SERVER_NAME} {__version__} serves")
     for name in unknown_variables():
         log_warning(f"the variable {name} is not one of ours and has no effect")
     if platform_name() == "macos" and not own.is_read_only:
@@ -157,7 +157,7 @@ def build_server() -> Any:
 
     server = PeekabooServer(
         SERVER_NAME,
-        version=VERSION,
+        version=__version__,
         instructions=_INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER),
         tools=[_as_mcp_tool(tool, as_message) for tool in tools.values()],
         subscriptions=False,

@@ -12,6 +12,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
+from .. import __version__
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
@@ -21,7 +22,6 @@ from ..core.models import ImageData, Result
 from ..core.offer import Offer
 from ..core.settings import settings
 from ..core.text import clean_text
-from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
@@ -53,7 +53,7 @@ class PeekabooProgram(NamedTuple):
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
-        return VERSION if self.is_ours else _version_of(self.argv[0])
+        return __version__ if self.is_ours else _version_of(self.argv[0])
 
 
 def peekaboo_program() -> PeekabooProgram:

@@ -26,9 +26,9 @@ from urllib.request import (
     Request,
 )
 
+from .. import __version__
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
-from ..core.version import VERSION
 
 _ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
@@ -102,7 +102,7 @@ def is_loopback(url: str) -> bool:
 
 def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> Any:
     _check_request(url, headers)
-    headers = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers}
+    headers = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{__version__}", **headers}
     raw = _fetch(url, data, headers, timeout_s)
     try:
         return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON

@@ -345,10 +345,10 @@ def test_the_envelope_is_one_document_wherever_the_flag_stands(
 
 
 def test_the_version_and_help_are_documents_too_where_that_is_asked(program: Program) -> None:
-    from peekaboo_min.core.version import VERSION
+    from peekaboo_min import __version__
 
-    assert program.run("--version") == Finished(0, f"{VERSION}\n", "")
-    assert program.data("--version") == {"version": VERSION}
+    assert program.run("--version") == Finished(0, f"{__version__}\n", "")
+    assert program.data("--version") == {"version": __version__}
     assert program.data("help")["help"] == program.run("--help").out.rstrip()
 
 
