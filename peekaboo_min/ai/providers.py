@@ -6,10 +6,11 @@ import base64
 import json
 from functools import lru_cache
 from typing import Any, Callable, NamedTuple, Optional
+from urllib.parse import quote
 
 from ..core.models import ImageData
 from ..core.settings import VARIABLES, settings
-from ..system.web import ask_json, quote_for_path
+from ..system.web import ask_json
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
 
@@ -86,7 +87,7 @@ class Vendor(NamedTuple):
 
     def post(self, body: dict[str, Any], model: str, timeout_s: float) -> Any:
         """The JSON answer to a question's body. Raises WebError."""
-        url = self.base_url + self.ask_path.replace("{model}", quote_for_path(model))
+        url = self.base_url + self.ask_path.replace("{model}", quote(model, safe=""))
         return ask_json(url, headers=self.headers, body=body, timeout_s=timeout_s)
 
     def list_models(self, timeout_s: float) -> list[str]:

@@ -25,7 +25,7 @@ from ..core.text import clean_text
 from ..system.files import asked_path, state_folder, write_privately
 from ..system.process import run_program
 from ..system.programs import find_program
-from ..system.web import WebError, ask_form
+from ..system.web import WebError, ask_json
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S = 15.0
@@ -110,7 +110,7 @@ def _ask_for_token(client: OAuthClient, form: dict[str, str]) -> GmailToken:
     """The token that Google gives for a code or a refresh token; it is stored in token.json (0600)."""
     credentials = {"client_id": client.client_id, "client_secret": client.client_secret}
     try:
-        answer = ask_form(client.token_uri, form={**form, **credentials}, timeout_s=_TOKEN_S)
+        answer = ask_json(client.token_uri, form={**form, **credentials}, timeout_s=_TOKEN_S)
         refresh_token = answer.get("refresh_token") or form["refresh_token"]  # a renewal returns no new one
         token = GmailToken(answer["access_token"], refresh_token, time.time() + answer["expires_in"])
     except WebError as e:
