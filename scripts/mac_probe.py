@@ -35,7 +35,7 @@ from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
 from peekaboo_min.integrations.keynote_deck import KEYNOTE_IDS  # noqa: E402
 from peekaboo_min.system.images import Bitmap, read_image_info  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
-from peekaboo_min.system.resources import native_source  # noqa: E402
+from peekaboo_min.system.programs import native_source  # noqa: E402
 
 _PROBE_SOURCES = (*WINDOW_SOURCES, str(ROOT / "scripts" / "mac_probe.js"))
 _FACT_S, _COMPILE_S = 20.0, 180.0

@@ -16,7 +16,7 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_all_into_place, new_temporary_path, write_privately
+from ..system.files import move_into_place, new_temporary_path, write_privately
 from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
 from .coordinates import (
     Screenshot,
@@ -133,7 +133,7 @@ def take_images(
         for target in targets:
             prepare_target(target)
         images = in_parallel(take, subjects)
-        move_all_into_place([image.path for image in images], targets)
+        move_into_place([image.path for image in images], targets)
     except BaseException:
         for image in taken:
             image.path.unlink(missing_ok=True)

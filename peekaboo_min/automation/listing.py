@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Optional
 
 from ..core.errors import ErrorCode
-from ..core.models import App, Display, Result, Window
-from ..core.offer import SHELL_ONLY
+from ..core.models import SHELL_ONLY, App, Display, Result, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop

@@ -23,7 +23,7 @@ from typing import (
 )
 
 from ..core.errors import invalid
-from ..core.offer import Offer
+from ..core.models import Offer
 from .commands import JSON_FLAGS, PROGRAM, in_shell_names
 
 # Strict clients send every parameter: these are 0 where a model means to leave them out.

@@ -21,7 +21,7 @@ from ..core.models import Result
 from ..core.text import clean_text
 from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
-from ..system.resources import how_to_install
+from ..system.programs import how_to_install
 from .arguments import HELP_FLAGS, HelpParser, command_help, read_signature, shell_arguments
 from .commands import COMMANDS, GROUPS, JSON_FLAGS, PROGRAM, command_for_tool, in_shell_names
 from .results import outgoing_data

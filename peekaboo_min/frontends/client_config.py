@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional
 from ..core.errors import invalid
 from ..core.models import Result
 from ..core.settings import child_environment, platform_name
-from ..system.resources import how_to_install, own_command, single_file
+from ..system.programs import how_to_install, own_command, single_file
 from .commands import PROGRAM
 
 # What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.

@@ -22,8 +22,7 @@ from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
 from ..core import models
 from ..core.errors import invalid
-from ..core.models import ACT_LIMITS, Act, Point, Result
-from ..core.offer import SHELL_ONLY
+from ..core.models import ACT_LIMITS, SHELL_ONLY, Act, Point, Result
 from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, move_into_place
@@ -103,7 +102,7 @@ def take_window_screenshot(
     if in_shell:
         image = shrunk(desktop, image, max_dimension)
         if target:
-            move_into_place(image.path, target)
+            move_into_place([image.path], [target])
         image = recorded(desktop, image, image.info, supersedes_older=True)
         return _saved_screenshot(image._replace(path=target or image.path), name)
     try:

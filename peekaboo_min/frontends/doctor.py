@@ -19,8 +19,8 @@ from ..desktop.select import this_desktop
 from ..integrations.gmail_oauth import gmail_folder
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
-from ..system.process import run_program
-from ..system.programs import PACKAGES, program_path
+from ..system.process import program_path
+from ..system.programs import PACKAGES
 
 SERVER_NAME = "PeekabooMCP"
 _PURPOSES = {
@@ -70,7 +70,7 @@ def _check(name: str, look: Callable[[], object], is_optional: bool = False) -> 
 
 
 def _program(name: str, purpose: str = "") -> Check:
-    check = _check(name, lambda: program_path(name, run_program), bool(purpose))
+    check = _check(name, lambda: program_path(name), bool(purpose))
     if check.is_fine:
         return check
     advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it is macOS' own"

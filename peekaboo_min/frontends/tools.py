@@ -170,7 +170,8 @@ def _cell(text: str) -> str:
 def variable_reference() -> str:
     """Every environment variable that is read, as a Markdown table."""
     rows = [
-        f"| `{each.name}` | {_cell(str(each.default or ''))} | {_cell(each.help)} |"
-        for each in VARIABLES.values()
+        f"| {' or '.join(f'`{name}`' for name in (variable.name, variable.alias) if name)} "
+        f"| {_cell(str(variable.default or ''))} | {_cell(variable.help)} |"
+        for variable in VARIABLES.values()
     ]
     return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])

@@ -283,7 +283,7 @@ def screenshot_slide(
             raise PeekabooError(
                 ErrorCode.CAPTURE_FAILED, "Keynote exported no complete image of slide 1", "try again"
             )
-        move_into_place(images[0], target)
+        move_into_place([images[0]], [target])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})

@@ -17,9 +17,8 @@ from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.log import log_debug, log_error, log_safe, log_warning
-from ..core.models import ImageData, Result
-from ..core.offer import Offer
+from ..core.log import log_debug, log_error, log_warning
+from ..core.models import ImageData, Offer, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -27,8 +26,7 @@ from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, read_image_info, whole_image
 from ..system.process import Completed, ProgramTimeout, run_program
-from ..system.programs import find_program
-from ..system.resources import own_command
+from ..system.programs import find_program, own_command
 
 _MAX_TIMEOUT_S = 3600.0
 _LIST_S = 30.0
@@ -88,7 +86,7 @@ def delegate_path() -> Optional[str]:
 
 def _version_of(path: str) -> str:
     try:
-        answer = run_program([path, *log_safe("--version")], timeout_s=_VERSION_S, accept=None)
+        answer = run_program([path, "--version"], timeout_s=_VERSION_S, accept=None)
     except PeekabooError as e:  # removed since, by an upgrade perhaps
         return f"unknown: {e.message}"
     return clean_text(answer.text) or f"unknown: it printed nothing for --version (exit code {answer.code})"
@@ -310,7 +308,7 @@ def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
     """The specification's handler pattern: run with --json-output last; relay logs, errors and data."""
     argv = [path, *arguments, "--json-output"]
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
-    done = run_program(argv, timeout_s=timeout_s, accept=None, stderr_label="SwiftCLI")
+    done = run_program(argv, timeout_s=timeout_s, accept=None)
     failed = f"the peekaboo command line failed with exit code {done.code}"
     try:
         answer = json.loads(done.text)

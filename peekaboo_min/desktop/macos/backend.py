@@ -10,7 +10,7 @@ from typing import Any, Optional
 
 from ...core.cancellation import uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.log import log_debug, log_safe
+from ...core.log import log_debug
 from ...core.models import (
     Act,
     App,
@@ -203,8 +203,8 @@ class MacDesktop:
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
         # by the application that was asked about, not by whatever the system would choose meanwhile
-        opener = log_safe("-b" if handler.bundle_id else "-a", handler.entry)
-        argv = [*log_safe("open"), *opener, *([] if kind == "app" else [target])]
+        opener = ["-b" if handler.bundle_id else "-a", handler.entry]
+        argv = ["open", *opener, *([] if kind == "app" else [target])]
         done = run_program(argv, timeout_s=_OPEN_S, accept=None)
         if done.code:
             raise PeekabooError(

@@ -13,10 +13,9 @@ from typing import NamedTuple, Optional
 from ...core.errors import ErrorCode, PeekabooError, file_errors
 from ...core.log import log_debug
 from ...core.models import as_plain
-from ...core.settings import settings
-from ...system.files import file_lock, write_privately
+from ...system.files import file_lock, state_folder, write_privately
 from ...system.process import run_program
-from ...system.resources import native_source
+from ...system.programs import native_source
 
 _SOURCE = "desktop/macos/input.swift"
 _COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
@@ -135,7 +134,7 @@ def _source_digest() -> str:
 
 
 def _helper_folder() -> Path:
-    return settings().mac_state_folder / "helper"
+    return state_folder() / "helper"
 
 
 def _manifest() -> Path:

@@ -24,8 +24,7 @@ from ...core.errors import invalid
 from ...core.models import ImageInfo, RecognisedText, Rect, rect_around
 from ...core.text import clean_text
 from ...system.images import read_image_info
-from ...system.process import run_program
-from ...system.programs import program_path
+from ...system.process import program_path, run_program
 
 _OCR_S = 60.0
 # Above it an image is most likely one of a display with two pixels a point: its text is large, and time
@@ -76,7 +75,7 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    program_path("tesseract", run_program)  # without it convert would work in vain
+    program_path("tesseract")  # without it convert would work in vain
     info, data, source = _image(path)
     zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
     # small text is read better enlarged
