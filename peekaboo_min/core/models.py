@@ -113,29 +113,18 @@ class Window(NamedTuple):
     alpha: float = 1.0
     is_on_screen: bool = True
     is_focused: bool = False  # True for the one window that would receive a key press now
-    scale: float = 1.0
-    """Pixels of a screenshot of it per screen point: that of the display that shows its middle."""
-    frame: Optional[Rect] = None
-    """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
-    kind: str = "window"
-    """window, dialog, popup (a menu, a list), or tooltip: a tooltip or notification, never asking."""
+    scale: float = 1.0  # pixels per point of a screenshot of it, by the display that shows its middle
+    frame: Optional[Rect] = None  # what it covers on the screen, where that is more than `bounds`
+    kind: str = "window"  # or dialog, popup (a menu, a list), tooltip (or notification: it never asks)
     parent_id: Optional[int] = None  # for a dialog or popup: the window it belongs to, where that is known
-    is_modal: bool = False
-    """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
+    is_modal: bool = False  # True for a declared modal dialog or sheet: its parent takes no input
     is_minimised: bool = False
     is_elsewhere: bool = False  # X11: True on another workspace
-    is_menu: bool = False
-    """X11: True for a popup that says it is a menu, which takes the keys of its application."""
-    frame_id: Optional[int] = None
-    """X11: the top-level window that contains this one; None where there is no such thing."""
-    identity: str = ""
-    """Differs for another window that gets this id later, as far as the system lets us know."""
-    is_obscured: bool = False
-    """True where a capture would show what covers it (X11 without a compositor) or is below it (macOS)."""
-    insets: tuple[float, ...] = (0, 0, 0, 0)
-    """X11: the shadow that GTK draws left, right, above and below; below 0 for a border outside of its
-    coordinates.
-    """
+    is_menu: bool = False  # X11: True for a popup that says it is a menu: it takes its application's keys
+    frame_id: Optional[int] = None  # X11: the top-level window that contains this one, where there is one
+    identity: str = ""  # differs for another window that gets this id later, where the system lets us know
+    is_obscured: bool = False  # True where a capture would show what covers it or is below it
+    insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; below 0: a border
 
     @property
     def outer(self) -> Rect:
@@ -168,8 +157,7 @@ class Display(NamedTuple):
     name: str
     bounds: Rect
     scale: float = 1.0
-    has_twin: bool = False
-    """True where another one is as large, so that a screenshot's size does not tell them apart."""
+    has_twin: bool = False  # True where another is as large: a screenshot's size does not tell which
 
     @property
     def is_main(self) -> bool:
@@ -184,8 +172,7 @@ class Scene(NamedTuple):
     displays: tuple[Display, ...]  # the active displays, the main one first
     can_see_titles: bool = True
     is_locked: bool = False  # True: the screen is locked, and nothing may be posted
-    is_keyboard_grabbed: bool = False
-    """X11: True while a popup is shown and a program has grabbed the keyboard, whatever has the focus."""
+    is_keyboard_grabbed: bool = False  # X11: True while a popup is shown and a program has grabbed it
 
     def find(self, window_id: int) -> Optional[Window]:
         return next((window for window in self.windows if window.window_id == window_id), None)
@@ -243,8 +230,7 @@ class Act(NamedTuple):
     """What pointer or keyboard do in one window; each kind reads its own fields."""
 
     kind: str  # click, scroll, drag or move_pointer, which have points; type or press, which have none
-    points: tuple[Point, ...] = ()
-    """Where; a drag's start and end. Screen points, or pixels of a screenshot where a function says so."""
+    points: tuple[Point, ...] = ()  # a drag's start and end; screen points, or a screenshot's pixels
     button: str = "left"
     clicks: int = 1
     modifiers: tuple[str, ...] = ()  # what a click holds; a key's are in its chord
@@ -255,8 +241,7 @@ class Act(NamedTuple):
     hold_ms: int = 0  # how long a key stays down
     repeat: int = 1  # how often a key is pressed
     delay_ms: int = 0  # the pause between two keys of a text; 0: the platform's own
-    replace: bool = False
-    """Of a text: the keys that select all that the field holds come first; an empty text deletes it."""
+    replace: bool = False  # of a text: all that the field holds is selected first; an empty text deletes it
 
 
 class Delivery(NamedTuple):
@@ -273,8 +258,7 @@ class RecognisedText(NamedTuple):
     text: str
     box: Rect
     confidence: float
-    words: tuple[RecognisedText, ...] = ()
-    """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
+    words: tuple[RecognisedText, ...] = ()  # with their own boxes, left to right, where words are known
 
 
 class Element(NamedTuple):
@@ -295,8 +279,7 @@ class Handler(NamedTuple):
     """The application that opens something."""
 
     app_name: str
-    entry: str = ""
-    """What the system's opener knows it by: a bundle id or desktop entry; "" where only the opener knows."""
+    entry: str = ""  # what the system's opener knows it by, a bundle id or desktop entry; may be empty
     bundle_id: Optional[str] = None
 
 
@@ -347,15 +330,12 @@ class Result(NamedTuple):
     images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()  # warnings that belong to a success
     files: tuple[Path, ...] = ()  # files that a program may want a link to
-    failure: Optional[PeekabooError] = None
-    """What kept the job from ending, where what it did until then is worth returning."""
-    exit_code: int = 0
-    """What the shell command exits with: NOTHING_FOUND, or the exit code of a program that a command ran."""
+    failure: Optional[PeekabooError] = None  # what ended the job, where what it did is worth returning
+    exit_code: int = 0  # the shell's: NOTHING_FOUND, or that of a program that a command ran
     stderr: str = ""  # what the shell command writes to stderr: another program's
     is_text_enough: bool = False  # True where the text tells a model what the data says, in fewer characters
     stdout: bytes = b""  # what the shell command writes to stdout instead of the text: an image's bytes
-    is_text_only: bool = False
-    """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
+    is_text_only: bool = False  # True for a fixed grammar, to which nothing may be added (Keynote, mail)
 
     @property
     def summary(self) -> str:

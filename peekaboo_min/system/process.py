@@ -33,7 +33,6 @@ _NAP_S = 0.0001
 _START_S = 5.0  # what a process that is being started gets before a signal ends us
 _DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
 _UNINTERRUPTED_S = 1.0  # what an uninterrupted program gets before a signal ends us
-_VERSION_S = 5.0
 
 
 class Completed(NamedTuple):
@@ -80,11 +79,9 @@ def program_path(name: str) -> str:
 
 def _is_image_magick(path: str) -> bool:
     if path not in _image_magick:
-        # no display, so that none can keep it waiting
-        version = run_program(
-            [path, "-version"], timeout_s=_VERSION_S, accept=None, environment={"DISPLAY": ""}
-        )
-        _image_magick[path] = version.text.startswith("Version: ImageMagick ")
+        no_display = {"DISPLAY": ""}  # so that none can keep it waiting
+        done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
+        _image_magick[path] = done.text.startswith("Version: ImageMagick ")
     return _image_magick[path]
 
 
@@ -99,13 +96,9 @@ def run_program(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Completed:
-    """Run a program to its end and return its output.
+    """Run a program to its end and return its output; accept: the exit codes that are fine, None for any.
 
-    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
-    codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
-    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
-    it inherits (an acting program holds the input lock). Raises what running raises, ProgramTimeout and
-    PROGRAM_FAILED; the program's whole process group is dead by then.
+    Raises what running raises, ProgramTimeout and PROGRAM_FAILED; its whole process group is dead by then.
     """
     with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
         done = program.end()
@@ -125,12 +118,13 @@ def running(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Iterator[RunningProgram]:
-    """A program, as run_program describes it, that is killed with its whole group when the block ends.
+    """A program that leads a process group of its own, which is killed when the block ends.
 
-    It leads a process group of its own, and is registered before a signal to us can be handled. It reads
-    `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
-    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and PROGRAM_FAILED where the
-    system has no process or descriptor left.
+    argv: the first is a program's path, or its name: see programs. stdin: all it can read; None: a pipe.
+    environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a child
+    that it leaves behind may live on (xclip). pass_fds: descriptors that it inherits (an acting program holds
+    the input lock). Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and
+    PROGRAM_FAILED where the system has no process or descriptor left.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
@@ -139,7 +133,7 @@ def running(
     thread = threading.get_ident()
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     with _input(stdin) as source:
-        _starting.add(thread)
+        _starting.add(thread)  # it is registered before a signal to us can be handled
         try:
             process = subprocess.Popen(
                 argv,
@@ -283,11 +277,11 @@ class RunningProgram:
 
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    null = subprocess.DEVNULL
     argv = [program_path(argv[0]), *argv[1:]]
+    null, environment = subprocess.DEVNULL, child_environment()
     with _input(stdin) as source:
         subprocess.Popen(
-            argv, stdin=source, stdout=null, stderr=null, env=child_environment(), start_new_session=True
+            argv, stdin=source, stdout=null, stderr=null, env=environment, start_new_session=True
         )
 
 

@@ -78,15 +78,10 @@ def own_command() -> list[str]:
 
 def how_to_install() -> str:
     """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
+    by_pip = "python3 -m venv .venv && .venv/bin/pip install"
     file = single_file()
     if file:
-        return (
-            f"start it by `uv run {quote(file)}`, or by the Python of an environment that has it: "
-            "python3 -m venv .venv && .venv/bin/pip install 'mcp>=2,<3'"
-        )
+        return f"start it by `uv run {quote(file)}`, or by a Python that has it: {by_pip} 'mcp>=2,<3'"
     parent = _PACKAGE.resolve().parent
     what = quote(str(parent)) if (parent / "pyproject.toml").is_file() else "peekaboo-min"
-    return (
-        f"install it by `uv tool install {what}` or `pipx install {what}`, or without either: "
-        f"python3 -m venv .venv && .venv/bin/pip install {what}, then start .venv/bin/peekaboo-min"
-    )
+    return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"

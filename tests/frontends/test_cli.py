@@ -105,7 +105,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
         (["image", "--app", "-x"], "the value of --app begins with a dash; write --app=-x"),
     "a group alone": (["list"], "`list` needs a subcommand"),
     "nothing but the flag": ([], "no command was given"),
-    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "no user of that name"),
+    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "cannot be a path"),
     "a number without end": (["focus", "0x" + "f" * 5000], "too many digits"),
     "digits without end": (["focus", "1" * 5000], "is not a whole number"),
     "an argument missing": (["type", "7"], "TEXT"),

@@ -133,8 +133,8 @@ LAUNCHD = """
 import sys
 from peekaboo_min.system import programs
 from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
-assert programs._HOMEBREW_FOLDERS == ("/opt/homebrew/bin", "/usr/local/bin")
-programs._HOMEBREW_FOLDERS = tuple(sys.argv[1:])
+assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")
+programs._FOLDERS = tuple(sys.argv[1:])
 print(peekaboo_program().argv[0], peekaboo_program().version())
 """
 
