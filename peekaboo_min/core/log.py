@@ -21,7 +21,6 @@ from .text import clean_text, encodable
 # pino's names, which the specification uses; the last name of a number is the one that is written
 _LEVELS = {"trace": 10, "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "fatal": 50}
 _NAMES = {number: name for name, number in _LEVELS.items()}
-_ROTATE_BYTES = 5_000_000
 _LONGEST_LINE = 100_000  # characters
 
 _logger = logging.getLogger("peekaboo_min")
@@ -67,14 +66,12 @@ class _JsonLines(logging.Formatter):
 
 
 def _open_log(path: Path) -> TextIO:
-    """A file of this user's own, which servers share; a full one is kept as `PATH.1`. Raises OSError.
+    """A file of this user's own, which servers share. Raises OSError.
 
     The default path is a name that others can guess in a shared folder: only a regular file of ours is
     written to, no link, pipe or file of another user, and nobody else may read it (0600).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and path.lstat().st_size > _ROTATE_BYTES:
-        os.replace(path, f"{path}.1")
     # without O_NONBLOCK a pipe without a reader would block us here
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     stream = open(os.open(path, flags, 0o600), "a", encoding="utf-8")  # noqa: SIM115 - until we end

@@ -280,7 +280,7 @@ def clean(
     log = log_file()
     # what a user put into our folders stays: the stop file, which must not end by itself, and Gmail's client
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
-    others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
+    others = [gmail_folder() / "token.json", log]
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
     text = f"deleted {', '.join(folders)} and {log}"

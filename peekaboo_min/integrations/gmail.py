@@ -122,7 +122,7 @@ def _send_error(error: WebError) -> PeekabooError:
         reason = clean_text(str(answer.get("message"))) if isinstance(answer, dict) else error.message
         hint = _HINTS.get(error.status, "check the address, subject and text")
         return google_error(f"Gmail refused the mail with status {error.status}: {reason}", hint)
-    if error.kind in ("timeout", "closed", "malformed", "too_large"):
+    if error.kind in ("timeout", "closed", "malformed"):
         message = f"it is unknown whether the mail was sent: {error.message}"
         return google_error(message, "check the sent mails before you try again")
     return google_error(f"Gmail cannot be reached: {error.message}", "check the network")

@@ -110,7 +110,8 @@ def _ask_for_token(client: OAuthClient, form: dict[str, str]) -> GmailToken:
     """The token that Google gives for a code or a refresh token; it is stored in token.json (0600)."""
     credentials = {"client_id": client.client_id, "client_secret": client.client_secret}
     try:
-        answer = ask_json(client.token_uri, form={**form, **credentials}, timeout_s=_TOKEN_S)
+        data = urlencode({**form, **credentials}).encode()
+        answer = ask_json(client.token_uri, headers={}, body=data, timeout_s=_TOKEN_S)
         refresh_token = answer.get("refresh_token") or form["refresh_token"]  # a renewal returns no new one
         token = GmailToken(answer["access_token"], refresh_token, time.time() + answer["expires_in"])
     except WebError as e:

@@ -25,7 +25,6 @@ from ..core.text import clean_text, cut_to_bytes, encodable
 _NAME_BYTES = 255
 _SUFFIX_BYTES = 80
 _LOCK_POLL_S = 0.02
-_MAC_STATE_HOME = "~/Library/Caches"
 
 
 def asked_path(text: str) -> Path:
@@ -43,7 +42,7 @@ def asked_path(text: str) -> Path:
 
 def state_folder() -> Path:
     """Our folder for what must outlive a process, ours alone. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    home = _MAC_STATE_HOME if platform_name() == "macos" else settings().state_home
+    home = "~/Library/Caches" if platform_name() == "macos" else settings().state_home
     return _private_folder(asked_path(home) / "peekaboo_min")
 
 

@@ -161,7 +161,9 @@ def running(
             stream.close()
         process.wait()
         del _running[process]
-        _log_run(argv, process.returncode, time.monotonic() - started)
+        # no argument: what is typed must not stand in a log
+        ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
+        log_debug(f"ran {os.path.basename(argv[0])} with {len(argv) - 1} arguments: {ending}")
 
 
 @contextmanager
@@ -185,13 +187,6 @@ def _not_started(path: str, error: Exception) -> PeekabooError:
         return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
     hint = "end other programs, or pass shorter arguments"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
-
-
-def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    """Of the arguments the lengths only: what is typed must not stand in a log."""
-    lengths = [f"<{len(argument)} characters>" for argument in argv[1:]]
-    text = " ".join([os.path.basename(argv[0]), *lengths])
-    log_debug(f"ran {text}: exit code {code}, {seconds * 1000:.0f} ms")
 
 
 class RunningProgram:

@@ -14,7 +14,7 @@ from http.client import HTTPException, InvalidURL
 from ssl import SSLCertVerificationError
 from typing import Any, Optional
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -29,7 +29,6 @@ from .. import __version__
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
 
-_ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
 _POLL_S = 0.05
 _NO_ADDRESS = "the address is not a plain http or https URL"
@@ -42,7 +41,7 @@ class WebError(Exception):
 
     kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect`
     (not followed), `status` (an error's status, see `status` and `body`), `malformed` (not JSON),
-    `too_large`, `untrusted` (its certificate), `invalid` (never sent).
+    `untrusted` (its certificate), `invalid` (never sent).
     body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds
     what was sent.
     """
@@ -54,15 +53,8 @@ class WebError(Exception):
     retry_after_s: Optional[float] = None
 
 
-def ask_json(
-    url: str,
-    *,
-    timeout_s: float,
-    headers: Optional[Mapping[str, str]] = None,
-    body: Any = None,
-    form: Optional[Mapping[str, str]] = None,
-) -> Any:
-    """POST `body` as JSON, or `form` as a web form does, or GET; returns the parsed answer.
+def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_s: float) -> Any:
+    """POST `body` as JSON, or bytes as a web form's, or GET where it is None; returns the parsed answer.
 
     timeout_s bounds the whole exchange. Raises WebError, CANCELLED.
     """
@@ -70,18 +62,13 @@ def ask_json(
     is_plain = re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE) and host_of(url)
     if not is_plain or "@" in urlsplit(url).netloc:
         raise WebError("invalid", _NO_ADDRESS)
-    request = Request(
-        url, headers={"Accept": "application/json", "User-Agent": f"peekaboo_min/{__version__}"}
-    )
-    if form is not None:
-        request.data = urlencode(form).encode()  # of the type that urllib assumes
-    elif body is not None:
-        request.data = json.dumps(body).encode()
-        request.add_header("Content-Type", "application/json")
-    for name, value in (headers or {}).items():
-        if not value.isascii() or not value.isprintable():
-            raise WebError("invalid", f"the header {name} holds characters that cannot be sent")
-        request.add_header(name, value)
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise WebError("invalid", "a header, such as the key, holds characters that cannot be sent")
+    ours = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{__version__}"}
+    if body is not None and not isinstance(body, bytes):  # of bytes, urllib says that they are a form
+        ours["Content-Type"] = "application/json"
+        body = json.dumps(body).encode()
+    request = Request(url, body, {**ours, **headers})
     raw = _fetch(request, timeout_s)
     try:
         return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
@@ -145,11 +132,7 @@ def _exchange(request: Request, timeout_s: float) -> bytes:
     try:
         # later than the caller's own deadline, which reports the timeout
         with opener.open(request, timeout=timeout_s + 1) as answer:
-            raw: bytes = answer.read(_ANSWER_CAP + 1)
-            if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
-            if answer.length:  # what is still missing of the length that it announced
-                raise ConnectionResetError
+            raw: bytes = answer.read()
             return raw
     except HTTPError as e:
         with e:

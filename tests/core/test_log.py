@@ -11,7 +11,6 @@ from typing import Callable
 
 import pytest
 
-from peekaboo_min.core import log as log_module
 from peekaboo_min.core.log import (
     collected_debug_lines,
     log_debug,
@@ -126,12 +125,3 @@ def test_a_closed_stderr_stops_neither_the_caller_nor_the_log_file(
         with pytest.raises(BrokenPipeError):
             stderr.close()  # what is buffered still
     assert json.loads((tmp_path / "log").read_text())["msg"] == "the client closed its end"
-
-
-def test_a_full_log_is_kept_beside_the_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_module, "_ROTATE_BYTES", 100)
-    (tmp_path / "log").write_text("x" * 101)
-    start_log_file(tmp_path / "log", "info", also_console=False)
-    log_info("first of the new file")
-    assert (tmp_path / "log.1").read_text() == "x" * 101
-    assert json.loads((tmp_path / "log").read_text())["msg"] == "first of the new file"
