@@ -24,7 +24,7 @@ PACKAGE = ROOT / "peekaboo_min"
 # From the ground up. A module imports from the wings before its own; in a wing only circles are forbidden.
 WINGS = ("core", "system", "desktop", "ai", "automation", "integrations", "agents", "frontends")
 LARGEST_FOLDER = 14
-MOST_MODULES = 76
+MOST_MODULES = 75
 
 # What only these modules may import.
 RESTRICTED = {

@@ -51,12 +51,12 @@ class Settings(NamedTuple):
     anthropic_key: str = _env("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
     gemini_key: str = _env("GEMINI_API_KEY", "key for `gemini`", "", "GOOGLE_API_KEY", is_secret=True)
     ollama_base_url: str = _env("PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434")
-    openai_base_url: str = _env("OPENAI_BASE_URL", "or another such server", "https://api.openai.com/v1")
+    openai_base_url: str = _env("OPENAI_BASE_URL", "any server of OpenAI's API", "https://api.openai.com/v1")
     gemini_base_url: str = _env(
-        "GEMINI_BASE_URL", "or another such server", "https://generativelanguage.googleapis.com"
+        "GEMINI_BASE_URL", "any server that speaks Gemini's REST", "https://generativelanguage.googleapis.com"
     )
     anthropic_base_url: str = _env(
-        "ANTHROPIC_BASE_URL", "or another such server", "https://api.anthropic.com"
+        "ANTHROPIC_BASE_URL", "any server that speaks Anthropic's messages", "https://api.anthropic.com"
     )
     ai_timeout_s: float = _env("PEEKABOO_AI_TIMEOUT", "seconds for a model's answer, retries included", 120.0)
     ai_max_tokens: int = _env("PEEKABOO_AI_MAX_TOKENS", "tokens for an answer, thinking included", 8192)
@@ -65,14 +65,14 @@ class Settings(NamedTuple):
     tools: str = _env("PEEKABOO_TOOLS", "MCP tools to offer, groups or names: `capture,click`; unset: all")
     is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: what acts is refused, and not offered by MCP", False)
     allow_apps: str = _env(
-        "PEEKABOO_ALLOW_APPS", "names or bundle ids; when set, only they are acted on; `*`: any text"
+        "PEEKABOO_ALLOW_APPS", "names or bundle ids; when set, only these apps are acted on; `*`: any text"
     )
     deny_apps: str = _env(
         "PEEKABOO_DENY_APPS",
         "names or bundle ids that are never acted on; `*`: any text",
         "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
-        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain "
-        "Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
+        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain Access,com.apple.keychainaccess,"
+        "Passwords,com.apple.Passwords",
     )
     stop_file: str = _env(
         "PEEKABOO_STOP_FILE", "while it exists nothing acts; unset: STOP in the state folder"
@@ -81,7 +81,7 @@ class Settings(NamedTuple):
         "PEEKABOO_SAFE_CLICK", "`1`: a window may be raised by a click in its title bar", False
     )
 
-    default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")
+    default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves when it gets no path")
     ttl_seconds: int = _env("PEEKABOO_TTL_SECONDS", "seconds that we keep an image; `0`: for ever", 600)
     log_file: str = _env(
         "PEEKABOO_LOG_FILE", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
@@ -96,11 +96,11 @@ class Settings(NamedTuple):
 
     keynote_theme: str = _env("KEYNOTE_THEME", "theme of a new Keynote document", "White")
     keynote_document_mode: str = _env(
-        "KEYNOTE_DOCUMENT_MODE", "or `always_new`: no open one", "reuse_or_create"
+        "KEYNOTE_DOCUMENT_MODE", "`reuse_or_create` or `always_new`", "reuse_or_create"
     )
     screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
     agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
-    gmail_folder: str = _env("PEEKABOO_GMAIL_FOLDER", "Gmail's keys; unset: `gmail` in the state folder")
+    gmail_folder: str = _env("PEEKABOO_GMAIL_FOLDER", "Gmail's two files; unset: `gmail` in the state folder")
     gmail_base_url: str = _env(
         "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
     )
