@@ -9,13 +9,12 @@ desktop       base: what a platform must do; select: which of the two this machi
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
-ai            client providers errors images grid: asking a model
+ai            client providers images grid: asking a model
 automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
               the jobs
-integrations  keynote keynote_deck gmail gmail_oauth peekaboo_cli
-agents        mcp_client; keynote_agent keynote_protocol; vision_agent loop target planner actions model_check
-              run report
-frontends     arguments results; tools capture_tools desktop_tools server; commands cli; client_config doctor
+integrations  keynote gmail peekaboo_cli
+agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
+frontends     arguments results tools; capture_tools desktop_tools doctor; server cli
 
 Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.

@@ -18,12 +18,6 @@ if __name__ == "__main__":
         import peekaboo_min  # noqa: F401  its __init__ imports nothing
 
         del sys.path[0]
-    if sys.version_info < (3, 9):  # noqa: UP036 - somebody may start it by such a Python
-        print(
-            "peekaboo-min needs Python 3.9 or newer, and 3.10 or newer to serve MCP: start it by one",
-            file=sys.stderr,
-        )
-        raise SystemExit(2)
     from peekaboo_min.frontends.cli import start
 
     start()

@@ -32,7 +32,7 @@ from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
     run_applescript,
     run_jxa,
 )
-from peekaboo_min.integrations.keynote_deck import KEYNOTE_IDS  # noqa: E402
+from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
 from peekaboo_min.system.images import Bitmap, read_image_info  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
 from peekaboo_min.system.programs import native_source  # noqa: E402

@@ -7,16 +7,21 @@ import sys
 from pathlib import Path
 
 from peekaboo_min.frontends.arguments import read_signature
-from peekaboo_min.frontends.commands import COMMANDS, in_shell_names
-from peekaboo_min.frontends.tools import tool_reference, variable_reference
+from peekaboo_min.frontends.tools import (
+    COMMANDS,
+    in_shell_names,
+    load_function,
+    show_tools,
+    variable_reference,
+)
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
 
 def command_table() -> str:
     rows = []
-    for name, function in COMMANDS.items():
-        signature = read_signature(function, True)
+    for name, place in COMMANDS.items():
+        signature = read_signature(load_function(place), True)
         example = signature.example.splitlines()[0] if signature.example else f"peekaboo-min {name}"
         rows.append(
             f"| `{name}` | {in_shell_names(signature.summary)} | `{example.replace('|', chr(92) + '|')}` |"
@@ -28,7 +33,7 @@ def refreshed(text: str) -> str:
     """The README's text with the sections between its markers made anew."""
     for name, make in (
         ("commands", command_table),
-        ("tools", tool_reference),
+        ("tools", lambda: show_tools().text),
         ("variables", variable_reference),
     ):
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)

@@ -13,7 +13,7 @@ from typing import Callable
 import pytest
 from fake_ai import FakeAI
 from fakemac import FakeMac
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import fake_mac
 from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
 
@@ -68,7 +68,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
 def on_x11(program: Program, display: str) -> Program:
     """Both forms again; the package's commands are forked, for what their start has no part in."""
     is_package = list(program.words) == program_words("package")
-    return (ForkedProgram(program.environment) if is_package else program).having(DISPLAY=display)
+    return (InProcessProgram(program.environment) if is_package else program).having(DISPLAY=display)
 
 
 @pytest.fixture

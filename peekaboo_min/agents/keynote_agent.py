@@ -3,211 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, NamedTuple, Optional
+from typing import Annotated, Any, Optional
 
 from ..ai.client import ModelChoice, ask_model, choose_named_model
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
 from ..core.log import write_agent_line
 from ..core.models import Result
-from ..core.settings import Settings, settings_with_env_file, without_secrets
+from ..core.settings import settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
-from .keynote_protocol import Drawing, FunctionCall, convert_arguments, read_reply
-from .mcp_client import McpClient, OfferedTool, own_server
+from .mcp_client import McpClient, own_server
 
-_MAX_ITERATIONS = 50
-_DEFAULT_MODEL = "gemini"
-_AGENT_LOG = Path("logs") / "agent.log"
-
-
-class Turn(NamedTuple):
-    """The call that the model asked for, or its reply without one; and the answer to it."""
-
-    call: str
-    answer: str
-
-
-@dataclass
-class DrawingRun:
-    """One run of the agent. Each of its log lines has `client` and the run's id."""
-
-    query: str
-    text: Optional[str]
-    """What the rectangle must hold at the end; None where any text will do."""
-    choice: ModelChoice
-    log_path: Path
-    max_iterations: int
-    run_id: str = field(default_factory=lambda: os.urandom(3).hex())
-    turns: list[Turn] = field(default_factory=list)
-    drawing: Drawing = field(default_factory=Drawing)
-
-    def log(self, text: str) -> None:
-        write_agent_line(self.log_path, f"client][run_id={self.run_id}", text)
-
-    def show(self, text: str) -> None:
-        """Log the text, and print it as progress."""
-        self.log(text)
-        print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
-
-    def refuse(self, line: str, why: str) -> None:
-        """The model's line calls nothing; it is answered with the reason."""
-        self.show(f"not called: {why}")
-        self.turns.append(Turn(line, why))
-
-    def failure(self, message: str) -> PeekabooError:
-        hint = f"see {self.log_path}, or use another model"
-        return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, message, hint, details=self.transcript())
-
-    def transcript(self) -> str:
-        return "\n".join(f"{n}. {turn.call}\n   => {turn.answer}" for n, turn in enumerate(self.turns, 1))
-
-
-def run_keynote_agent(
-    text: Annotated[
-        Optional[str], "the exact text to write into the rectangle; default: Hello from MCP on macOS."
-    ] = None,
-    *,
-    query: Annotated[
-        Optional[str], "the whole task in your own words, instead of TEXT; any text that is written counts"
-    ] = None,
-    model: Annotated[
-        Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"
-    ] = None,
-    max_iterations: Annotated[int, "stop after this many replies of the model, 1 to 50; default 8"] = 8,
-) -> Result:
-    """Lets a model open Keynote, draw a rectangle on slide 1 and write a text into it, by MCP calls alone.
-    Needs the model's key, in the environment or in `.env` of this folder, and the Python package mcp.
-
-    Example: peekaboo-min keynote-agent "Hello from MCP on macOS."
-    leaves logs/agent.log, which has every prompt, reply, call and result
-    """
-    check_is_mac()
-    configured = settings_with_env_file(Path.cwd())
-    check_may_act("keynote-agent", "Keynote")
-    check_range("max_iterations", max_iterations, 1, _MAX_ITERATIONS)
-    wanted, notes = _wanted_text(text, query)
-    choice, log_path = choose_named_model(model or _DEFAULT_MODEL), _AGENT_LOG.absolute()
-    run = DrawingRun(query or KEYNOTE_QUERY + str(wanted), wanted, choice, log_path, max_iterations)
-    with file_errors(log_path.parent):
-        log_path.parent.mkdir(exist_ok=True)
-    try:
-        _run_with_server(run, configured)
-    except PeekabooError as e:
-        run.log(f"summary: failed after {len(run.turns)} turn(s): {e.code_name}: {e.sentence()}")
-        raise
-    return _drawing_result(run, notes)
-
-
-def _drawing_result(run: DrawingRun, notes: list[str]) -> Result:
-    """The summary of a complete run, also written into the log."""
-    written = run.text or next(reversed(run.drawing.texts.values()))
-    messages = [*notes, *run.drawing.warnings()]
-    summary = f"done in {len(run.turns) + 1} turns with {run.choice.name}: wrote {written!r}"
-    run.log("; ".join([f"summary: {summary}", *(f"warning: {message}" for message in messages)]))
-    data = {
-        "run_id": run.run_id,
-        "model_used": run.choice.name,
-        "text": written,
-        "calls": [turn._asdict() for turn in run.turns],
-        "log": str(run.log_path),
-    }
-    text = f"{summary}\n{run.transcript()}\nlog: {run.log_path}"
-    return Result(text, data, messages=tuple(messages))
-
-
-def _wanted_text(text: Optional[str], query: Optional[str]) -> tuple[Optional[str], list[str]]:
-    """The exact text to write, None where a query asks for any; and what was changed in it."""
-    if query is not None:
-        if text is not None:
-            raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
-        if not query.strip():
-            raise invalid("the query is empty", hint="describe what to draw and write, or omit --query")
-        return None, []
-    if text is None:
-        return DEFAULT_TEXT, []
-    if not text.strip():
-        raise invalid("the text is empty", hint="give the text to write")
-    lines = text.splitlines()
-    note = "line breaks in the text became spaces, because a FUNCTION_CALL is one line"
-    return " ".join(lines), [note] if len(lines) > 1 else []
-
-
-def _run_with_server(run: DrawingRun, configured: Settings) -> None:
-    """The whole conversation, with our server as a child that gets the log and Keynote's settings."""
-    variables = {
-        "PEEKABOO_TOOLS": "keynote",
-        "PEEKABOO_AGENT_LOG": str(run.log_path),
-        "PEEKABOO_LOG_LEVEL": configured.log_level,
-        "KEYNOTE_THEME": configured.keynote_theme,
-        "KEYNOTE_DOCUMENT_MODE": configured.keynote_document_mode,
-        "SCREENSHOT_PATH": configured.screenshot_path,
-    }
-    with own_server(variables) as server:
-        _converse_with_model(run, server)
-
-
-def _converse_with_model(run: DrawingRun, server: McpClient) -> None:
-    """One reply per turn, one call per reply, until FINAL_ANSWER; only what the model asks for is called.
-
-    Raises AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
-    """
-    tools = {tool.name: tool for tool in server.tools()}
-    run.show(f"tools listed: {', '.join(tools)}")
-    lines = [_tool_line(number, tool) for number, tool in enumerate(tools.values(), 1)]
-    system = KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", "\n".join(lines))
-    run.log(f"model {run.choice.name}, system prompt: {system}")
-    was_corrected = False
-    for _ in range(run.max_iterations):
-        prompt = keynote_turn_prompt(run.query, run.transcript())
-        run.log(f"prompt: {prompt}")
-        text = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system).text
-        run.show(f"LLM => {text}")
-        reply = read_reply(text)
-        if reply is None:
-            run.refuse(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
-        elif isinstance(reply, FunctionCall):
-            _call_tool(run, server, tools, reply)
-        else:
-            run.log(f"FINAL_ANSWER parsed: {reply.text}")
-            missing = run.drawing.missing(run.text)
-            if not missing:
-                return
-            if was_corrected:
-                raise run.failure(f"the model reports that it is done, but {missing}")
-            was_corrected = True
-            run.refuse(f"FINAL_ANSWER: {clean_text(reply.text)}", NOT_DONE.format(missing))
-    raise run.failure(f"the model gave no FINAL_ANSWER in {run.max_iterations} turns")
-
-
-def _tool_line(number: int, tool: OfferedTool) -> str:
-    properties = tool.schema.get("properties", {})
-    parameters = ", ".join(
-        f"{name}: {schema.get('type', 'string')} ({schema.get('description', '')})"
-        for name, schema in properties.items()
-    )
-    return f"{number}. {tool.name}({parameters}) - {tool.description}"
-
-
-def _call_tool(run: DrawingRun, server: McpClient, tools: dict[str, OfferedTool], call: FunctionCall) -> None:
-    """Call what the model asks for. An impossible call is not an error here: the model gets the reason."""
-    run.log(f"FUNCTION_CALL parsed: {call.text}")
-    line = f"FUNCTION_CALL: {call.text}"
-    if call.name not in tools:
-        return run.refuse(line, f"Unknown tool {clean_text(call.name, 60)}. Available: {', '.join(tools)}")
-    try:
-        arguments = convert_arguments(call, tools[call.name].schema)
-    except PeekabooError as e:
-        return run.refuse(line, f"ERROR: {e.sentence()}")
-    answer = server.call(call.name, arguments).text
-    run.show(f"tool result: {answer}")
-    run.drawing.note(answer, arguments.get("text", ""))
-    run.turns.append(Turn(line, answer))
-
+# Models wrap the line in markdown nevertheless: quotes, bullets, fences, emphasis.
+_ACTION_LINE = re.compile(
+    r"^[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>[^\r\n]*)",
+    re.MULTILINE,
+)
 
 # As in the Keynote agent's specification.
 KEYNOTE_SYSTEM_PROMPT = """\
@@ -245,24 +62,213 @@ Available tools:
 Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
 """
 
-# With this text the query is the specification's example.
 KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
 DEFAULT_TEXT = "Hello from MCP on macOS."
-
+"""The specification's example, with this text."""
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
     "Respond with exactly one such line and nothing else."
 )
-
+MISSING = "no call after RECTANGLE_OK returned TEXT_OK for the text"
 NOT_DONE = (
-    "It is not done: {}. Draw the rectangle, write the text into it by add_text_in_keynote, "
+    f"It is not done: {MISSING}. Draw the rectangle, write the text into it by add_text_in_keynote, "
     "then respond with FINAL_ANSWER: [done]"
 )
 
 
-def keynote_turn_prompt(query: str, steps: str) -> str:
-    """The user's prompt of one turn; `steps` is the transcript, empty in the first turn."""
-    if not steps:
-        return query
-    done = f"What you did so far, with the results:\n{steps}"
-    return f"{query}\n\n{done}\n\nWhat is the next single line?"
+@dataclass
+class DrawingRun:
+    """One run of the agent. Each of its log lines has `client` and the run's id."""
+
+    query: str
+    text: Optional[str]
+    """What the rectangle must hold at the end; None where any text will do."""
+    choice: ModelChoice
+    log_path: Path
+    run_id: str = field(default_factory=lambda: os.urandom(3).hex())
+    turns: list[dict[str, str]] = field(default_factory=list)
+    """Each with `call`, the model's line, and `answer`, what it got."""
+
+    def log(self, text: str) -> None:
+        write_agent_line(self.log_path, f"client][run_id={self.run_id}", text)
+
+    def show(self, text: str) -> None:
+        """Log the text, and print it as progress."""
+        self.log(text)
+        print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
+
+    def answer(self, line: str, text: str, what: str = "not called") -> None:
+        """The model's line is answered by a tool's text, or by the reason why it calls nothing."""
+        self.show(f"{what}: {text}")
+        self.turns.append({"call": line, "answer": text})
+
+    def transcript(self) -> str:
+        lines = (f"{n}. {turn['call']}\n   => {turn['answer']}" for n, turn in enumerate(self.turns, 1))
+        return "\n".join(lines)
+
+    def written(self) -> Optional[str]:
+        """The text that a rectangle of this run holds as it was wanted; None where none does."""
+        texts: dict[str, str] = {}
+        for turn in self.turns:
+            proof = re.match(r"(RECTANGLE_OK|TEXT_OK): id=([^,]*)", turn["answer"])
+            if proof and proof[1] == "RECTANGLE_OK":
+                texts[proof[2]] = ""
+            elif proof and proof[2] in texts:
+                texts[proof[2]] = turn["call"].partition("|")[2].replace("¦", "|")  # as the tool writes it
+        wanted = self.text and self.text.replace("¦", "|")
+        return next((text for text in reversed(texts.values()) if text and wanted in (None, text)), None)
+
+
+def run_keynote_agent(
+    text: Annotated[
+        Optional[str], "the exact text to write into the rectangle; default: Hello from MCP on macOS."
+    ] = None,
+    *,
+    query: Annotated[
+        Optional[str], "the whole task in your own words, instead of TEXT; any text that is written counts"
+    ] = None,
+    model: Annotated[
+        Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"
+    ] = None,
+    max_iterations: Annotated[int, "stop after this many replies of the model, 1 to 50; default 8"] = 8,
+) -> Result:
+    """Lets a model open Keynote, draw a rectangle on slide 1 and write a text into it, by MCP calls alone.
+    Needs the model's key, in the environment or in `.env` of this folder, and the Python package mcp.
+
+    Example: peekaboo-min keynote-agent "Hello from MCP on macOS."
+    leaves logs/agent.log, which has every prompt, reply, call and result
+    """
+    check_is_mac()
+    configured = settings_with_env_file(Path.cwd())
+    check_may_act("keynote-agent", "Keynote")
+    check_range("max_iterations", max_iterations, 1, 50)
+    if text is not None and query is not None:
+        raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
+    if text is None and query is None:
+        text = DEFAULT_TEXT
+    if not (query or text or "").strip():
+        raise invalid("the text is empty", hint="give the text to write, or omit it")
+    wanted = " ".join(text.splitlines()) if text else None  # a FUNCTION_CALL is one line
+    choice, log_path = choose_named_model(model or "gemini"), Path("logs/agent.log").absolute()
+    run = DrawingRun(query or f"{KEYNOTE_QUERY}{wanted}", wanted, choice, log_path)
+    variables = {
+        "PEEKABOO_TOOLS": "keynote",
+        "PEEKABOO_AGENT_LOG": str(log_path),
+        "PEEKABOO_LOG_LEVEL": configured.log_level,
+        "KEYNOTE_THEME": configured.keynote_theme,
+        "KEYNOTE_DOCUMENT_MODE": configured.keynote_document_mode,
+        "SCREENSHOT_PATH": configured.screenshot_path,
+    }
+    with file_errors(log_path.parent):
+        log_path.parent.mkdir(exist_ok=True)
+    try:
+        with own_server(variables) as server:
+            _converse_with_model(run, server, max_iterations)
+    except PeekabooError as e:
+        run.log(f"summary: failed after {len(run.turns)} turn(s): {e.code_name}: {e.sentence()}")
+        raise
+    summary = f"done in {len(run.turns) + 1} turns with {choice.name}: wrote {run.written()!r}"
+    run.log(f"summary: {summary}")
+    data = {
+        "run_id": run.run_id,
+        "model_used": choice.name,
+        "text": run.written(),
+        "calls": run.turns,
+        "log": str(log_path),
+    }
+    return Result(f"{summary}\n{run.transcript()}\nlog: {log_path}", data)
+
+
+def _converse_with_model(run: DrawingRun, server: McpClient, max_iterations: int) -> None:
+    """One reply per turn, one call per reply, until FINAL_ANSWER; only what the model asks for is called.
+
+    Raises AI_NOT_CONFIGURED, AI_PROVIDER_ERROR.
+    """
+    schemas: dict[str, dict[str, Any]] = {}
+    lines = []
+    for number, tool in enumerate(server.tools(), 1):
+        schemas[tool.name] = tool.input_schema
+        properties = tool.input_schema.get("properties", {}).items()
+        described = [f"{name}: {known['type']} ({known['description']})" for name, known in properties]
+        lines.append(f"{number}. {tool.name}({', '.join(described)}) - {tool.description}")
+    run.show(f"tools listed: {', '.join(schemas)}")
+    system = KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", "\n".join(lines))
+    run.log(f"model {run.choice.name}, system prompt: {system}")
+    was_corrected, problem = False, f"the model gave no FINAL_ANSWER in {max_iterations} turns"
+    for _ in range(max_iterations):
+        prompt = run.query
+        if run.turns:
+            prompt += f"\n\nWhat you did so far, with the results:\n{run.transcript()}"
+            prompt += "\n\nWhat is the next single line?"
+        run.log(f"prompt: {prompt}")
+        text = ask_model(this_desktop(), [], prompt, choice=run.choice, system=system).text
+        run.show(f"LLM => {text}")
+        keyword, rest = read_reply(text)
+        if keyword == "FUNCTION_CALL":
+            _call_tool(run, server, schemas, rest)
+        elif not keyword:
+            run.answer(f"(you replied) {clean_text(text)}", NO_CALL_FOUND)
+        else:
+            run.log(f"FINAL_ANSWER parsed: {rest}")
+            if run.written():
+                return
+            if was_corrected:
+                problem = f"the model reports that it is done, but {MISSING}"
+                break
+            was_corrected = True
+            run.answer(f"FINAL_ANSWER: {clean_text(rest)}", NOT_DONE)
+    hint = f"see {run.log_path}, or use another model"
+    raise PeekabooError(ErrorCode.AI_PROVIDER_ERROR, problem, hint, details=run.transcript())
+
+
+def read_reply(reply: str) -> tuple[str, str]:
+    """Keyword and rest of the first line that is a FUNCTION_CALL or a FINAL_ANSWER; empty texts for none."""
+    line = _ACTION_LINE.search(reply)
+    if not line:
+        return "", ""
+    rest: str = line["rest"]
+    if line["mark"]:
+        rest = rest.rstrip().removesuffix(line["mark"][::-1])
+    return line["keyword"], rest.lstrip()
+
+
+def _call_tool(run: DrawingRun, server: McpClient, schemas: dict[str, dict[str, Any]], call: str) -> None:
+    """Call what the model asks for. An impossible call is not an error here: the model gets the reason."""
+    run.log(f"FUNCTION_CALL parsed: {call}")
+    line = f"FUNCTION_CALL: {call}"
+    name, *values = call.split("|")
+    name = name.strip()
+    if name not in schemas:
+        return run.answer(line, f"Unknown tool {clean_text(name, 60)}. Available: {', '.join(schemas)}")
+    try:
+        arguments = convert_arguments(values, schemas[name])
+    except PeekabooError as e:
+        return run.answer(line, f"ERROR: {name}: {e.sentence()}")
+    run.answer(line, server.call(name, arguments).text, "tool result")
+
+
+def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of a call by name, each of the type that the tool's inputSchema gives it.
+
+    Raises INVALID_ARGUMENT; the message is for the model.
+    """
+    properties: dict[str, dict[str, Any]] = schema.get("properties", {})
+    if values == [""] and not properties:  # `open_keynote|`
+        values = []
+    if not len(schema.get("required", ())) <= len(values) <= len(properties):
+        names = "|".join(properties) or "none"
+        hint = "write ¦ where a text contains |" if len(values) > len(properties) > 0 else ""
+        raise invalid(f"it takes {len(properties)} parameter(s): {names}; you gave {len(values)}", hint)
+    arguments: dict[str, Any] = dict(zip(properties, values))
+    for name, value in arguments.items():
+        kind = properties[name].get("type")
+        if kind in ("integer", "number"):
+            try:
+                number = float(value)
+                if kind == "integer" and number % 1:
+                    raise ValueError
+                is_whole = kind == "integer" or name in ("x", "y", "width", "height")
+                arguments[name] = round(number) if is_whole else number
+            except (ValueError, OverflowError):  # OverflowError: infinity
+                raise invalid(f"{name} is {value[:40]!r}, which is no {kind}", "write digits only") from None
+    return arguments

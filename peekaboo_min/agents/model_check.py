@@ -7,17 +7,8 @@ from base64 import b64decode
 from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.grid import (
-    PIXELS,
-    THOUSANDTHS,
-    UNIT_NAMES,
-    grid_over,
-    known_unit,
-    unit_by_name,
-    unit_by_variable,
-)
-from ..ai.images import fit_for_model
-from ..core.errors import ErrorCode, PeekabooError
+from ..ai.grid import PIXELS, THOUSANDTHS, UNIT_NAMES, grid_over, known_unit, unit_by_name, unit_by_variable
+from ..core.errors import PeekabooError
 from ..core.models import ImageData, ImageInfo, Point, Result
 from ..desktop.select import this_desktop
 from .actions import ACTION_SCHEMA, read_action
@@ -50,12 +41,10 @@ def model_check(choice: ModelChoice) -> Result:
     """
     known = known_unit(choice.model)
     unit, problem = None, "its clicks on a test image fit neither grid"
+    replies = {digit: _reply_of(choice, digit) for digit in _SQUARES}
     try:
-        image = ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT), "Two numbered squares")
-        fitted = fit_for_model(this_desktop(), choice.provider, choice.model, image)
-        places = {digit: _clicked_place(choice, fitted, digit) for digit in _SQUARES}
-        unit = unit_of(places, fitted.info.width, fitted.info.height)
-    except _Unusable as e:
+        unit = unit_of({digit: read_action(reply, None).places for digit, reply in replies.items()})
+    except PeekabooError as e:
         problem = e.message
     if unit is None:
         text = f"it is unclear in which grid the model counts: {problem}; choose another model"
@@ -71,41 +60,31 @@ def model_check(choice: ModelChoice) -> Result:
     return Result(f"{choice.name}: {text}", data)
 
 
-class _Unusable(PeekabooError):
-    """A reply that tells nothing about the grid."""
-
-
-def _clicked_place(choice: ModelChoice, image: ImageData, digit: str) -> Point:
-    """The model's own numbers for one square."""
+def _reply_of(choice: ModelChoice, digit: str) -> str:
+    """The model's reply to the goal to click one square of the image, which it gets as it is."""
     unit = unit_by_name(choice.model) or THOUSANDTHS
-    grid = grid_over(unit, image.info.width, image.info.height)
     goal = f"Click the square with the number {digit}."
-    answer = ask_model(
+    return ask_model(
         this_desktop(),
-        [image],
-        agent_prompt(goal, [image.label], grid),
+        [ImageData(_IMAGE, ImageInfo("png", _WIDTH, _HEIGHT))],
+        agent_prompt(goal, ["Two numbered squares"], grid_over(unit, _WIDTH, _HEIGHT)),
         choice=choice,
         system=agent_system_prompt(unit),
         schema=ACTION_SCHEMA,
         are_fitted=True,
-    )
-    try:
-        place = read_action(answer.text, None).place
-    except PeekabooError as e:
-        raise _Unusable(e.code, e.message) from e
-    if place is None:
-        raise _Unusable(ErrorCode.AI_PROVIDER_ERROR, "it did not click a square of a test image")
-    return place
+    ).text
 
 
-def unit_of(places: dict[str, Point], width: int, height: int) -> Optional[str]:
-    """The unit in which these numbers hit the squares of an image of this size; None: it is not clear."""
+def unit_of(places: dict[str, list[Point]]) -> Optional[str]:
+    """The unit in which these numbers hit the squares; None: it is not clear, or one was not clicked."""
+    if not all(places.values()):
+        return None
     errors = {}
     for unit in (PIXELS, THOUSANDTHS):
-        grid = grid_over(unit, width, height)
+        grid = grid_over(unit, _WIDTH, _HEIGHT)
         errors[unit] = max(
             math.hypot(place.x / grid.width - _SQUARES[digit].x, place.y / grid.height - _SQUARES[digit].y)
-            for digit, place in places.items()
+            for digit, (place, *_) in places.items()
         )
     best, other = sorted(errors, key=lambda unit: errors[unit])
     is_clear = errors[best] <= _NEAR and errors[other] >= _CLEARLY_WORSE * errors[best]

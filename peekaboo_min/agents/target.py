@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Optional
 
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.log import log_info
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
-from ..desktop.matching import find_app, find_window, windows_of
+from ..desktop.matching import find_window, windows_of
 from ..system.images import sniff_image
 from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
-from .run import AgentStep, AgentTask
+from .run import NO_SCREENSHOT, AgentRun, AgentStep
 
-LOOKING_TOOLS = "list_windows,take_window_screenshot,find_elements"
-ACTING_TOOLS = "desktop"
+LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
+ACTING_TOOLS = "list,desktop"
 """What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
-NOTHING_CHANGED = "nothing changed"
-
-_TRIES_TO_LOOK = 3
-_NEXT_WINDOW_S = 1.0
-_NEXT_WINDOW_POLL_S = 0.1
+_NEXT_WINDOW_TRIES, _NEXT_WINDOW_POLL_S = 10, 0.1
 # An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
 _X_CLIENT_BITS = 21
 # Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
@@ -32,9 +26,6 @@ _RECOVERABLE = (
     "CAPTURE_FAILED", "INVALID_ARGUMENT",
     "APP_NOT_FOUND", "AMBIGUOUS_APP_IDENTIFIER", "FILE_IO_ERROR", "TIMEOUT",
 )  # fmt: skip
-_SLOW_TREE_S = 4.0
-_LONGEST_WAIT_S = 45.0
-_WAIT_FOR_TEXT_S = 10.0
 
 
 class AgentTarget:
@@ -42,32 +33,28 @@ class AgentTarget:
 
     def __init__(self, server: McpClient) -> None:
         self._server = server
-        self._app_window: Window  # shows which app is meant, whatever its window now
+        self._owner: tuple[str, int]  # which app is meant, whatever its window now
         self._front_id: Optional[int] = None
         self._without_tree: set[tuple[str, int]] = set()
         self.window: Optional[Window] = None
 
-    def choose(self, apps: list[App], task: AgentTask) -> App:
+    def choose(self, run: AgentRun) -> App:
         """Find the first window: by its id, by its title, or an app's front one. Returns the app.
 
         Raises WINDOW_NOT_FOUND (also for a title that several apps have), APP_NOT_FOUND,
         AMBIGUOUS_APP_IDENTIFIER.
         """
         windows = self._list()
-        if task.app is not None:
-            owner = find_app(task.app, apps)
-            owned = windows_of(owner, [each for each in windows if not each.is_popup])
-            owners = {_owner_of(each) for each in owned}
-            with_popups = [each for each in windows if _owner_of(each) in owners]
-            first = find_window(owner, with_popups, task.window_title)
+        if run.app is not None:
+            owner = self._app(run.app)
+            first = find_window(owner, windows_of(owner, windows), run.window_title)
         else:
-            if task.window_id is not None:
-                first = Scene(tuple(windows), (), ()).by_id(task.window_id)
+            if run.window_id is not None:
+                first = Scene(tuple(windows), (), ()).by_id(run.window_id)
             else:
-                first = _only_one_titled(windows, task.window_title or "")
-            named = (each for each in apps if (each.pid, each.name) == (first.pid, first.app_name))
-            owner = next(named, App(first.app_name, first.pid))
-        self._app_window = self.window = first
+                first = _only_one_titled(windows, run.window_title or "")
+            owner = App(first.app_name) if first.pid is None else self._app(f"PID:{first.pid}")
+        self._go_to(first)
         shown = self._own_windows(windows)  # none where the first is minimised: focus brings it back
         self._front_id = shown[0].window_id if shown else None
         return owner
@@ -88,12 +75,11 @@ class AgentTarget:
 
         After a window closed the app's next one follows, which may take a moment; never another app's.
         """
-        waited_s = 0.0
-        shown = self._own_windows(self._list())
-        while not shown and waited_s < _NEXT_WINDOW_S:
-            pause(_NEXT_WINDOW_POLL_S)
-            waited_s += _NEXT_WINDOW_POLL_S
+        for _ in range(_NEXT_WINDOW_TRIES):
             shown = self._own_windows(self._list())
+            if shown:
+                break
+            pause(_NEXT_WINDOW_POLL_S)
         same = [each for each in shown if self.window and each.window_id == self.window.window_id]
         front = shown[0] if shown else None
         has_new_front = front is not None and front.window_id != self._front_id
@@ -102,80 +88,70 @@ class AgentTarget:
 
     def observe(self, step: AgentStep) -> None:
         """Take a screenshot of the agent's window for this step; none when the app shows no window."""
-        for attempt in range(_TRIES_TO_LOOK):
-            if self.window is None:
+        for accepted in (("WINDOW_NOT_FOUND", "CAPTURE_FAILED"), ()):
+            step.window = window = self.window
+            if window is None:
                 return
-            window = self.window
-            accepted = ("WINDOW_NOT_FOUND", "CAPTURE_FAILED") if attempt < _TRIES_TO_LOOK - 1 else ()
-            answer = self._call("take_window_screenshot", {"window_id": window.window_id}, accepted)
+            seen = {"window_id": window.window_id}
+            answer = self._call("take_window_screenshot", seen, accepted)
             if not answer.is_error:
                 break
             self.follow()  # the window closed just now
-        image = _image_of(answer)
-        step.window, step.image = window, image
-        # none where its pixels cannot be clicked: an act is refused then
-        step.screenshot_id = answer.data.get("screenshot_id", "")
-        step.elements = self._elements(window, image)
+        info = sniff_image(answer.images[0])
+        assert info
+        step.image = ImageData(answer.images[0], info)
+        # there is none for an image of the screen, whose pixels cannot be clicked
+        step.screenshot_id = answer.data.get("screenshot_id", NO_SCREENSHOT)
+        if self._owner not in self._without_tree:
+            answer = self._server.call("find_elements", seen)
+            if answer.is_error and answer.code not in _RECOVERABLE:
+                self._without_tree.add(self._owner)  # to ask may take seconds
+            step.elements = {} if answer.is_error else answer.data
 
-    def _elements(self, window: Window, image: ImageData) -> list[dict[str, Any]]:
-        """The window's elements, in pixels of `image`.
-
-        An application without a tree, or with one that takes seconds to read, is asked only once.
-        """
-        owner = _owner_of(window)
-        if owner in self._without_tree:
-            return []
-        started = time.monotonic()
-        answer = self._server.call("find_elements", {"window_id": window.window_id})
-        if (answer.is_error and answer.code not in _RECOVERABLE) or time.monotonic() - started > _SLOW_TREE_S:
-            log_info(f"the model gets no more elements of {window.app_name}: {answer.text[:300]}")
-            self._without_tree.add(owner)
-        if answer.is_error:
-            return []
-        factor = image.info.width / answer.data["image_width"]
-        return [{**one, "x": one["x"] * factor, "y": one["y"] * factor} for one in answer.data["elements"]]
-
-    def wait_for(self, text: str, seconds: Optional[float], left_s: float) -> str:
-        """Wait until the window shows a text; returns what came of it. left_s: no longer than this."""
-        assert self.window is not None
-        timeout_s = max(1.0, min(seconds or _WAIT_FOR_TEXT_S, left_s, _LONGEST_WAIT_S))
-        arguments = {"window_id": self.window.window_id, "text": text, "timeout_s": timeout_s}
+    def wait_for(self, window_id: int, text: str, timeout_s: float) -> str:
+        """Wait until the window shows a text; returns what came of it."""
+        arguments = {"window_id": window_id, "text": text, "timeout_s": max(1.0, timeout_s)}
         answer = self._call("wait_for", arguments, _RECOVERABLE)
         return answer.text if answer.is_error else "the window shows it"
 
     def act(self, step: AgentStep) -> None:
-        """Do the step's action in the window that it saw, verify, and note the effect in the step.
+        """Do the step's action in the window that it saw, verify, note the effect in the step, and follow.
 
         A refusal that a new screenshot may solve is an effect. Raises PeekabooError for the others.
         """
-        assert step.action
-        tool, arguments = ACTIONS[step.action.kind].tool, dict(step.action.values)
-        if tool != "open":
-            assert step.window
+        assert step.pixel_action
+        tool, arguments = ACTIONS[step.pixel_action.kind].tool, dict(step.pixel_action.values)
+        if tool != "open" and step.window:
             arguments["window_id"] = step.window.window_id
         if tool not in ("open", "move_pointer"):
             arguments["verify"] = True
-        if step.pixel is not None and not step.screenshot_id:
-            step.effect = "it was not done: the screenshot shows the screen, whose pixels cannot be clicked"
-            step.refusal, step.changed, step.is_delivered = "CAPTURE_FAILED", False, False
-            return
-        if step.pixel is not None:
-            arguments.update(x=step.pixel.x, y=step.pixel.y, screenshot_id=step.screenshot_id)
-        if step.end_pixel is not None:
-            arguments.update(to_x=step.end_pixel.x, to_y=step.end_pixel.y)
+        if step.pixel_action.places:
+            arguments["screenshot_id"] = step.screenshot_id
         answer = self._call(tool, arguments, _RECOVERABLE)
         if answer.is_error:
-            step.effect, step.refusal = f"it was not done: {answer.text}", answer.code
+            step.effect = f"it was not done: {answer.text}"
             step.changed = step.is_delivered = False
+            if answer.code == "WINDOW_BLOCKED":
+                self._front_id = None  # the dialog is followed, also one that was in front before
         elif tool == "open":  # its window, of whichever app, is the agent's from now on
-            self._app_window = self.window = _read_window(answer.data)
-            self._front_id = self.window.window_id
-            step.changed = True
-            step.effect = f"{self.window.title!r} of {self.window.app_name} is in front now"
+            window = _read_window(answer.data)
+            self._go_to(window)
+            step.effect, step.changed = f"{window.title!r} of {window.app_name} is in front now", True
+            return
         else:
             _note_effect(step, answer.data)
-        if answer.code == "WINDOW_BLOCKED":
-            self._front_id = None  # the dialog is followed, also one that was in front before
+        self.follow()
+        now = self.window
+        if now is None or (step.window and now.window_id != step.window.window_id):
+            where = f"its window {now.title!r} is in front now" if now else "the app shows no window now"
+            step.effect, step.changed, step.changed_rect = f"{step.effect}; {where}", True, None
+
+    def _go_to(self, window: Window) -> None:
+        self.window, self._front_id, self._owner = window, window.window_id, _owner_of(window)
+
+    def _app(self, identifier: str) -> App:
+        app = self._call("list", {"app": identifier}).data["target_application_info"]
+        return App(app["app_name"], app["pid"], app["bundle_id"])
 
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
@@ -184,10 +160,9 @@ class AgentTarget:
         """The app's windows on the screen, front to back: an open menu or list first, since it has to be
         answered; no tooltips.
         """
-        owner = _owner_of(self._app_window)
-        own = [each for each in windows if _owner_of(each) == owner and each.is_on_screen]
+        own = [each for each in windows if _owner_of(each) == self._owner and each.is_on_screen]
         own = [each for each in own if each.kind != "tooltip"]
-        return sorted(own, key=lambda each: not each.is_popup)
+        return sorted(own, key=lambda window: not window.is_popup)
 
     def _call(self, tool: str, arguments: dict[str, Any], accepted: tuple[str, ...] = ()) -> ToolAnswer:
         """The tool's answer. Raises its error as ours, unless its code is one of `accepted`."""
@@ -197,26 +172,10 @@ class AgentTarget:
         return answer
 
 
-def _image_of(answer: ToolAnswer) -> ImageData:
-    info = sniff_image(answer.images[0]) if answer.images else None
-    if info is None:
-        message = "the server sent no screenshot of the window"
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint="see its log")
-    return ImageData(answer.images[0], info)
-
-
 def _read_window(data: dict[str, Any]) -> Window:
-    return Window(
-        window_id=data["window_id"],
-        app_name=data["owner_name"],
-        pid=data["pid"],
-        title=data["title"],
-        bounds=Rect(**data["bounds"]),
-        is_on_screen=data["is_on_screen"],
-        is_focused=data["is_focused"],
-        kind=data.get("kind", "window"),
-        parent_id=data.get("parent_id"),
-    )
+    names = ("window_id", "pid", "title", "is_on_screen", "is_focused", "kind", "parent_id")
+    same = {name: data[name] for name in names if name in data}
+    return Window(app_name=data["owner_name"], bounds=Rect(**data["bounds"]), **same)
 
 
 def _owner_of(window: Window) -> tuple[str, int]:
@@ -229,33 +188,23 @@ def _owner_of(window: Window) -> tuple[str, int]:
 def _only_one_titled(windows: list[Window], title: str) -> Window:
     """The window with this title, or with this in its title. Raises WINDOW_NOT_FOUND."""
     low = title.lower()
-    titled = [each for each in windows if not each.is_popup and low in (each.title or "").lower()]
-    found = [each for each in titled if (each.title or "").lower() == low] or titled
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(f"{each.title!r} of {each.app_name}" for each in found[:5])
-    message = f"{len(found)} windows have {title[:80]!r} in their title: {names}"
-    if not found:
-        message = f"no window has {title[:80]!r} in its title"
+    matches = [each for each in windows if not each.is_popup and low in (each.title or "").lower()]
+    matches = [each for each in matches if (each.title or "").lower() == low] or matches
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(f"{each.title!r} of {each.app_name}" for each in matches[:5])
+    message = f"{len(matches) or 'no'} windows have {title[:80]!r} in their title"
     hint = "name the app as well, or the window's id; list the windows"
-    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint=hint)
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint, details=names)
 
 
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
-    step.changed = True if data.get("window_closed") else data.get("changed")
-    step.effect = "it is not known whether anything changed" if step.changed is None else NOTHING_CHANGED
-    if step.changed:
-        step.effect = "the window closed" if data.get("window_closed") else "the window changed"
-    if "new_window" in data:
-        effect = f"the window {data['new_window']['title']!r} came"
-        step.changed, step.effect = True, f"{step.effect}; {effect}" if step.changed else effect
+    """What the tool says of the effect, after what it says of the act itself."""
+    step.effect = data["summary"].partition("\n")[0].partition("; ")[2] or "its effect is not known"
+    step.changed = True if "new_window" in data else data.get("changed")
     step.is_delivered = data.get("delivered") is not False
-    if not step.is_delivered:
-        step.effect += "; another window got it"
     if "point" in data:
         step.point = Point(**data["point"])
-    if "pixel" in data:
-        step.pixel = Point(**data["pixel"])
     if "changed_rect" in data and step.image:
         rect = dict(data["changed_rect"])
         factor = step.image.info.width / rect.pop("image_width")

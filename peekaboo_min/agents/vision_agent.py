@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Optional
 
 from ..ai.client import ModelChoice, choose_named_model, choose_provider
+from ..ai.grid import ASSUMED, describe_unit
 from ..automation.policy import check_may_act
-from ..core.errors import PeekabooError, invalid
+from ..core.cancellation import pause
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
+from ..core.text import clean_text
+from ..system.files import write_privately
 from ..system.process import exit_hooks, exit_if_signalled
-from .loop import AgentLoop
-from .mcp_client import own_server
+from .actions import Action
+from .mcp_client import McpClient, own_server
 from .model_check import model_check
+from .planner import Planner
 from .report import run_report
-from .run import AgentRun, AgentStop, AgentTask, save_run
-from .target import ACTING_TOOLS, LOOKING_TOOLS
+from .run import AgentRun, AgentStep, AgentStop, doubt_about, new_run_folder, save
+from .target import ACTING_TOOLS, LOOKING_TOOLS, AgentTarget
 
-
-class AgentInterrupted(BaseException):
-    """A signal ends the run; raised in the main thread, so that server and report are finished first."""
+_WAIT_S, _WAIT_FOR_TEXT_S = 1.0, 10.0
 
 
 def run_vision_agent(
@@ -63,90 +66,197 @@ def run_vision_agent(
     leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, ...
     """
     settings_with_env_file(Path.cwd())
+    goal, problem = (goal or "").strip(), ""
     if check_model:
-        if any((goal, app, window_id, window_title, dry_run)):
-            raise invalid("--check-model starts no run", hint="give it alone, or with --model")
-        return model_check(_choose(model))
-    task = AgentTask(
-        goal=goal or "",
-        app=app,
-        window_id=window_id,
-        window_title=window_title,
-        max_steps=max_steps,
-        max_seconds=max_seconds,
-        confidence=confidence,
-        dry_run=dry_run,
-        run_folder=run_folder,
-        confirm=confirm,
-    )
-    _check_task(task)
-    if not dry_run:
-        check_may_act("agent")
-    choice = _choose(model)
-    run = AgentRun(task, choice.name)
-    with _report_before_exit(run):
-        failure = _serve_and_run(run, choice)
-    where = f"the report: {run.report_path}" if run.folder else ""
-    if failure:
-        details = "\n".join(filter(None, [failure.details, where]))
-        raise PeekabooError(failure.code, failure.message, failure.hint, details)
-    return Result(f"{run.message}\n{where}", run.summary_data())
-
-
-def _check_task(task: AgentTask) -> None:
-    """Raises INVALID_ARGUMENT for a task that cannot be run."""
-    problem = ""
-    if not task.goal.strip():
+        problem = "--check-model starts no run" if any((goal, app, window_id, window_title, dry_run)) else ""
+    elif not goal:
         problem = "the goal is empty"
-    elif task.app is None and task.window_id is None and not (task.window_title or "").strip():
+    elif app is None and window_id is None and not (window_title or "").strip():
         problem = "name the app (--app), the window (--window-id) or its title (--window-title)"
-    elif task.window_id is not None and (task.app is not None or task.window_title is not None):
+    elif window_id is not None and (app is not None or window_title is not None):
         problem = "--window-id names the window; --app and --window-title exclude it"
-    elif task.max_steps < 1 or not task.max_seconds > 0 or not math.isfinite(task.max_seconds):
+    elif max_steps < 1 or not 0 < max_seconds < math.inf:
         problem = "--max-steps and --max-seconds must be above 0"
-    elif task.confidence is not None and not 0 <= task.confidence <= 1:
+    elif not 0 <= (confidence or 0) <= 1:
         problem = "--confidence is a number from 0 to 1"
+    elif confirm and not (sys.stdin and sys.stdin.isatty()):
+        problem = "--confirm needs a terminal, and stdin is not one"
     if problem:
         raise invalid(problem, hint="see peekaboo-min agent --help")
-    if task.confirm and not (sys.stdin and sys.stdin.isatty()):
-        raise invalid("--confirm needs a terminal, and stdin is not one", hint="omit --confirm")
+    if not (dry_run or check_model):
+        check_may_act("agent")
+    choice = choose_provider() if model is None else choose_named_model(model)
+    if check_model:
+        return model_check(choice)
+    run = AgentRun(
+        goal, choice.name, app, window_id, window_title, max_steps, max_seconds, confidence, dry_run, confirm
+    )
+    _run_and_report(run, choice, run_folder)
+    data = run.summary_data()
+    return Result(f"{run.message}\nthe report: {data['report']}", data)
 
 
-def _choose(model: Optional[str]) -> ModelChoice:
-    return choose_provider() if model is None else choose_named_model(model)
+def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str]) -> None:
+    """The run, with a server that offers no more than it needs. Raises what stopped it.
 
-
-@contextmanager
-def _report_before_exit(run: AgentRun) -> Iterator[None]:
-    """Write the report, however the block ends. A signal ends the process after that, a second at once."""
+    The report is written however it ends. A signal ends the process after that, a second one at once.
+    """
 
     def unwind() -> None:
         exit_hooks.remove(unwind)
         run.status, run.message = "interrupted", "a signal ended the run"
-        raise AgentInterrupted
+        raise KeyboardInterrupt  # in the main thread: server and report are finished first
 
     exit_hooks.append(unwind)
     try:
-        yield
-    except Exception as e:
-        run.message = run.message or f"{type(e).__name__}: {e}"
+        with own_server({"PEEKABOO_TOOLS": LOOKING_TOOLS if run.dry_run else ACTING_TOOLS}) as server:
+            AgentLoop(run, choice, server).work(run_folder)
+    except PeekabooError as e:
+        run.status = e.status if isinstance(e, AgentStop) else "failed"
+        run.message = e.sentence()
+        if run.folder:
+            e.details = f"{e.details}\nthe report: {run.folder / 'report.html'}".strip()
         raise
     finally:
         if unwind in exit_hooks:
             exit_hooks.remove(unwind)
         if run.folder:
-            save_run(run, run_report(run))
+            save(run.folder / "run", run.as_data())
+            write_privately(run.folder / "report.html", run_report(run))
         exit_if_signalled()
 
 
-def _serve_and_run(run: AgentRun, choice: ModelChoice) -> Optional[PeekabooError]:
-    """The run, with a server that offers no more than it needs; returns the error that stopped it."""
-    variables = {"PEEKABOO_TOOLS": LOOKING_TOOLS if run.task.dry_run else ACTING_TOOLS}
-    try:
-        with own_server(variables) as server:
-            AgentLoop(run, choice, server).work()
-    except PeekabooError as e:
-        run.status = e.status if isinstance(e, AgentStop) else "failed"
-        run.message = e.sentence()
-        return e
-    return None
+class AgentLoop:
+    """One run in progress."""
+
+    def __init__(self, run: AgentRun, choice: ModelChoice, server: McpClient) -> None:
+        self._run = run
+        self._target = AgentTarget(server)
+        self._planner = Planner(run, choice)
+        run.grid = describe_unit(choice.model)
+        run.deadline = time.monotonic() + run.max_seconds
+
+    def work(self, run_folder: Optional[str]) -> None:
+        """Step by step until the run has its status.
+
+        Raises AgentStop, or another PeekabooError, when the goal is not reached.
+        """
+        run = self._run
+        owner = self._target.choose(run)
+        if not run.dry_run:  # before the model sees it; the server asks again before each act
+            check_may_act("agent", owner.name, owner.bundle_id)
+        run.folder = new_run_folder(run_folder)
+        if ASSUMED in run.grid:
+            print(f"{run.model_used}: {ASSUMED}", file=sys.stderr, flush=True)
+        try:
+            run.status = self._take_steps(run.folder)
+        except PeekabooError:
+            self._look_at_the_end()
+            raise
+        self._look_at_the_end()
+
+    def _take_steps(self, folder: Path) -> str:
+        """Step by step to the run's status."""
+        for number in range(1, self._run.max_steps + 1):
+            step = AgentStep(number)
+            self._run.steps.append(step)
+            started = time.monotonic()
+            try:
+                status = self._take(step)
+            except PeekabooError as e:
+                step.effect = step.effect or e.message
+                raise
+            finally:
+                step.milliseconds = round((time.monotonic() - started) * 1000)
+                save(folder / f"step_{number:03d}", step.as_data(), step.image)
+                _show_progress(step)
+            if status:
+                return status
+        message = f"the goal was not reached in {self._run.max_steps} step(s)"
+        raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
+
+    def _look_at_the_end(self) -> None:
+        """What the last action led to, for the report. A closed window is no failure."""
+        last = self._run.steps[-1].action
+        if last and last.is_act and not self._run.dry_run:
+            end = AgentStep(0)
+            with suppress(PeekabooError):
+                self._target.observe(end)
+            self._run.final_image = end.image
+
+    def _take(self, step: AgentStep) -> str:
+        """One step. Returns the run's status when it ends with this step, else an empty text."""
+        run = self._run
+        if step.number == 1 and not run.dry_run:
+            self._target.focus()
+        self._target.observe(step)
+        step.action = step.pixel_action = action = self._planner.decide(step)
+        if step.grid and step.image:
+            step.pixel_action = action.in_pixels(step.grid, step.image.info.width, step.image.info.height)
+        problem, least = "", run.confidence or 0
+        if action.confidence is not None and action.confidence < least:
+            what = step.describe_action(shows_text=False)
+            problem = f"is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
+        elif [each.action and each.action.kind for each in run.steps[-2:]] == ["noop", "noop"]:
+            problem = "does not know what to do"
+        if problem:
+            hint = "see the report, and state the goal more clearly"
+            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, f"the model {problem}", hint)
+        if action.kind == "done":
+            return self._believe(step)
+        if not action.is_act:
+            self._wait(step, action)
+            return ""
+        if run.dry_run:
+            step.effect = "not done: this is a dry run"
+            run.message = f"dry run: the model would {step.describe_action()}"
+            return "dry_run"
+        if run.confirm:
+            self._ask_person(step, action.why)
+        self._target.act(step)
+        if action.is_last and step.is_delivered:
+            return self._believe(step)
+        run.doubt = ""
+        return ""
+
+    def _believe(self, step: AgentStep) -> str:
+        """The status once the model reports that the goal is reached; empty: it is asked again, once."""
+        doubt = doubt_about(self._run.steps)
+        if doubt and self._run.doubt:
+            message = f"not confirmed: the model reports that the goal is reached, but {doubt}"
+            hint = "look at the last screenshot in the report"
+            raise AgentStop("not_confirmed", ErrorCode.AI_PROVIDER_ERROR, message, hint)
+        self._run.doubt = doubt
+        self._run.message = "" if doubt else "the model reports that the goal is reached"
+        step.effect = step.effect or (f"asked again: {doubt}" if doubt else self._run.message)
+        return "" if doubt else "done"
+
+    def _wait(self, step: AgentStep, action: Action) -> None:
+        """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""
+        text = "" if self._run.dry_run else action.values.get("text", "")
+        seconds = action.values.get("seconds", _WAIT_FOR_TEXT_S if text else _WAIT_S)
+        seconds = max(0.0, min(seconds, self._run.deadline - time.monotonic()))
+        step.effect = "looked again"
+        if text and step.window:
+            step.effect = self._target.wait_for(step.window.window_id, text, seconds)
+        else:
+            pause(seconds)
+        self._target.follow()
+
+    def _ask_person(self, step: AgentStep, why: str) -> None:
+        """y or n on the terminal. The time it takes does not count."""
+        started = time.monotonic()
+        where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
+        question = clean_text(f"{step.describe_action()} in {where} ({why})", 900)
+        print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
+        self._run.deadline += time.monotonic() - started
+
+
+def _show_progress(step: AgentStep) -> None:
+    """One line on stderr; typed text stays in the report."""
+    why = f" ({step.action.why})" if step.action and step.action.why else ""
+    spent = f"[{step.milliseconds / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
+    line = f"step {step.number}: {step.describe_action(shows_text=False)}{why} -> {step.effect} {spent}"
+    print(clean_text(line, 600), file=sys.stderr, flush=True)

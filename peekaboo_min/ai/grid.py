@@ -78,29 +78,6 @@ def base_name(model: str) -> str:
     return model.lower().rsplit("/", 1)[-1]
 
 
-def unit_for(model: str) -> str:
-    """The unit in which a model is asked and read; thousandths for a name of no known family.
-
-    Raises INVALID_ARGUMENT for another PEEKABOO_AI_GRID.
-    """
-    return known_unit(model) or THOUSANDTHS
-
-
-def known_unit(model: str) -> Optional[str]:
-    """The unit that PEEKABOO_AI_GRID sets, else that of the model's family; None where neither tells.
-
-    Raises INVALID_ARGUMENT for another PEEKABOO_AI_GRID.
-    """
-    return unit_by_variable() or unit_by_name(model)
-
-
-def describe_unit(model: str) -> str:
-    """What a model counts in, and why we think so, as a sentence. Raises as unit_for does."""
-    why = "by the model's name" if unit_by_name(model) else ASSUMED
-    source = "PEEKABOO_AI_GRID" if unit_by_variable() else why
-    return f"the model counts in {UNIT_NAMES[unit_for(model)]} ({source})"
-
-
 def unit_by_name(model: str) -> Optional[str]:
     """The unit of a model's family, through a gateway as well; None for a name of no known family."""
     name = base_name(model)
@@ -113,3 +90,20 @@ def unit_by_variable() -> Optional[str]:
     if unit not in ("", PIXELS, THOUSANDTHS):
         raise invalid(f"PEEKABOO_AI_GRID is {unit[:40]!r}", hint=f"set it to {PIXELS} or {THOUSANDTHS}")
     return unit or None
+
+
+def known_unit(model: str) -> Optional[str]:
+    """The unit by the variable, else by the name; None where neither tells. Raises INVALID_ARGUMENT."""
+    return unit_by_variable() or unit_by_name(model)
+
+
+def unit_for(model: str) -> str:
+    """The unit in which a model is asked; thousandths where none is known. Raises INVALID_ARGUMENT."""
+    return known_unit(model) or THOUSANDTHS
+
+
+def describe_unit(model: str) -> str:
+    """What a model counts in, and why we think so, as a sentence. Raises INVALID_ARGUMENT."""
+    why = "by the model's name" if unit_by_name(model) else ASSUMED
+    source = "PEEKABOO_AI_GRID" if unit_by_variable() else why
+    return f"the model counts in {UNIT_NAMES[unit_for(model)]} ({source})"

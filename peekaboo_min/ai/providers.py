@@ -1,18 +1,23 @@
-"""The vendors of vision models: the request to each, and its answer."""
+"""The vendors of vision models: requests, replies, and what failures mean."""
 
 from __future__ import annotations
 
 import base64
 import json
-from functools import lru_cache
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 from urllib.parse import quote
 
+from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
-from ..core.settings import VARIABLES, settings
-from ..system.web import ask_json
+from ..core.settings import VARIABLES, settings, without_secrets
+from ..core.text import clean_text
+from ..system.web import WebError, ask_json, is_loopback
 
 _SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
+_LONGEST_VENDOR_TEXT = 400
+_PIXELS = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # an error may quote what was sent
 
 
 class Question(NamedTuple):
@@ -24,22 +29,22 @@ class Question(NamedTuple):
 
     model: str
     prompt: str
-    images: tuple[ImageData, ...] = ()
+    images: Sequence[ImageData] = ()
     system: str = ""
     schema: Optional[dict[str, Any]] = None
 
-    def __repr__(self) -> str:
-        return f"Question({self.model!r})"  # never a prompt in a log
 
-
-class Reply(NamedTuple):
-    """A vendor's answer. `cut_short`: it reached the limit of tokens. `refusal`: why there is no answer."""
+class Answer(NamedTuple):
+    """A model's answer. Tokens are None where the provider does not count them."""
 
     text: str
-    tokens_in: Optional[int] = None
-    tokens_out: Optional[int] = None
-    cut_short: bool = False
-    refusal: str = ""
+    tokens_in: Any = None
+    tokens_out: Any = None
+    problem: Any = ""
+    """Why it is none, or not a whole one: never of an answer that ask_model returns."""
+    model_used: str = ""
+    """PROVIDER/MODEL."""
+    seconds: float = 0.0
 
 
 class Vendor(NamedTuple):
@@ -49,15 +54,14 @@ class Vendor(NamedTuple):
     default_model: str
     key_field: str
     base_field: str
-    models_path: str
     ask_path: str
     """Where a question is posted; {model} stands for the model's name."""
-    headers_for: Callable[[str], dict[str, str]]
-    """The headers that carry a key."""
+    key_headers: Mapping[str, str]
+    """The headers that carry a key; {key} stands for it."""
     body: Callable[[Question], dict[str, Any]]
-    read: Callable[[Any], Reply]
-    """Raises KeyError, IndexError, TypeError or AttributeError for an answer of another form."""
-    may_lack_key: Callable[[], bool] = lambda: False
+    """The request; what is None in it is left out."""
+    read: Callable[[Any], Answer]
+    """Raises KeyError, IndexError, TypeError or AttributeError for a reply of another form."""
     is_local: bool = False
     """It runs models on a machine of the user's (Ollama), which have to be started and pulled."""
 
@@ -79,27 +83,26 @@ class Vendor(NamedTuple):
 
     @property
     def lacks_key(self) -> bool:
-        return bool(self.key_field) and not self.key and not self.may_lack_key()
+        needs_key = bool(self.key_field) and not (self.title == "OpenAI" and _is_compatible_server())
+        return needs_key and not self.key
 
-    @property
-    def headers(self) -> dict[str, str]:
-        return self.headers_for(self.key) if self.key else {}
-
-    def post(self, body: dict[str, Any], model: str, timeout_s: float) -> Any:
-        """The JSON answer to a question's body. Raises WebError."""
-        url = self.base_url + self.ask_path.replace("{model}", quote(model, safe=""))
-        return ask_json(url, headers=self.headers, body=body, timeout_s=timeout_s)
-
-    def list_models(self, timeout_s: float) -> list[str]:
-        """The names of its models. Raises WebError."""
-        found = ask_json(self.base_url + self.models_path, headers=self.headers, timeout_s=timeout_s)
-        entries = found.get("models") or found.get("data") if isinstance(found, dict) else None
-        models = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
-        names = [str(model.get("name") or model.get("id") or "") for model in models]
-        return [name.removeprefix("models/") for name in names]  # Gemini's
+    def ask(self, question: Question, timeout_s: float) -> Any:
+        """The JSON reply to a question. Raises WebError."""
+        if self.is_local and question.images:
+            check_ollama(question.model, timeout_s)
+        url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
+        headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
+        body = {name: value for name, value in self.body(question).items() if value is not None}
+        reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
+        if isinstance(reply, dict) and reply.get("error"):  # some gateways send errors with status 200
+            raise WebError("status", "an error with status 200", 200, reply)
+        return reply
 
 
-def as_base64(image: ImageData) -> str:
+# requests and answers ---
+
+
+def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 
@@ -110,9 +113,12 @@ def _with_schema_text(question: Question) -> str:
 
 
 def _ollama_body(question: Question) -> dict[str, Any]:
-    body: dict[str, Any] = {
+    return {
         "model": question.model,
         "prompt": _with_schema_text(question),
+        "system": question.system or None,
+        "images": [_as_base64(image) for image in question.images] or None,
+        "format": question.schema,
         "stream": False,
         "think": False,
         # its default of 4096 tokens truncates the prompt; an image takes up to 1300
@@ -122,153 +128,200 @@ def _ollama_body(question: Question) -> dict[str, Any]:
             "num_predict": settings().ai_max_tokens,
         },
     }
-    if question.system:
-        body["system"] = question.system
-    if question.images:
-        body["images"] = [as_base64(image) for image in question.images]
-    if question.schema is not None:
-        body["format"] = question.schema
-    return body
 
 
-def _read_ollama(answer: Any) -> Reply:
-    cut_short = answer.get("done_reason") == "length"
-    return Reply(answer["response"], answer.get("prompt_eval_count"), answer.get("eval_count"), cut_short)
+def _read_ollama(reply: Any) -> Answer:
+    tokens = reply.get("prompt_eval_count"), reply.get("eval_count")
+    return Answer(reply["response"], *tokens, "length" if reply.get("done_reason") == "length" else "")
 
 
-@lru_cache(maxsize=16)
-def ollama_takes_images(base_url: str, model: str, timeout_s: float) -> bool:
-    """Whether an Ollama model takes images: some that do not still answer, blindly. Raises WebError."""
-    found = ask_json(base_url + "/api/show", headers={}, body={"model": model}, timeout_s=timeout_s)
-    capabilities = found.get("capabilities") if isinstance(found, dict) else None
-    return not isinstance(capabilities, list) or "vision" in capabilities  # Ollama before 0.6 lists none
+def check_ollama(model: str, timeout_s: float) -> None:
+    """Raises WebError for a model that Ollama lacks, or that takes no images: some still answer, blindly."""
+    url = VENDORS["ollama"].base_url + "/api/show"
+    details = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
+    capabilities = details.get("capabilities") if isinstance(details, dict) else None  # since Ollama 0.6
+    if capabilities and "vision" not in capabilities:
+        raise WebError("status", "no vision", 400, {"error": "it does not support vision"})
 
 
 def _is_compatible_server() -> bool:
     """Whether another server is set for OpenAI's API; such a server may need no key."""
-    return bool(settings().openai_base_url.rstrip("/") != VARIABLES["openai_base_url"].default)
+    return bool(VENDORS["openai"].base_url != VARIABLES["openai_base_url"].default)
 
 
 def _openai_body(question: Question) -> dict[str, Any]:
     # other servers may not support response_format, and only one of max_tokens and max_completion_tokens
     is_other = _is_compatible_server()
-    content: list[dict[str, Any]] = [
-        {"type": "text", "text": _with_schema_text(question) if is_other else question.prompt}
-    ]
+    prompt = _with_schema_text(question) if is_other else question.prompt
+    content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
     for image in question.images:
-        url = f"data:{image.info.mime_type};base64,{as_base64(image)}"
+        url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
-    messages: list[dict[str, Any]] = [{"role": "user", "content": content}]
-    if question.system:
-        messages.insert(0, {"role": "system", "content": question.system})
-    body: dict[str, Any] = {"model": question.model, "messages": messages}
-    if not is_other:
-        body["max_completion_tokens"] = settings().ai_max_tokens
-    if question.schema is not None:
-        wanted = {"name": "answer", "strict": True, "schema": question.schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    return body
+    system = [{"role": "system", "content": question.system}] if question.system else []
+    wanted = {"name": "answer", "strict": True, "schema": question.schema}
+    return {
+        "model": question.model,
+        "messages": [*system, {"role": "user", "content": content}],
+        "max_completion_tokens": None if is_other else settings().ai_max_tokens,
+        "response_format": {"type": "json_schema", "json_schema": wanted} if question.schema else None,
+    }
 
 
-def _read_openai(answer: Any) -> Reply:
-    choice = answer["choices"][0]
+def _read_openai(reply: Any) -> Answer:
+    choice = reply["choices"][0]
     content = choice["message"].get("content") or ""
     if isinstance(content, list):  # some compatible servers answer in parts
         content = "".join(part.get("text") or "" for part in content)
-    usage = answer.get("usage") or {}
-    refusal = choice["message"].get("refusal") or ""
-    if choice.get("finish_reason") == "content_filter":
-        refusal = "content_filter"
-    cut_short = choice.get("finish_reason") == "length"
-    tokens = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Reply(content, *tokens, cut_short, refusal)
+    usage = reply.get("usage") or {}
+    finish = choice.get("finish_reason")
+    problem = finish if finish in ("length", "content_filter") else choice["message"].get("refusal")
+    return Answer(content, usage.get("prompt_tokens"), usage.get("completion_tokens"), problem)
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:
     # text before the images: clicks are more accurate, as Google and Anthropic write
     parts: list[dict[str, Any]] = [{"text": question.prompt}]
     for image in question.images:
-        parts.append({"inlineData": {"mimeType": image.info.mime_type, "data": as_base64(image)}})
+        parts.append({"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}})
     config: dict[str, Any] = {"maxOutputTokens": settings().ai_max_tokens}
     if question.images:
         config["mediaResolution"] = "MEDIA_RESOLUTION_HIGH"
     if question.schema is not None:
         config.update(responseMimeType="application/json", responseJsonSchema=question.schema)
-    body: dict[str, Any] = {"contents": [{"role": "user", "parts": parts}], "generationConfig": config}
-    if question.system:
-        body["systemInstruction"] = {"parts": [{"text": question.system}]}
-    return body
+    return {
+        "contents": [{"role": "user", "parts": parts}],
+        "systemInstruction": {"parts": [{"text": question.system}]} if question.system else None,
+        "generationConfig": config,
+    }
 
 
-def _read_gemini(answer: Any) -> Reply:
-    blocked = (answer.get("promptFeedback") or {}).get("blockReason")
+def _read_gemini(reply: Any) -> Answer:
+    blocked = (reply.get("promptFeedback") or {}).get("blockReason")
     if blocked:
-        return Reply("", refusal=blocked)
-    candidate = answer["candidates"][0]
+        return Answer("", problem=blocked)
+    candidate = reply["candidates"][0]
     parts = (candidate.get("content") or {}).get("parts") or []
     text = "".join(part.get("text") or "" for part in parts if not part.get("thought"))
-    finish = candidate.get("finishReason") or "STOP"
-    usage = answer.get("usageMetadata") or {}
-    refusal = "" if finish in ("STOP", "MAX_TOKENS") else finish
-    return Reply(
-        text,
-        usage.get("promptTokenCount"),
-        usage.get("candidatesTokenCount"),
-        finish == "MAX_TOKENS",
-        refusal,
-    )
+    finish = candidate.get("finishReason")
+    usage = reply.get("usageMetadata") or {}
+    tokens = usage.get("promptTokenCount"), usage.get("candidatesTokenCount")
+    return Answer(text, *tokens, "" if finish == "STOP" else finish)
 
 
 def _anthropic_body(question: Question) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": question.prompt}]
     for image in question.images:
-        source = {"type": "base64", "media_type": image.info.mime_type, "data": as_base64(image)}
+        source = {"type": "base64", "media_type": image.info.mime_type, "data": _as_base64(image)}
         content.append({"type": "image", "source": source})
-    body: dict[str, Any] = {
+    wanted = {"format": {"type": "json_schema", "schema": question.schema}}
+    return {
         "model": question.model,
         "max_tokens": settings().ai_max_tokens,
+        "system": question.system or None,
         "messages": [{"role": "user", "content": content}],
+        "output_config": wanted if question.schema else None,
     }
-    if question.system:
-        body["system"] = question.system
-    if question.schema is not None:
-        body["output_config"] = {"format": {"type": "json_schema", "schema": question.schema}}
-    return body
 
 
-def _read_anthropic(answer: Any) -> Reply:
-    text = "".join(block.get("text") or "" for block in answer["content"] if block.get("type") == "text")
-    usage = answer.get("usage") or {}
-    stop = answer.get("stop_reason")
-    cut_short = stop in ("max_tokens", "model_context_window_exceeded")
-    return Reply(
-        text,
-        usage.get("input_tokens"),
-        usage.get("output_tokens"),
-        cut_short,
-        stop if stop == "refusal" else "",
-    )
+def _read_anthropic(reply: Any) -> Answer:
+    text = "".join(block.get("text") or "" for block in reply["content"] if block.get("type") == "text")
+    usage = reply.get("usage") or {}
+    tokens = usage.get("input_tokens"), usage.get("output_tokens")
+    stop = reply.get("stop_reason")
+    problems = ("refusal", "max_tokens", "model_context_window_exceeded")
+    return Answer(text, *tokens, stop if stop in problems else "")
 
 
 VENDORS: dict[str, Vendor] = {
     "ollama": Vendor(
-        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/tags", "/api/generate",
-        lambda _: {}, _ollama_body, _read_ollama, is_local=True,
+        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/generate", {},
+        _ollama_body, _read_ollama, is_local=True,
     ),
     "openai": Vendor(
-        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/models", "/chat/completions",
-        lambda key: {"Authorization": f"Bearer {key}"}, _openai_body, _read_openai,
-        may_lack_key=_is_compatible_server,
+        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/chat/completions",
+        {"Authorization": "Bearer {key}"}, _openai_body, _read_openai,
     ),
     "gemini": Vendor(
         "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
-        "/v1beta/models?pageSize=1000", "/v1beta/models/{model}:generateContent",
-        lambda key: {"x-goog-api-key": key},  # not as ?key=, which ends up in logs
+        "/v1beta/models/{model}:generateContent",
+        {"x-goog-api-key": "{key}"},  # not as ?key=, which ends up in logs
         _gemini_body, _read_gemini,
     ),
     "anthropic": Vendor(
-        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url",
-        "/v1/models?limit=1000", "/v1/messages",
-        lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic,
+        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/messages",
+        {"x-api-key": "{key}", "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic,
     ),
 }  # fmt: skip
+
+
+# failures ---
+
+_NO_ANSWER, _OTHER = "gave no answer", "choose another provider"
+# What a failed request is, as `kind status answer` (a regular expression) -> what that means, what to do, and
+# whether the same question may be answered later. The first that fits counts.
+_FAILURES = (
+    ("^unreachable", _NO_ANSWER, "{start}, or check {base}", True),
+    ("^timeout", _NO_ANSWER, "try again, choose a faster model, or raise PEEKABOO_AI_TIMEOUT", False),
+    ("^closed", _NO_ANSWER, "try again", True),
+    ("^untrusted", _NO_ANSWER, "check {base}, and SSL_CERT_FILE or Install Certificates.command", False),
+    ("^(?!status)", _NO_ANSWER, "check {settings}, and that no sign-in page answers instead", False),
+    ("image_url is only supported|(not|n't) support (image|vision)|image input"
+     "|missing data required for image|only supports text|multimodal",
+     "reports that its model {model} takes no images", "choose a vision model, such as {default}", False),
+    # Gemini answers 400 to a wrong key
+    ("^status 40[13]|API_KEY_INVALID", "rejected the key", "check {key}", False),
+    ("^status 404", "has no model {model}", "{get_model}, or check {base}", False),
+    ("^status 402|insufficient_quota|billing_error|credit balance", "refused: billing required",
+     "check your plan and billing with the provider", False),
+    ("^status 429", "refused: too many requests", f"wait {{wait}}, or {_OTHER}", True),
+    ("^status (408|5)", "failed with a server error ({status})", f"try again later, or {_OTHER}", True),
+    ("", "rejected the request ({status})", f"rephrase the question, or {_OTHER}", False),
+)  # fmt: skip
+
+
+def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError, Optional[float]]:
+    """What a failed request means: AI_PROVIDER_ERROR, and whether the same question may be answered later.
+
+    That is the number of seconds that the vendor asks us to wait, 0 where it does not say; None for never.
+    """
+    failure = f"{error.kind} {error.status} {error.body}"
+    # the body was parsed: this is how Python writes Gemini's `"retryDelay": "7s"`, at whatever depth
+    delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", failure)
+    delay_s = float(delay[1]) if delay else error.retry_after_s or 0.0
+    names = {
+        "model": model,
+        "default": vendor.default_model,
+        "status": error.status,
+        "base": vendor.base_variable,
+        "key": vendor.key_variable or vendor.base_variable,
+        "settings": " and ".join(filter(None, (vendor.base_variable, vendor.key_variable))),
+        "start": "start it (ollama serve)" if vendor.is_local else "check the network",
+        "get_model": f"run: ollama pull {model}" if vendor.is_local else "choose another model",
+        "wait": f"{delay_s:.0f} seconds" if delay_s else "a while",
+    }
+    rows = (row for row in _FAILURES if re.search(row[0], failure, re.IGNORECASE))
+    _, what, hint, may_pass = next(rows)
+    if error.kind == "unreachable" and is_loopback(vendor.base_url):
+        may_pass = False  # a server on this machine does not start by itself
+    text = vendor_text(error.body) if error.kind == "status" else error.message
+    message = what.format(**names) + (f": {text}" if text else "")
+    return provider_error(vendor, message, hint.format(**names)), delay_s if may_pass else None
+
+
+def vendor_text(body: Any) -> str:
+    """The vendor's own message in an error answer, as one line without keys and pixels; may be empty.
+
+    `{"error": {"message"}}` is OpenAI's, Anthropic's and Gemini's (also in a list of one), `{"error": "..."}`
+    is Ollama's; compatible servers have `detail` or `message`, and OAuth an `error_description`.
+    """
+    body = body[0] if isinstance(body, list) and body else body
+    while isinstance(body, dict):
+        names = ("error_description", "error", "detail", "message")
+        body = next((body[name] for name in names if body.get(name)), "")
+    text = body if isinstance(body, str) else ""
+    return clean_text(_PIXELS.sub("...", without_secrets(text)), _LONGEST_VENDOR_TEXT)
+
+
+def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
+    """AI_PROVIDER_ERROR, to be raised."""
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {what}", hint=hint)

@@ -15,14 +15,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
-from ..core.models import RecognisedText, Rect, rect_around
-from ..core.text import clean_text
+from ..core.models import RecognisedText, Rect, joined
 
 # How a place fits: a whole label; the only label that differs in letters that look alike, where none is
 # equal; equal words within a longer label; a text that is merely similar.
 MATCHES = ("label", "lookalike", "part", "similar")
 EQUAL, LOOKALIKE, SIMILAR = 1.0, 0.99, 0.75
-_TEXT_AT_MOST = 1000  # characters
 # Another way to print the same sign is no difference.
 _TYPOGRAPHY = str.maketrans(
     {**dict.fromkeys("‘’", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
@@ -36,8 +34,6 @@ _ALIKE = str.maketrans("I|0", "llO")
 _SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 of `0K` may be an O, those of `10` and `A0` are not
 
 _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
-_BORDER = "|¦"  # what the edge of a button is read as
-_BORDER_WIDTHS = 1.1
 _MARK_AT_MOST = 2  # characters
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
 _VOWELS = frozenset("aeiouyAEIOUY")
@@ -87,25 +83,22 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
     places: list[Place] = []
     for row in rows_of(lines):
         kept: list[Place] = []
-        for place in sorted(_places_in_row(wanted, row), key=_rank):
-            if (region is None or region.contains(place.box.centre)) and not any(
-                place.box.overlaps(other.box) for other in kept
-            ):
+        # of equal ones the shorter, without a border that reads as punctuation
+        for place in sorted(_places_in_row(wanted, row), key=lambda place: (*_rank(place), len(place.text))):
+            is_there = region is None or region.contains(place.box.centre)
+            if is_there and not any(place.box.overlaps(other.box) for other in kept):
                 kept.append(place)
         places += kept
     matches = [place.match for place in places]
     if "label" in matches or matches.count("lookalike") > 1:
-        places = [
-            place._replace(match="similar") if place.match == "lookalike" else place for place in places
-        ]
-    return sorted(
-        places, key=lambda place: (*_rank(place)[:2], place.text != wanted, place.box.y, place.box.x)
-    )
+        places = [place._replace(match=place.match.replace("lookalike", "similar")) for place in places]
+    places.sort(key=lambda place: (place.box.y, place.box.x))
+    return sorted(places, key=lambda place: (*_rank(place), place.text != wanted))
 
 
-def _rank(place: Place) -> tuple[float, ...]:
-    """Smaller for a better match; of equal ones the shorter, without a border that reads as punctuation."""
-    return MATCHES.index(place.match), -place.likeness, len(place.text)
+def _rank(place: Place) -> tuple[float, float]:
+    """Smaller for a better match."""
+    return MATCHES.index(place.match), -place.likeness
 
 
 def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place]:
@@ -114,27 +107,23 @@ def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place
         labels.append(tuple(word for words in labels for word in words))
     count = len(wanted.split())
     for words in labels:
-        whole = [words, without_mark(words)]
         # recognition may join two words or split one
         lengths = range(max(1, count - 1), min(len(words), count + 1) + 1)
         parts = [words[at : at + length] for length in lengths for at in range(len(words) - length + 1)]
-        for part in [*whole, *parts]:
-            text = text_of(part)
-            value = likeness(wanted, text, SIMILAR)
-            if value < SIMILAR:
-                continue
-            is_whole = any(part is each for each in whole)
+        runs = [(True, words), (True, without_mark(words)), *((False, part) for part in parts)]
+        for is_whole, shown in ((is_whole, joined(run)) for is_whole, run in runs):
+            value = _likeness(wanted, shown.text)
             match = "part" if value == EQUAL else "similar"
             if is_whole and value >= LOOKALIKE:
                 match = "label" if value == EQUAL else "lookalike"
-            label = text if is_whole else text_of(words)
-            confidence = sum(word.confidence for word in part) / len(part)
-            yield Place(text, label, rect_around([word.box for word in part]), match, value, confidence)
+            if value >= SIMILAR:
+                label = shown.text if is_whole else joined(words).text
+                yield Place(shown.text, label, shown.box, match, value, shown.confidence)
 
 
-def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
+def _likeness(wanted: str, shown: str) -> float:
     """How alike two texts are, 0 to 1: EQUAL, LOOKALIKE where only `lI|` or `O0` differ in words without
-    digits, else less: 0 for what is certainly below `least`.
+    digits, else less: 0 for what is certainly below SIMILAR.
 
     Case, outer punctuation (no sign before a digit), an ellipsis and hyphens between letters are no
     difference; accents and digits are.
@@ -145,16 +134,15 @@ def likeness(wanted: str, shown: str, least: float = 0.0) -> float:
     if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
         return LOOKALIKE
     matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
-    if matcher.real_quick_ratio() < least or matcher.quick_ratio() < least:
-        return 0.0
-    return min(float(matcher.ratio()), LOOKALIKE - 0.01)
+    is_far = matcher.real_quick_ratio() < SIMILAR or matcher.quick_ratio() < SIMILAR
+    return 0.0 if is_far else min(float(matcher.ratio()), LOOKALIKE - 0.01)
 
 
-@lru_cache(maxsize=100)
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", _bare(text).casefold())
 
 
+@lru_cache(maxsize=100)
 def _bare(text: str) -> str:
     """Without what is no difference but case; a text that is nothing else stays."""
     plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
@@ -163,7 +151,6 @@ def _bare(text: str) -> str:
     return re.sub(_OUTER_END, "", plain if start[:1].isnumeric() else start) or plain
 
 
-@lru_cache(maxsize=100)
 def _with_letters_alike(text: str, digit: str) -> str:
     words = (word if re.search(digit, word) else word.translate(_ALIKE) for word in text.split())
     return _bare(" ".join(words))
@@ -175,7 +162,8 @@ def with_characters(
     """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
     kept = [
         word
-        for word in (word for line in lines for word in words_of_line(line))
+        for line in lines
+        for word in words_of_line(line)
         if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
     ]
     for found in sorted(characters, key=lambda found: -found.confidence):
@@ -184,15 +172,11 @@ def with_characters(
     return kept
 
 
-def text_of(words: Sequence[RecognisedText]) -> str:
-    return clean_text(" ".join(word.text for word in words), _TEXT_AT_MOST)
-
-
 def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
     """The labels of each line, left to right, each with its words (pure).
 
-    A label ends at a gap that separates menu entries, and at the edge of a button; parts of one line that
-    were recognised apart are put together: of `Don't` and `Save` neither is a label.
+    A label ends at a gap that separates menu entries; parts of one line that were recognised apart are put
+    together: of `Don't` and `Save` neither is a label.
     """
     rows: list[list[RecognisedText]] = []
     for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):
@@ -208,15 +192,11 @@ def words_of_line(line: RecognisedText) -> list[RecognisedText]:
     """A line's words; where they were not recognised one by one, each with its share of the line's box."""
     if line.words:
         return list(line.words)
-    words: list[RecognisedText] = []
-    width = line.box.width / max(1, len(line.text))
-    at = 0
-    for text in line.text.split():
-        at = line.text.index(text, at)
-        box = Rect(line.box.x + at * width, line.box.y, len(text) * width, line.box.height)
-        words.append(RecognisedText(text, box, line.confidence))
-        at += len(text)
-    return words
+    x, y, width, height = line.box
+    letter = width / max(1, len(line.text))
+    parts = [(match[0], x + match.start() * letter) for match in re.finditer(r"\S+", line.text)]
+    boxes = [Rect(start, y, len(text) * letter, height) for text, start in parts]
+    return [RecognisedText(text, box, line.confidence) for (text, _), box in zip(parts, boxes)]
 
 
 def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
@@ -244,31 +224,19 @@ def _is_mark(word: RecognisedText, gap: float) -> bool:
 def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
     runs = [[words[0]]]
     for word, following in zip(words, words[1:]):
-        is_at_border = _is_border(word) or _is_border(following)
-        widths = _gap(word, following) / _character_width(words)
-        if not _continues(word, following, words) or (is_at_border and widths >= _BORDER_WIDTHS):
+        if not _continues(word, following, words):
             runs.append([])
         runs[-1].append(following)
-    texts = [run for run in runs if not all(map(_is_border, run))]
-    return [_label_of(run) for run in texts or runs]
-
-
-def _is_border(word: RecognisedText) -> bool:
-    return not word.text.strip(_BORDER)
-
-
-def _label_of(words: Sequence[RecognisedText]) -> RecognisedText:
-    confidence = sum(word.confidence for word in words) / len(words)
-    return RecognisedText(text_of(words), rect_around([word.box for word in words]), confidence, tuple(words))
+    return list(map(joined, runs))
 
 
 def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[RecognisedText]) -> bool:
     """Whether two words may be of one label: side by side (the corner of a button is read as a 4 below the
     line), and no more apart than words are.
     """
-    left, right = word.box, following.box
-    shared = min(left.y + left.height, right.y + right.height) - max(left.y, right.y)
-    if shared < min(left.height, right.height) / 2:
+    _, y, _, height = word.box
+    _, other_y, _, other_height = following.box
+    if min(y + height, other_y + other_height) - max(y, other_y) < min(height, other_height) / 2:
         return False
     heights = sorted(each.box.height for each in _readable(words))
     width, height = _character_width(words), heights[len(heights) // 2]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import stat
 import time
-from pathlib import Path
 from typing import Any, Optional
 
 from ..core.cancellation import pause, report_progress
@@ -24,18 +22,15 @@ _LONGEST_S = 45.0
 _POLL_S = 0.15
 # How long a window of another program, or no new window, may still be followed by the expected one.
 _GRACE_S = 2.0
-_LONGEST_URL = 4000
+_ADDRESS = re.compile(r"(?i)https?://[^\s\x00-\x20\x7f\"'<>\\^`{|}/?#][^\s\x00-\x20\x7f\"'<>\\^`{|}]{,4000}")
 # What a system's opener would execute, install, or follow to something else, by its name. This is decided
 # here for both platforms, and by the file alone: what a machine's programs say of it differs.
-_EXECUTED = {
-    *(".app", ".action", ".command", ".tool", ".terminal", ".workflow", ".scpt", ".scptd"),
-    *(".applescript", ".jxa", ".osax", ".pkg", ".mpkg", ".prefpane", ".saver", ".qlgenerator"),
-    *(".mobileconfig", ".desktop", ".appimage", ".run", ".deb", ".rpm", ".flatpakref", ".flatpak", ".snap"),
-    *(".sh", ".bash", ".zsh", ".fish", ".csh", ".ksh", ".py", ".pyw", ".pyz", ".pl", ".rb", ".php"),
-    *(".lua", ".tcl", ".js", ".mjs", ".jar", ".jnlp", ".class", ".exe", ".com", ".bat", ".cmd", ".msi"),
-    *(".pyc", ".pyo", ".shar", ".ps1", ".vbs", ".url", ".webloc", ".inetloc", ".fileloc", ".lnk"),
-    ".shortcut",
-}
+_EXECUTED = (
+    ".app .action .command .tool .terminal .workflow .scpt .scptd .applescript .jxa .osax .pkg .mpkg "
+    ".prefpane .saver .qlgenerator .mobileconfig .desktop .appimage .run .deb .rpm .flatpakref .flatpak "
+    ".snap .sh .bash .zsh .fish .csh .ksh .py .pyw .pyz .pl .rb .php .lua .tcl .js .mjs .jar .jnlp .class "
+    ".exe .com .bat .cmd .msi .pyc .pyo .shar .ps1 .vbs .url .webloc .inetloc .fileloc .lnk .shortcut"
+)
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
@@ -48,16 +43,17 @@ def open_target(
     A window of the application that was there before counts when it is in front afterwards.
     Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT.
     """
-    given = {kind: value for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None}
+    targets = {"app": app, "path": path, "url": url}
+    given = [(kind, value) for kind, value in targets.items() if value is not None]
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
     check_range("timeout_s", timeout_s, 1, _LONGEST_S)
     check_may_act("open")
-    ((kind, asked),) = given.items()
-    target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](asked)
+    kind, name = given[0]
+    target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](name)
     handler = desktop.find_handler(kind, target)
     if not handler.app_name:
-        raise denied(f"no application is known that opens {asked[:200]}", "open it by an app of your choice")
+        raise denied(f"no application is known that opens {name[:200]}", "open it by an app of your choice")
     check_may_act("open", handler.app_name, handler.bundle_id)
     with input_lock(desktop.session):
         before = desktop.snapshot()
@@ -72,9 +68,9 @@ def open_target(
     report_progress(f"waiting for a window of {handler.app_name}")
     window = _window_that_came(desktop, before, handler, timeout_s)
     is_new = before.find(window.window_id) is None
-    name = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+    text = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
-    return Result(f"{name} {'opened' if is_new else 'was already open and is in front now'}", data)
+    return Result(f"{text} {'opened' if is_new else 'was already open and is in front now'}", data)
 
 
 def _checked_name(name: str) -> str:
@@ -85,67 +81,50 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_url(url: str) -> str:
-    from urllib.parse import urlsplit  # milliseconds that most commands do not need
-
-    try:
-        parts = urlsplit(url)
-        is_web = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        is_web = False
-    if not is_web or len(url) > _LONGEST_URL or re.search(r"[\s\x00-\x20\x7f\"'<>\\^`{|}]", url):
-        raise invalid(
-            f"{clean_text(url, 80)!r} is not an http or https address",
-            "give it whole, like https://example.org",
-        )
+    if not _ADDRESS.fullmatch(url):
+        message = f"{clean_text(url, 80)!r} is not an http or https address"
+        raise invalid(message, "give it whole, like https://example.org")
     return url
 
 
 def _checked_path(path: str) -> str:
     """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
-    asked = asked_path(path)
-    with file_errors(asked):
-        asked.stat()  # an OSError for a loop of links, for which Path.resolve raises RuntimeError
-        target = asked.resolve(strict=True)
-        status = target.stat()
-        is_folder = stat.S_ISDIR(status.st_mode)
-        if not is_folder and not stat.S_ISREG(status.st_mode):
-            raise invalid(f"{asked} is neither a file nor a folder", "name a document")
-        start = b"" if is_folder else _first_bytes(target)
-    names = {path.suffix.lower() for path in (asked, target)}
-    is_program = not is_folder and (status.st_mode & 0o111 or start.startswith(_EXECUTABLE_BYTES))
-    if names & _EXECUTED or is_program or (target / "Contents" / "MacOS").is_dir():
+    given = asked_path(path)
+    with file_errors(given):
+        given.stat()  # an OSError for a loop of links, for which Path.resolve raises RuntimeError
+        target = given.resolve(strict=True)
+        mode, is_program = target.stat().st_mode, False
+        if stat.S_ISREG(mode):
+            with target.open("rb") as f:
+                is_program = bool(mode & 0o111) or f.read(4).startswith(_EXECUTABLE_BYTES)
+        elif not stat.S_ISDIR(mode):
+            raise invalid(f"{given} is neither a file nor a folder", "name a document")
+    is_executed = not {given.suffix.lower(), target.suffix.lower()}.isdisjoint(_EXECUTED.split())
+    if is_executed or is_program or (target / "Contents" / "MacOS").is_dir():
         raise denied(
-            f"{asked} is refused: opening it could execute it, or something that it names",
+            f"{given} is refused: opening it could execute it, or something that it names",
             "open a document, or an installed application by its name: open app",
         )
     return str(target)
 
 
-def _first_bytes(path: Path) -> bytes:
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as f:
-        return f.read(4)
-
-
 def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout_s: float) -> Window:
     """The new window, or the old one that came to the front; the handler's own before any other's."""
     known = {window.window_id for window in before.windows if window.is_on_screen}
+    focused = {window.window_id for window in before.windows if window.is_focused}
     start = time.monotonic()
     while True:
         pause(_POLL_S)
-        scene = desktop.snapshot()
+        windows = visible_windows(desktop.snapshot().windows)
         elapsed_s = time.monotonic() - start
-        windows = visible_windows(scene.windows)
         came = [window for window in windows if window.window_id not in known]
-        if elapsed_s > _GRACE_S:  # also a window that has the focus now, new or not
-            was_focused = before.focused.window_id if before.focused else None
-            came += [
-                window
-                for window in windows
-                if window.is_focused and (window.window_id != was_focused or _is_of(window, handler))
-            ]
         own = [window for window in came if _is_of(window, handler)]
-        if own or (came and elapsed_s > _GRACE_S):
-            return (own or came)[0]
+        if not own and elapsed_s > _GRACE_S:  # also a window that has the focus now, new or not
+            own = [window for window in windows if window.is_focused and _is_of(window, handler)]
+            own += came
+            own += [window for window in windows if window.is_focused and window.window_id not in focused]
+        if own:
+            return own[0]
         if elapsed_s > timeout_s:
             raise PeekabooError(
                 ErrorCode.TIMEOUT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
@@ -15,7 +16,7 @@ from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.images import Bitmap, changed_rect, png_pixels
 from .capture import image_to_read, scene_to_capture
 from .effects import is_caret, take_bitmap
-from .find_text import search_image, wanted_text
+from .find import search_image, wanted_text
 from .listing import window_data
 
 _LONGEST_S = 45.0
@@ -24,7 +25,7 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _GROWTH = 0.1, 1.0, 1.4
 _STILL_S = 1.0
 _WINDOWS_READ = 3
 
-# The result when the condition holds; else what was seen.
+# The result when the condition holds in these windows; else what was seen.
 _Look = Callable[[Sequence[Window]], Union[Result, str]]
 
 
@@ -44,8 +45,17 @@ def wait_for_condition(
     data: `waited_s`, and what find_text answers (text), a window as list_windows has it (title, still, app).
     Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for one that is gone, and what looking raises.
     """
-    goal, look = _condition(desktop, window_id, app, text, title, closed, still)
+    if window_id is not None and app is not None:
+        raise invalid("both a window and an app are given", "name one of them")
+    if sum((text is not None, title is not None, closed, still)) > 1:
+        raise invalid("several conditions are given", "wait for text, title, closed or still, one at a time")
+    if title is None and window_id is None and app is None:
+        raise invalid("neither a window nor an app is given", "name one, or wait for a title")
+    if window_id is not None and text is title is None and not (closed or still):
+        raise invalid("no condition is given", "wait for text, title, closed or still")
     check_range("timeout_s", timeout_s, 1, _LONGEST_S)
+    where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
+    goal, look = _condition(desktop, where, text, title, closed, still)
     start = time.monotonic()
     pause_s, last = _FIRST_PAUSE_S, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):
@@ -54,9 +64,12 @@ def wait_for_condition(
                 scene = desktop.snapshot() if closed else scene_to_capture(desktop)
                 answer = look(_windows(scene, window_id, app, closed))
             except PeekabooError as e:
-                if e.code not in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
+                if closed and e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.WINDOW_NOT_FOUND):
+                    answer = _closed([])
+                elif e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
+                    answer = e.message
+                else:
                     raise
-                answer = e.message
             waited_s = time.monotonic() - start
             if isinstance(answer, Result):
                 return answer._replace(data={**answer.data, "waited_s": round(waited_s, 1)})
@@ -74,126 +87,95 @@ def wait_for_condition(
 
 
 def _condition(
-    desktop: Desktop,
-    window_id: Optional[int],
-    app: Optional[str],
-    text: Optional[str],
-    title: Optional[str],
-    closed: bool,
-    still: bool,
+    desktop: Desktop, where: str, text: Optional[str], title: Optional[str], closed: bool, still: bool
 ) -> tuple[str, _Look]:
     """What is waited for, in words, and the look that tells. Raises INVALID_ARGUMENT."""
-    if window_id is not None and app is not None:
-        raise invalid("both a window and an app are given", "name one of them")
-    where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
-    if sum((text is not None, title is not None, closed, still)) > 1:
-        raise invalid("several conditions are given", "wait for text, title, closed or still, one at a time")
-    if title is None and window_id is None and app is None:
-        raise invalid("neither a window nor an app is given", "name one, or wait for a title")
     if text is not None:
-        wanted = wanted_text(text)
-        return f"the text {wanted[:80]!r} in {where}", _TextLook(desktop, wanted)
-    if title is not None:
-        part = title.strip().casefold()
-        if not part:
-            raise invalid("the title is empty", "give the title, or a part of it")
-        return f"the title {title[:80]!r} of {where}", lambda windows: _titled(part, windows)
+        return f"the text {text[:80]!r} in {where}", _text_look(desktop, wanted_text(text))
     if closed:
-        return f"{where} to close", lambda windows: _closed(where, windows)
+        return f"{where} to close", _closed
     if still:
-        return f"{where} to stop changing", _StillLook(desktop)
-    if window_id is not None:
-        raise invalid("no condition is given", "wait for text, title, closed or still")
-    return where, lambda windows: _of_window("open", windows[0]) if windows else "no window of it"
+        return f"{where} to stop changing", _still_look(desktop)
+    if title is None:
+        return where, partial(_titled, "")
+    if not title.strip():
+        raise invalid("the title is empty", "give the title, or a part of it")
+    return f"the title {title[:80]!r} of {where}", partial(_titled, title.strip().casefold())
 
 
-def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], may_be_gone: bool) -> list[Window]:
+def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], closed: bool) -> list[Window]:
     """The windows that may fulfil the condition. Raises WINDOW_NOT_FOUND, APP_NOT_FOUND."""
     if window_id is not None:
-        found = scene.find(window_id) if may_be_gone else scene.by_id(window_id)
-        return [found] if found else []
+        return [scene.by_id(window_id)]
     windows = catalogue_windows(scene)
-    if may_be_gone:
-        windows += [one for one in scene.windows if one.is_elsewhere and one not in windows]
-    if app is None:
-        return windows
-    try:
-        return windows_of(find_app(app, scene.apps), windows)
-    except PeekabooError as e:
-        if may_be_gone and e.code is ErrorCode.APP_NOT_FOUND:
-            return []
-        raise
+    if closed:
+        windows += [window for window in scene.windows if window.is_elsewhere and window not in windows]
+    return windows_of(find_app(app, scene.apps), windows) if app is not None else windows
 
 
-def _of_window(what: str, window: Window) -> Result:
-    title = clean_text(window.title or "")
-    return Result(
-        f"window {window.window_id} of {window.app_name} ({title!r}) is {what}", window_data(window)
-    )
+def _named(window: Window) -> str:
+    return f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+
+
+def _result(window: Window, state: str) -> Result:
+    return Result(f"{_named(window)} is {state}", window_data(window))
 
 
 def _titled(part: str, windows: Sequence[Window]) -> Union[Result, str]:
-    for window in windows:
-        if part in (window.title or "").casefold():
-            return _of_window("there", window)
-    titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:10])
-    return f"the titles {titles}" if titles else "no window"
+    window = next((window for window in windows if part in (window.title or "").casefold()), None)
+    return _result(window, "there") if window else "; ".join(map(_named, windows[:10])) or "no window"
 
 
-def _closed(where: str, windows: Sequence[Window]) -> Union[Result, str]:
-    if windows:
-        return f"window {windows[0].window_id} ({clean_text(windows[0].title or '')!r}) is open"
-    return Result(f"{where} is closed", {"closed": True})
+def _closed(windows: Sequence[Window]) -> Union[Result, str]:
+    return f"{_named(windows[0])} is open" if windows else Result("it is closed", {"closed": True})
 
 
-class _TextLook:
+def _text_look(desktop: Desktop, wanted: str) -> _Look:
     """Reads the text of the front windows; an image that was read once is not read again (a caret blinks)."""
+    read: set[int] = set()
+    last = "no window"
 
-    def __init__(self, desktop: Desktop, wanted: str) -> None:
-        self._desktop = desktop
-        self._wanted = wanted
-        self._read: set[int] = set()
-        self._last = "no window"
-
-    def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
+    def look(windows: Sequence[Window]) -> Union[Result, str]:
+        nonlocal last
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
-            image = image_to_read(self._desktop, window)
+            image = image_to_read(desktop, window)
             state = hash((window.window_id, png_pixels(image.path)))
-            if state in self._read:
+            if state in read:
                 image.path.unlink()
                 continue
-            seen = search_image(self._desktop, image, self._wanted)
-            self._read.add(state)
+            seen = search_image(desktop, image, wanted)
+            read.add(state)
             if seen.found:
-                return Result(seen.found_text(), seen.as_data())
-            self._last = seen.nearest_text()
-        return self._last
+                return seen.result()
+            last = seen.nearest_text()
+        return last
+
+    return look
 
 
-class _StillLook:
+def _still_look(desktop: Desktop) -> _Look:
     """Compares a window, and its place, with what was seen. A blinking caret is no change: small, and back to
     what was seen before.
     """
+    states: list[tuple[int, Rect, Bitmap]] = []
+    since = 0.0
 
-    def __init__(self, desktop: Desktop) -> None:
-        self._desktop = desktop
-        self._place: Optional[tuple[int, Rect]] = None
-        self._states: list[Bitmap] = []
-        self._since = 0.0
-
-    def __call__(self, windows: Sequence[Window]) -> Union[Result, str]:
+    def look(windows: Sequence[Window]) -> Union[Result, str]:
+        nonlocal since
         if not windows:
             return "no window"
-        window, now = windows[0], take_bitmap(self._desktop, windows[0])
-        place = window.window_id, window.bounds
-        if place == self._place and now in self._states:
-            is_rested = time.monotonic() - self._since >= _STILL_S
-            return _of_window("still", window) if is_rested else f"window {window.window_id}"
-        rect = changed_rect(self._states[0], now) if len(self._states) == 1 else None
-        if place == self._place and rect and is_caret(rect, now.width, window):
-            self._states.append(now)
-            return f"window {window.window_id}"
-        is_first = not self._states
-        self._place, self._states, self._since = place, [now], time.monotonic()
-        return f"window {window.window_id}" if is_first else f"window {window.window_id} changed"
+        window = windows[0]
+        state = (window.window_id, window.bounds, take_bitmap(desktop, window))
+        if state in states:
+            is_rested = time.monotonic() - since >= _STILL_S
+            return _result(window, "still") if is_rested else f"window {window.window_id}"
+        is_in_place = len(states) == 1 and state[:2] == states[0][:2]
+        rect = changed_rect(states[0][2], state[2]) if is_in_place else None
+        if not (rect and is_caret(rect, state[2].width, window)):
+            states.clear()
+            since = time.monotonic()
+        states.append(state)
+        return f"window {window.window_id}"
+
+    return look

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
 from .errors import ErrorCode, PeekabooError
+from .text import clean_text
 
 
 def as_plain(value: Any) -> Any:
@@ -259,6 +260,13 @@ class RecognisedText(NamedTuple):
     box: Rect
     confidence: float
     words: tuple[RecognisedText, ...] = ()  # with their own boxes, left to right, where words are known
+
+
+def joined(words: Sequence[RecognisedText]) -> RecognisedText:
+    """Words, at least one, as a line: with the box around them all and their average confidence."""
+    text = clean_text(" ".join(word.text for word in words), 1000)
+    confidence = sum(word.confidence for word in words) / len(words)
+    return RecognisedText(text, rect_around([word.box for word in words]), confidence, tuple(words))
 
 
 class Element(NamedTuple):

@@ -113,7 +113,10 @@ class Settings(NamedTuple):
     state_home: str = _env("XDG_STATE_HOME", "on Linux, what holds our state folder", "~/.local/state")
 
     def __repr__(self) -> str:
-        return f"Settings({changed_settings(self)})"
+        values = zip(VARIABLES.values(), self)
+        return (
+            f"Settings({ {v.name: value for v, value in values if not v.is_secret and value != v.default} })"
+        )
 
 
 VARIABLES: dict[str, Variable] = Settings._field_defaults
@@ -188,15 +191,6 @@ def _read_env_file(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     matches = [match for match in (re.match(_ENV_LINE, line) for line in lines) if match]
     return {match[1]: match[match.lastindex or 1].strip() for match in matches if match[1] in _ENV_FILE_NAMES}
-
-
-def changed_settings(read: Settings) -> dict[str, str]:
-    """The variables with another value than the default, as text; of a secret only that it is set."""
-    return {
-        variable.name: "(set)" if variable.is_secret else str(value)
-        for variable, value in zip(VARIABLES.values(), read)
-        if value != variable.default
-    }
 
 
 def without_secrets(text: str) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Literal, Optional, Union
 
 from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
@@ -43,8 +42,6 @@ class WindowIndex:
     index: int = field(metadata={"description": "0 is the frontmost", "ge": 0})
 
 
-_SHORTEST_MS, _LONGEST_MS = 100, 50_000
-_NO_SHADOW = "the image shows the window's rectangle on the screen, without a shadow"
 # The names that the specification of screenshot_app_window gives to our codes.
 _DOCUMENT_NAMES = {
     ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
@@ -58,16 +55,15 @@ _DOCUMENT_NAMES = {
     ErrorCode.NO_GUI_SESSION: "CaptureFailed",
     ErrorCode.FILE_IO_ERROR: "CaptureFailed",
 }
-
 SavePath = Annotated[
     Optional[str],
-    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is appended "
-    "by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment variable. If "
-    "neither is set, a temporary folder is used. If 'return_data' true, images saved AND returned if a path "
-    "is determined (either from input or ENV).",
+    "Optional. Base absolute path for saving. For 'screen' or 'multi' mode, display/window info is "
+    "appended by backend. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment "
+    "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
+    "returned if a path is determined (either from input or ENV).",
     Offer(
-        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for 10 "
-        "minutes"
+        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for "
+        "10 minutes"
     ),
 ]
 Mode = Annotated[
@@ -77,19 +73,8 @@ Mode = Annotated[
 ]
 WindowSpecifier = Annotated[
     Optional[Union[WindowTitle, WindowIndex]],
-    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} (0=frontmost). '
-    "Defaults to main/frontmost of target app.",
-    MCP_ONLY,
-]
-Format = Annotated[
-    Literal["png", "jpg"],
-    "Output image format. Defaults to 'png'.",
-    Offer(shell_help="default: as the path's name says, else png"),
-]
-ReturnData = Annotated[
-    bool,
-    "Optional. If true, image data is returned in response content (one item for 'window' mode, "
-    "multiple for 'screen' or 'multi' mode). Defaults to false.",
+    'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0} '
+    "(0=frontmost). Defaults to main/frontmost of target app.",
     MCP_ONLY,
 ]
 CaptureFocus = Annotated[
@@ -109,8 +94,17 @@ def image(
     path: SavePath = None,
     mode: Mode = None,
     window_specifier: WindowSpecifier = None,
-    format: Format = "png",
-    return_data: ReturnData = False,
+    format: Annotated[
+        Literal["png", "jpg"],
+        "Output image format. Defaults to 'png'.",
+        Offer(shell_help="default: as the path's name says, else png"),
+    ] = "png",
+    return_data: Annotated[
+        bool,
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+        "multiple for 'screen' or 'multi' mode). Defaults to false.",
+        MCP_ONLY,
+    ] = False,
     capture_focus: CaptureFocus = "background",
     question: Annotated[
         Optional[str],
@@ -211,47 +205,31 @@ def list_items(
     specifying window details. App ID uses fuzzy matching.
     """
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
-    _refine_list(item_type, app, include_window_details)
+    details = include_window_details
+    if item_type == "application_windows" and not (app or "").strip():
+        raise invalid("For 'application_windows', 'app' identifier is required.")
+    if item_type == "server_status" and (app is not None or details is not None):
+        raise invalid("'app' and 'include_window_details' not applicable for 'server_status'.")
+    if details and item_type != "application_windows":
+        raise invalid("'include_window_details' only for 'application_windows'.")
     if item_type == "server_status":
         from .doctor import server_status_text  # it needs the models' client as well
 
         return Result(server_status_text(this_desktop()))
-    details = include_window_details or []
     delegate = delegate_path()
-    if item_type == "application_windows":
-        found = (
-            list_by_cli(delegate, app, details)
-            if delegate
-            else list_app_windows(app=app or "", include_details=details)
-        )
-        windows = [_with_short_bounds(window) for window in found.data["windows"]]
-        data = {"window_list": windows, "target_application_info": found.data["target_application_info"]}
+    if item_type == "running_applications":
+        listed = list_by_cli(delegate, None, ()) if delegate else list_apps()
+        return listed._replace(data={"application_list": listed.data["applications"]})
+    if delegate:
+        listed = list_by_cli(delegate, app, details or [])
     else:
-        found = list_by_cli(delegate, None, ()) if delegate else list_apps()
-        data = {"application_list": found.data["applications"]}
-    return Result(found.text, data, messages=found.messages)
-
-
-def _with_short_bounds(window: dict[str, Any]) -> dict[str, Any]:
-    """The shell's bounds have width and height, the specification's MCP result w and h."""
-    bounds = window.get("bounds")
-    if not isinstance(bounds, dict):
-        return window
-    names = {"x": "x", "y": "y", "width": "w", "height": "h"}
-    return {**window, "bounds": {names.get(key, key): value for key, value in bounds.items()}}
-
-
-def _refine_list(item_type: str, app: Optional[str], details: Optional[Sequence[str]]) -> None:
-    """The specification's refinements, with its messages."""
-    problem = ""
-    if item_type == "application_windows" and not (app or "").strip():
-        problem = "For 'application_windows', 'app' identifier is required."
-    elif item_type == "server_status" and (app is not None or details is not None):
-        problem = "'app' and 'include_window_details' not applicable for 'server_status'."
-    elif details and item_type != "application_windows":
-        problem = "'include_window_details' only for 'application_windows'."
-    if problem:
-        raise invalid(problem)
+        listed = list_app_windows(app=app or "", include_details=details)
+    windows = [dict(window) for window in listed.data["windows"]]
+    for window in windows:
+        if isinstance(bounds := window.get("bounds"), dict):  # the specification's MCP result has w and h
+            window["bounds"] = {{"width": "w", "height": "h"}.get(key, key): bounds[key] for key in bounds}
+    info = listed.data["target_application_info"]
+    return listed._replace(data={"window_list": windows, "target_application_info": info})
 
 
 def screenshot_app_window(
@@ -270,14 +248,14 @@ def screenshot_app_window(
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
-    if not (bundleId or "").strip() and not (appName or "").strip():
+    by_id = (bundleId or "").strip()
+    if not by_id and not (appName or "").strip():
         raise invalid("Either bundleId or appName must be given.", "name the app")
-    check_range("timeoutMs", timeoutMs, _SHORTEST_MS, _LONGEST_MS)
+    check_range("timeoutMs", timeoutMs, 100, 50_000)
     desktop = this_desktop()
     try:
         with time_budget(timeoutMs / 1000):
             scene = scene_to_capture(desktop)
-            by_id = (bundleId or "").strip()
             app = app_by_bundle_id(by_id, scene.apps) if by_id else find_app(appName or "", scene.apps)
             window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
             if preferWindowId:
@@ -301,5 +279,6 @@ def screenshot_app_window(
         "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
         "format": image.info.kind,
     }
-    messages = (_NO_SHADOW,) if includeShadow and image.is_of_rect else ()
+    no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
+    messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))

@@ -6,43 +6,34 @@ import json
 import os
 import re
 import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
-from ..core.cancellation import use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
-from ..core.text import clean_text
 from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
 from ..system.programs import how_to_install
-from .arguments import HELP_FLAGS, HelpParser, command_help, read_signature, shell_arguments
-from .commands import COMMANDS, GROUPS, JSON_FLAGS, PROGRAM, command_for_tool, in_shell_names
+from .arguments import (
+    HELP_FLAGS,
+    JSON_FLAGS,
+    PROGRAM,
+    HelpParser,
+    command_parser,
+    read_signature,
+    shell_arguments,
+)
 from .results import outgoing_data
+from .tools import COMMAND_FOR_TOOL, COMMANDS, in_shell_names, load_function
 
-_VALUE_CAP = 20_000_000  # characters of one value of the data
-_SHOW_AFTER_S, _SHOW_EVERY_S = 2.0, 0.5
-_SHOW_THEIR_OWN = ("agent", "keynote-agent", "gmail-login")  # they write lines to stderr as they go on
 _PURPOSE = (
     "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
-    "screenshot, type. Without a command it serves MCP on stdio."
+    "screenshot, type. Without a command it serves MCP on stdio; `config` prints what your MCP client needs "
+    "to start it, `doctor` checks that this machine has what is needed."
 )
-_INTRODUCTION = f"""\
-{PROGRAM} gives AI agents eyes and hands on this desktop. Without a command it
-is an MCP server on stdin and stdout, which your MCP client starts; in a
-terminal, type:
-
-  {PROGRAM} doctor                   checks that this machine has what is needed
-  {PROGRAM} windows                  lists the windows that are open
-  {PROGRAM} image --path screen.png  takes a screenshot
-  {PROGRAM} config CLIENT            prints what your MCP client needs to start it
-  {PROGRAM} --help                   lists all commands"""
 
 
 def start() -> NoReturn:
@@ -55,12 +46,14 @@ def start() -> NoReturn:
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Run one command, or serve MCP when there is none; return the exit code."""
-    given = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
-    end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
-    arguments = [each for each in given[:end] if each not in JSON_FLAGS] + given[end:]
-    wants_json = len(arguments) < len(given)
+    given = list(sys.argv[1:] if argv is None else argv)
     if not given:
-        return _print(_INTRODUCTION, sys.stdout, 0) if _is_person() else _serve()
+        # a person sits at a terminal; a client's server has pipes
+        is_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+        return _print(_help([]), sys.stdout, 0) if is_person else _serve()
+    end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
+    arguments = [argument for argument in given[:end] if argument not in JSON_FLAGS] + given[end:]
+    wants_json = len(arguments) < len(given)
     with collected_debug_lines() as debug_lines:
         try:
             result = run_command(arguments, wants_json)
@@ -82,16 +75,12 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
     """The one JSON document: data, the error, or both where a job failed after it had done something."""
     document: dict[str, Any] = {"success": not result.failure}
     if result.data or not result.failure:
-        data, cut = outgoing_data(result.data, _VALUE_CAP)
-        document["data"] = data
-        document["messages"] = [*result.messages, *(f"{name} was cut: it was too large" for name in cut)]
+        document.update(data=result.data, messages=result.messages)
     if result.failure:
         error = result.failure
         document["error"] = {"code": error.code_name, "message": error.sentence(), "details": error.details}
-    document["debug_logs"] = list(debug_lines)
-    rest = {name: value for name, value in document.items() if name != "data"}
-    document.update(outgoing_data(rest, _VALUE_CAP)[0])
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
+    document["debug_logs"] = debug_lines
+    return json.dumps(outgoing_data(document), ensure_ascii=False, allow_nan=False, indent=2)
 
 
 def _print_text(result: Result, code: int) -> int:
@@ -101,16 +90,8 @@ def _print_text(result: Result, code: int) -> int:
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
         notes += [f"  {line}" for line in result.failure.details.splitlines()]
-    written = "\n".join(filter(None, [result.stderr.rstrip("\n"), *notes]))
-    return _print(written, sys.stderr, code) if written else code
-
-
-def _as_utf8(argument: str) -> str:
-    """The argument that was typed, where an ASCII locale made Python decode its bytes one by one."""
-    try:
-        return os.fsencode(argument).decode("utf-8") if not argument.isascii() else argument
-    except UnicodeError:
-        return argument
+    notes = list(filter(None, [result.stderr.rstrip("\n"), *notes]))
+    return _print("\n".join(notes), sys.stderr, code) if notes else code
 
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
@@ -132,47 +113,13 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     return code
 
 
-@contextmanager
-def _progress(command: str) -> Iterator[None]:
-    """On a terminal a line on stderr says what is being done, once that takes two seconds."""
-    if sys.stderr is None or not sys.stderr.isatty() or command in _SHOW_THEIR_OWN:
-        yield
-        return
-    reports = [command]
-    has_ended = threading.Event()
-    use_progress_reporter(reports.append)
-    started = time.monotonic()
-
-    def show() -> None:
-        wait_s = _SHOW_AFTER_S
-        while not has_ended.wait(wait_s):
-            wait_s = _SHOW_EVERY_S
-            line = f"{clean_text(reports[-1], 60)} ({time.monotonic() - started:.0f} s)"
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-        if wait_s != _SHOW_AFTER_S:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    thread = threading.Thread(target=show, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        has_ended.set()
-        thread.join()
-
-
-def _is_person() -> bool:
-    """Whether somebody sits at a terminal: a client's server has pipes."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-
-
 def _serve() -> int:
     try:
         from .server import serve
 
         return serve()
     except ModuleNotFoundError as e:
-        if (e.name or "").split(".")[0] not in ("mcp", "pydantic"):
+        if (e.name or "").split(".")[0] not in ("mcp", "pydantic", "anyio"):
             raise
         need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
         problem = f"serving MCP needs {need}the package mcp: {how_to_install()}"
@@ -184,11 +131,14 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
         return Result(__version__, {"version": __version__})
-    if asked := _help_asked(arguments):
-        text = _help([each for each in asked if each not in ("help", *HELP_FLAGS)])
+    if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
+        text = _help(arguments[1:])
         return Result(text, {"help": text})
+    for length in (1, 2):  # right after a command or a group: further on it may be a text
+        if arguments[length : length + 1] and arguments[length] in HELP_FLAGS and _below(arguments[:length]):
+            return run_command(["help", *arguments[:length]])
     name = _command_name(arguments)
-    command = COMMANDS[name]
+    command = load_function(COMMANDS[name])
     values = shell_arguments(name, read_signature(command, True), arguments[len(name.split()) :])
     is_piped = "in_shell" in values and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
@@ -197,8 +147,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         sweep()
     except PeekabooError as e:
         log_debug(f"expired files could not be deleted: {e.message}")
-    with _progress(name):
-        return _piped(command, values) if is_piped else command(**values)
+    return _piped(command, values) if is_piped else command(**values)
 
 
 def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
@@ -216,58 +165,35 @@ def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
     return result._replace(stdout=images[0])
 
 
+def _below(arguments: Sequence[str]) -> list[str]:
+    """The command of this name, all of a group such as `list`, or all."""
+    return [name for name in COMMANDS if f"{name} ".startswith(" ".join([*arguments, ""]))]
+
+
 def _command_name(arguments: Sequence[str]) -> str:
     """The command that the arguments begin with. Raises INVALID_ARGUMENT."""
     for length in (2, 1):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
             return name
-    group = arguments[0] if arguments else ""
-    known = [name for name in COMMANDS if name.startswith(f"{group} ")]
-    hint = f"the commands are {', '.join(known or dict.fromkeys(name.split()[0] for name in COMMANDS))}"
-    if known and len(arguments) == 1:
-        raise invalid(f"`{group}` needs a subcommand", hint)
-    name = " ".join(arguments[: 2 if known else 1])[:60]
-    nearest = command_for_tool(name) or next(iter(get_close_matches(name, COMMANDS, 1)), "")
-    if nearest and not known:
-        hint = f"did you mean {PROGRAM} {nearest}?"
-    problem = f"there is no command {name!r}" if arguments else "no command was given"
-    raise invalid(problem, f"{hint}; see {PROGRAM} --help")
-
-
-def _help_asked(arguments: Sequence[str]) -> Sequence[str]:
-    """The arguments where help is asked, before a command or right after it: further on it may be a text."""
-    if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
-        return arguments
-    at = next((place for place, argument in enumerate(arguments) if argument in HELP_FLAGS), 0)
-    name = " ".join(arguments[:at])
-    return arguments[:at] if at and any(f"{known} ".startswith(f"{name} ") for known in COMMANDS) else ()
+    if not arguments:
+        raise invalid("no command was given", f"see {PROGRAM} --help")
+    if group := _below(arguments[:1]):
+        raise invalid(f"`{arguments[0]}` needs a subcommand", f"the commands are {', '.join(group)}")
+    nearest = [COMMAND_FOR_TOOL[name]] if name in COMMAND_FOR_TOOL else get_close_matches(name, COMMANDS, 1)
+    hint = f"did you mean {PROGRAM} {nearest[0]}?" if nearest else f"see {PROGRAM} --help"
+    raise invalid(f"there is no command {name[:60]!r}", hint)
 
 
 def _help(arguments: Sequence[str]) -> str:
     """Of a command, of a group such as `list`, or of all. Raises INVALID_ARGUMENT."""
-    group = arguments[0] if len(arguments) == 1 and arguments[0] not in COMMANDS else ""
-    if not arguments or any(name.startswith(f"{group} ") for name in COMMANDS):
-        return _overview(group)
-    name = _command_name(arguments)
-    return command_help(name, read_signature(COMMANDS[name], True))
-
-
-def _overview(group: str) -> str:
-    """All commands by what they are for, a line each; only those of `group` where one is named."""
-    parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output]", _PURPOSE)
-    for title, names in GROUPS.items():
-        section = parser.add_argument_group(title)
-        for name in names:
-            if not group or name.split()[0] == group:
-                section.add_argument(name, help=_first_sentence(name))
-    also = parser.add_argument_group("also")
-    also.add_argument("flags", metavar=", ".join(JSON_FLAGS), help="one JSON document on stdout")
-    also.add_argument("help", metavar="COMMAND --help", help="a command's arguments, with an example")
-    also.add_argument("version", metavar="version, --version, -V", help="the version")
+    names = _below(arguments) or [_command_name(arguments)]
+    if len(names) == 1:
+        parser = command_parser(names[0], read_signature(load_function(COMMANDS[names[0]]), True))
+        return in_shell_names(parser.format_help().rstrip())
+    parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help]", _PURPOSE)
+    commands = parser.add_argument_group("commands")
+    for name in names:
+        summary = read_signature(load_function(COMMANDS[name]), True).summary
+        commands.add_argument(name, help=in_shell_names(re.split("[.:;] ", summary)[0].rstrip(".")))
     return parser.format_help().rstrip()
-
-
-def _first_sentence(name: str) -> str:
-    summary = read_signature(COMMANDS[name], True).summary
-    return in_shell_names(re.split("[.:;] ", summary)[0].rstrip("."))

@@ -7,15 +7,13 @@ from typing import Annotated, Any, Optional
 
 from ..automation.act import focus_by_id, perform
 from ..automation.capture import (
-    CapturedImage,
     image_for_model,
     recorded,
     scene_to_capture,
     screenshot_whole_or_region,
     shrunk,
 )
-from ..automation.elements import find_elements_in_window
-from ..automation.find_text import click_text_in_window, find_text_in_window
+from ..automation.find import click_text_in_window, find_elements_in_window, find_text_in_window
 from ..automation.image import check_dimension
 from ..automation.listing import window_data
 from ..automation.opening import open_target
@@ -104,7 +102,11 @@ def take_window_screenshot(
         if target:
             move_into_place([image.path], [target])
         image = recorded(desktop, image, image.info, supersedes_older=True)
-        return _saved_screenshot(image._replace(path=target or image.path), name)
+        saved, data = str(target or image.path), image.window_data()
+        size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
+        clicks = f", screenshot_id {data['screenshot_id']}" if image.screenshot else ""
+        text = f"{image.region_text() or f'{name} ({size}{clicks})'}: {saved}"
+        return Result(text, {**data, "path": saved}, messages=image.warnings())
     try:
         returned = image_for_model(desktop, image)
     finally:
@@ -112,16 +114,6 @@ def take_window_screenshot(
     image = recorded(desktop, image, returned.info, supersedes_older=True)
     text = image.region_text() or name
     return Result(text, image.window_data(), (returned,), messages=image.warnings())
-
-
-def _saved_screenshot(image: CapturedImage, name: str) -> Result:
-    """What a shell gets: the file, and what a click by its pixels needs."""
-    data = image.window_data()
-    parts = [f"{data['image_width']}x{data['image_height']} pixels", f"scale {data['scale']:g}"]
-    if image.screenshot:
-        parts.append(f"screenshot_id {data['screenshot_id']}")
-    text = image.region_text() or f"{name} ({', '.join(parts)})"
-    return Result(f"{text}: {image.path}", {**data, "path": str(image.path)}, messages=image.warnings())
 
 
 def find_text(
@@ -161,7 +153,7 @@ def click(
     """
     act = Act("click", (Point(x, y),), button, clicks, tuple(modifiers or ()))
     data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"clicked window {window_id} at screen point {_at(data)}", data)
+    return _acted(f"clicked window {window_id}", data)
 
 
 def click_text(
@@ -182,7 +174,7 @@ def click_text(
     data = click_text_in_window(
         this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id
     )
-    acted = _acted(f"clicked {data['text']!r} in window {window_id} at screen point {_at(data)}", data)
+    acted = _acted(f"clicked {data['text']!r} in window {window_id}", data)
     others = ", ".join(f"{place['label'][:80]!r} {place['x']},{place['y']}" for place in data["similar"])
     return acted._replace(text=f"{acted.text}; similar, not clicked: {others}") if others else acted
 
@@ -223,8 +215,7 @@ def drag(
     """
     act = Act("drag", (Point(x, y), Point(to_x, to_y)), button)
     data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    end = data["to_point"]
-    return _acted(f"dragged in window {window_id} from {_at(data)} to {end['x']:g},{end['y']:g}", data)
+    return _acted(f"dragged in window {window_id}", data)
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
@@ -234,7 +225,7 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
     Example: peekaboo-min move 14680078 120 48
     """
     data = perform(this_desktop(), window_id, Act("move_pointer", (Point(x, y),)), screenshot_id)
-    return _acted(f"moved the pointer to screen point {_at(data)} in window {window_id}", data)
+    return _acted(f"moved the pointer in window {window_id}", data)
 
 
 def type_text(
@@ -253,8 +244,8 @@ def type_text(
     """
     act = Act("type", text=text, delay_ms=delay_ms, replace=replace)
     data = perform(this_desktop(), window_id, act, verify=verify)
-    done = f"typed {data['characters']} character(s) into window {window_id}"
-    return _acted(f"{done}, after the keys for select all" if replace else done, data)
+    cleared = ", after the keys for select all" if replace else ""
+    return _acted(f"typed {len(text)} character(s) into window {window_id}{cleared}", data)
 
 
 def press_key(
@@ -331,29 +322,24 @@ def find_elements(
     return find_elements_in_window(this_desktop(), window_id, text, role)
 
 
-def _at(data: dict[str, Any]) -> str:
-    return f"{data['point']['x']:g},{data['point']['y']:g}"
-
-
-def _acted(text: str, data: dict[str, Any]) -> Result:
-    """The result of an act: what was done, whether it arrived, and what it changed."""
-    if data.get("clamped"):
-        text += "; the pixel was outside the image and was moved to its edge"
-    if data.get("delivered") is False:
-        reached = data.get("reached_window_id")
-        text += (
-            f"; but window {reached} came in between and got it"
-            if reached
-            else "; but it did not arrive there"
-        )
-    elif data.get("delivered") is None:
-        text += "; whether it arrived there is not known"
-    seconds = data.get("effect_ms", 0) / 1000
-    if data.get("changed"):
-        text += "; the window closed" if data.get("window_closed") else "; the window changed"
-    elif data.get("changed") is False:
-        text += f"; no change within {seconds:.1f} s"
-    elif seconds:
-        text += "; the window changes by itself, so what this changed is not known"
-    new = data.get("new_window")
-    return Result(f"{text}; window {new['window_id']} {new['title']!r} came" if new else text, data)
+def _acted(done: str, data: dict[str, Any]) -> Result:
+    """The result of an act: what was done and where, whether it arrived, and what it changed."""
+    if "point" in data:
+        done += " at screen point {x:g},{y:g}".format(**data["point"])
+    if "to_point" in data:
+        done += " to {x:g},{y:g}".format(**data["to_point"])
+    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
+    missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
+    effects = {
+        True: "the window closed" if data.get("window_closed") else "the window changed",
+        False: f"no change within {data.get('effect_ms', 0) / 1000:.1f} s",
+        None: "the window changes by itself, so what this changed is not known",
+    }
+    parts = [
+        done,
+        "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
+        {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
+        effects[changed] if changed or data.get("effect_ms") else "",
+        "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
+    ]
+    return Result("; ".join(filter(None, parts)), data)

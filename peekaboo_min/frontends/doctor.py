@@ -1,26 +1,31 @@
-"""What this machine has and may do, and what we left on it."""
+"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from typing import Annotated, Any, Callable, NamedTuple
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated, Any, Callable, Literal, NamedTuple, Optional
 
 from .. import __version__
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Permissions, Result
-from ..core.settings import VARIABLES, changed_settings, settings, unknown_variables
+from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
-from ..integrations.gmail_oauth import gmail_folder
+from ..integrations.gmail import gmail_folder
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
-from ..system.process import program_path
-from ..system.programs import PACKAGES
+from ..system.process import program_path, run_program
+from ..system.programs import PACKAGES, how_to_install, own_command, single_file
+from .arguments import PROGRAM
 
 SERVER_NAME = "PeekabooMCP"
 _PURPOSES = {
@@ -28,141 +33,117 @@ _PURPOSES = {
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
     ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
 }
+_HAS_GI = "import gi; gi.require_version('Atspi', '2.0')"
 
 
 class Check(NamedTuple):
     """One thing that was checked; `advice` is empty when all is well."""
 
     name: str
-    is_fine: bool
     found: str
+    ok: bool = True
+    needed: bool = True
     advice: str = ""
-    is_optional: bool = False
     code: ErrorCode = ErrorCode.MISSING_PROGRAM
     """What a failure of it means."""
 
     @property
     def is_problem(self) -> bool:
-        return not (self.is_fine or self.is_optional)
+        return self.needed and not self.ok
 
     def line(self) -> str:
-        mark = "ok      " if self.is_fine else ("-       " if self.is_optional else "MISSING ")
+        mark = "ok      " if self.ok else "MISSING " if self.needed else "-       "
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "ok": self.is_fine,
-            "needed": not self.is_optional,
-            "found": self.found,
-            "advice": self.advice,
-        }
+
+def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
+    """Programs, the display, the grants, our folders, the models, and the original."""
+    unread = "has no effect: no variable of this name is read; the README lists them"
+    display = _check("display", partial(_display, desktop))
+    return [
+        *(_check(name, partial(_program, name)) for name in desktop.needs),
+        *(_check(name, partial(_program, name), purpose) for name, purpose in desktop.uses.items()),
+        display,
+        *(_grants(desktop) if display.ok else ()),
+        _check("temporary folder", temporary_folder),
+        _check("state folder", state_folder),
+        _check("server's log", log_file),
+        *(Check(name, unread, ok=False, needed=False) for name in unknown_variables()),
+        *(
+            Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+            for status in provider_status()  # asks them
+        ),
+        _check("package mcp", _mcp_version, "the server and the agents"),
+        _check("peekaboo", partial(_original, asks_original), "peekaboo_exec"),
+        Check("mouse and keyboard by", desktop.input_backend()),
+    ]
 
 
-# what is checked --------------------------------------------------------------------------------------------
-
-
-def _check(name: str, look: Callable[[], object], is_optional: bool = False) -> Check:
+def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
+    """What look() returns or raises; needed, or, with a purpose, wanted for that alone."""
     try:
-        return Check(name, True, str(look()), is_optional=is_optional)
+        return Check(name, str(look()), needed=not purpose)
     except PeekabooError as e:
-        return Check(name, False, e.message, e.hint, is_optional, e.code)
+        found = f"{e.message} (only for {purpose})" if purpose else e.message
+        return Check(name, found, False, not purpose, e.hint, e.code)
 
 
-def _program(name: str, purpose: str = "") -> Check:
-    check = _check(name, lambda: program_path(name), bool(purpose))
-    if check.is_fine:
-        return check
-    advice = f"sudo apt-get install {PACKAGES[name]}" if name in PACKAGES else "it is macOS' own"
-    return check._replace(found=f"not found{f' (only for {purpose})' if purpose else ''}", advice=advice)
-
-
-def _display(desktop: Desktop) -> list[Check]:
-    """The display and, where there is one, the grants."""
-    warnings = session_warnings(desktop)
-    if warnings:
-        found = f"WAYLAND_DISPLAY={settings().wayland_display}"
-        return [Check("display", False, found, warnings[0], code=ErrorCode.NO_GUI_SESSION)]
-    started = time.monotonic()
+def _program(name: str) -> str:
+    """The path of a program. Raises MISSING_PROGRAM."""
+    path = program_path(name)
     try:
-        scene, grants = desktop.snapshot(), _permissions(desktop)
+        if name == "python3":
+            run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
     except PeekabooError as e:
-        return [Check("display", False, e.message, e.hint, code=e.code)]
-    took = (time.monotonic() - started) * 1000
-    sizes = ", ".join(f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays)
-    found = f"{sizes}; {len(scene.windows)} windows listed in {took:.0f} ms"
-    return [Check("display", True, found), *grants]
+        hint = f"install it: sudo apt-get install {PACKAGES[name]}"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"{path} has no gi with Atspi", hint) from e
+    return path
 
 
-def _permissions(desktop: Desktop) -> list[Check]:
+def _display(desktop: Desktop) -> str:
+    for warning in session_warnings(desktop):
+        raise PeekabooError(ErrorCode.NO_GUI_SESSION, warning)
+    scene = desktop.snapshot()
+    sizes = [f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays]
+    return f"{', '.join(sizes)}; {len(scene.windows)} windows"
+
+
+def _grants(desktop: Desktop) -> list[Check]:
     """The grants that this system knows. Raises as Desktop.permissions does."""
     granted = desktop.permissions()
-    if granted == Permissions():
-        return []
     checks = []
-    for (code, purpose), is_granted in zip(_PURPOSES.items(), granted):
+    for (code, purpose), is_granted in zip(_PURPOSES.items(), granted if granted != Permissions() else ()):
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
         found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
         advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
-        checks.append(Check(name, is_granted is not False, f"{found} ({purpose})", advice, code=code))
+        checks.append(Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code))
     return checks
 
 
-def _variable(name: str) -> Check:
-    from difflib import get_close_matches
-
-    meant = get_close_matches(name, [each.name for each in VARIABLES.values()], 1)
-    advice = f"did you mean {meant[0]}?" if meant else "unset it; the README lists the variables"
-    return Check(name, False, "has no effect: no variable of this name is read", advice, True)
-
-
-def _package() -> Check:
-    from importlib import metadata  # 15 ms that only doctor needs
+def _mcp_version() -> str:
+    """The version of the package mcp. Raises MISSING_PROGRAM."""
+    from importlib import metadata  # 15 ms that only these commands need
 
     try:
-        return Check("package mcp", True, metadata.version("mcp"), is_optional=True)
+        version = metadata.version("mcp")
     except metadata.PackageNotFoundError:
-        found = "not installed (needed only for the server and the agents)"
-        return Check("package mcp", False, found, "python3 -m pip install 'mcp>=2,<3'", True)
+        version = "none"
+    if not version.startswith("2."):
+        problem = f"{sys.executable} needs the package mcp 2, and has {version}"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, problem, how_to_install())
+    return version
 
 
-def _original(asks_version: bool) -> Check:
-    """The command line that peekaboo_exec runs. Without asking for its version no program is started."""
-    check = _check("peekaboo", lambda: peekaboo_program().argv[0], is_optional=True)
-    if not check.is_fine:
-        return check
+def _original(asks_version: bool) -> str:
+    """The command line that peekaboo_exec runs. Raises MISSING_PROGRAM where that is our own."""
     program = peekaboo_program()
     if program.is_ours:
-        found = "not installed (peekaboo_exec then runs our own command line)"
-        return Check("peekaboo", False, found, is_optional=True)
-    return check._replace(found=f"{check.found} {program.version()}") if asks_version else check
-
-
-def _checks(desktop: Desktop, is_all: bool) -> list[Check]:
-    """Programs, the display, the grants, the original: what acts need. With is_all also everything else."""
-    checks = [_program(name) for name in desktop.needs]
-    if is_all:
-        checks += [_program(name, purpose) for name, purpose in desktop.uses.items()]
-    checks += _display(desktop)
-    if is_all:
-        places = {
-            "temporary folder": temporary_folder,
-            "state folder": state_folder,
-            "server's log": log_file,
-        }
-        checks += [_check(name, place) for name, place in places.items()]
-        checks += [*map(_variable, unknown_variables()), _package()]
-    checks.append(_original(asks_version=is_all))
-    if is_all:
-        checks.append(Check("mouse and keyboard by", True, desktop.input_backend()))
-    return checks
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed, our own command line takes its place")
+    return f"{program.argv[0]} {program.version()}" if asks_version else program.argv[0]
 
 
 def _lines(checks: Iterable[Check]) -> str:
     return "\n".join(check.line() for check in checks)
-
-
-# the commands and the status --------------------------------------------------------------------------------
 
 
 def doctor(
@@ -176,14 +157,15 @@ def doctor(
     desktop = this_desktop()
     if compile and desktop.name == "macos":
         build_helper(is_forced=True)
-    checks = _checks(desktop, is_all=True)
+    checks = _checks(desktop, asks_original=True)
     missing = [check for check in checks if check.is_problem]
     if missing:
         packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
         hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
         message = f"missing: {', '.join(check.name for check in missing)}"
         raise PeekabooError(missing[0].code, message, hint, details=_lines(checks))
-    data = {"checks": [check.as_data() for check in checks], **_machine_data()}
+    rows = [{key: value for key, value in check._asdict().items() if key != "code"} for check in checks]
+    data = {"checks": rows, **_machine_data(desktop)}
     return Result(f"{_lines(checks)}\neverything that is needed is here", data)
 
 
@@ -194,13 +176,13 @@ def permissions() -> Result:
     Example: peekaboo-min permissions
     """
     desktop = this_desktop()
-    checks = _permissions(desktop)
+    checks = _grants(desktop)
     for check in checks:
         if check.is_problem:
             error = desktop.denied(check.code, f"{check.name} is not granted")
-            raise PeekabooError(error.code, error.message, error.hint, details=_lines(checks))
+            raise PeekabooError(error.code, error.message, error.hint, _lines(checks))
     text = _lines(checks) or "an X11 desktop asks for no permissions"
-    return Result(text, {"permissions": _permissions_data(checks)})
+    return Result(text, {"permissions": _grants_data(checks)})
 
 
 def server_status() -> Result:
@@ -209,25 +191,25 @@ def server_status() -> Result:
 
     Example: peekaboo-min list server_status --json-output
     """
-    granted = _permissions_data(_permissions(this_desktop()))
-    lines = [f"{name}: {'granted' if is_granted else 'NOT granted'}" for name, is_granted in granted.items()]
-    text = "\n".join([initial_status().strip(), *lines])
-    return Result(text, {"permissions": granted, **_machine_data()})
+    desktop = this_desktop()
+    checks = _grants(desktop)
+    text = "\n".join(filter(None, [initial_status().strip(), _lines(checks)]))
+    return Result(text, {"permissions": _grants_data(checks), **_machine_data(desktop)})
 
 
-def _permissions_data(checks: Iterable[Check]) -> dict[str, bool]:
+def _grants_data(checks: Iterable[Check]) -> dict[str, bool]:
     """The grants, by the original's names; a system without such a grant needs none."""
-    missing = {check.name for check in checks if check.is_problem}
+    missing = {check.code for check in checks if check.is_problem}
     return {
-        "screen_recording": "Screen Recording" not in missing,
-        "accessibility": "Accessibility" not in missing,
+        "screen_recording": ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING not in missing,
+        "accessibility": ErrorCode.PERMISSION_DENIED_ACCESSIBILITY not in missing,
     }
 
 
 def initial_status() -> str:
     """The specification's status text, appended once to a server's first result."""
-    configured = [choice.name for choice in parse_providers(settings().ai_providers)]
-    providers = ", ".join(configured) or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    providers = ", ".join(choice.name for choice in parse_providers(settings().ai_providers))
+    providers = providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
         f"Name: {SERVER_NAME}\nVersion: {__version__}\n"
@@ -236,30 +218,20 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of the tool `list` for server_status, for which the providers are asked live."""
-    checks = _checks(desktop, is_all=False)
-    providers = [f"{status.choice.name}: {status.problem or 'available'}" for status in provider_status()]
-    problems = [f"{check.name}: {check.advice or check.found}" for check in checks if check.is_problem]
-    sections = {
-        "AI providers": providers or ["none configured: set PEEKABOO_AI_PROVIDERS"],
-        "Programs and permissions": [_lines(checks)],
-        "Environment": [f"{name}={value}" for name, value in changed_settings(settings()).items()],
-        "Problems": problems or ["none"],
-    }
-    blocks = ["\n".join([f"## {title}", *lines]) for title, lines in sections.items()]
-    return "\n\n".join([initial_status().strip(), *blocks])
+    """The text of the tool `list` for server_status."""
+    return f"{initial_status().strip()}\n\n{_lines(_checks(desktop))}"
 
 
-def _machine_data() -> dict[str, Any]:
+def _machine_data(desktop: Desktop) -> dict[str, Any]:
     """What kind of machine this is, for a report."""
     import platform  # 2 ms that only a report needs
 
     return {
         "version": __version__,
-        "platform": this_desktop().name,
+        "platform": desktop.name,
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
-        "input": this_desktop().input_backend(),
+        "input": desktop.input_backend(),
         "log_file": str(log_file()),
     }
 
@@ -283,8 +255,88 @@ def clean(
     others = [gmail_folder() / "token.json", log]
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
-    text = f"deleted {', '.join(folders)} and {log}"
-    if staying:
-        text += f", but for what is yours or in use: {', '.join(staying)}"
-    runs = "folders of agent runs (peekaboo-run-*) and logs/agent.log lie where you started the agents"
-    return Result(text, {"folders": folders, "log": str(log), "kept": staying}, messages=(runs,))
+    rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""
+    text = (
+        f"deleted {', '.join(folders)} and {log}{rest}; the agents' runs and logs lie where you started them"
+    )
+    return Result(text, {"folders": folders, "log": str(log), "kept": staying})
+
+
+# What uv and pipx delete when their cache is cleaned. Both start a command in an environment that lies there.
+_CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
+_FILES = {
+    "claude-code": "~/.claude.json",
+    "claude-desktop": "~/.config/Claude/claude_desktop_config.json",
+    "codex": "~/.codex/config.toml",
+    "cursor": "~/.cursor/mcp.json",
+    "gemini": "~/.gemini/settings.json",
+    "vscode": "~/.config/Code/User/mcp.json (or .vscode/mcp.json of one project)",
+}
+
+
+def client_configuration(
+    client: Annotated[
+        Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"
+    ],
+    env: Annotated[
+        Optional[list[str]],
+        "the name of a variable that the server gets too, with the value that it has here; repeatable",
+    ] = None,
+) -> Result:
+    """Prints the configuration with which an MCP client starts this installation; on stderr, where to put it.
+
+    Example: peekaboo-min config claude-desktop
+    """
+    names, here, is_mac = env or [], child_environment(), platform_name() == "macos"
+    unset = [name for name in names if name not in here]
+    if unset:
+        problem = f"the environment variable {unset[0][:40]} is not set here"
+        raise invalid(problem, f"set it: NAME=VALUE {PROGRAM} config ... --env NAME")
+    usual = {} if is_mac else {name: here[name] for name in ("DISPLAY", "XAUTHORITY") if here.get(name)}
+    text = _configuration(client, _lasting_argv(), usual, {name: here[name] for name in names})
+    file = _FILES[client].replace("~/.config", "~/Library/Application Support" if is_mac else "~/.config")
+    messages = [f"put this into {file}"]
+    if names and client != "codex":
+        messages.append(f"it holds the value of {', '.join(names)}: let nobody else read that file")
+    if not (is_mac or here.get("DISPLAY")):
+        messages.append("DISPLAY is not set here: run this in a terminal of the desktop")
+    return Result(text, {"client": client, "file": file, "text": text}, messages=tuple(messages))
+
+
+def _lasting_argv() -> list[str]:
+    """argv that works also after caches are cleaned, and that serves. Raises INVALID_ARGUMENT."""
+    file = single_file()
+    if _CACHES.search(f"{sys.prefix}/"):
+        uv = child_environment().get("UV")  # `uv run` names itself so
+        if file and uv:
+            return [uv, "run", "--script", file]
+        hint = f"install it with `uv tool install` or `pipx install`, then run `{PROGRAM} config` again"
+        if file:
+            hint = "save the file somewhere lasting, and run it by `uv run /path/peekaboo.py config CLIENT`"
+        raise invalid(f"this Python is in a cache that may be cleaned: {sys.prefix}", hint)
+    _mcp_version()
+    started_by = os.path.abspath(sys.argv[0])
+    if not file and os.path.basename(started_by) == PROGRAM and os.access(started_by, os.X_OK):
+        return [started_by]  # the console script: it survives a new version of Python
+    return own_command()
+
+
+def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chosen: dict[str, str]) -> str:
+    """JSON; for Codex TOML, whose strings and lists are JSON's where characters are written as they are."""
+    as_json = partial(json.dumps, ensure_ascii=False)
+    if client == "codex":
+        pairs = [f"{name} = {as_json(value)}" for name, value in usual.items()]
+        lines = [
+            "[mcp_servers.peekaboo]",
+            f"command = {as_json(argv[0])}",
+            f"args = {as_json(argv[1:])}",
+            # the first start under uv downloads; Codex calls tools of a slow server "unsupported"
+            "startup_timeout_sec = 60",
+            f"env = {{ {', '.join(pairs)} }}",
+            f"env_vars = {as_json(list(chosen))}",  # which Codex passes on: keys stay out of the file
+        ]
+        return "\n".join(lines)
+    block: dict[str, Any] = {"command": argv[0], "args": argv[1:], "env": {**usual, **chosen}}
+    if client in ("claude-code", "vscode"):
+        block = {"type": "stdio", **block}
+    return as_json({"servers" if client == "vscode" else "mcpServers": {"peekaboo": block}}, indent=2)

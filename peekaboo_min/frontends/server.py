@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-import gc
-import inspect
 import itertools
-import mimetypes
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+import threading
+import time
+from mimetypes import guess_type
 from pathlib import Path
-from typing import Annotated, Any, Callable
-from urllib.parse import unquote, urlsplit
+from typing import Any
 
 from .. import __version__
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
@@ -22,7 +19,7 @@ from ..core.log import log_debug, log_error, log_info, log_warning, start_log_fi
 from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
 from ..desktop.macos.swift_helper import build_in_background
-from ..integrations.keynote_deck import keep_deck_in_memory
+from ..integrations.keynote import keep_deck_in_memory
 from ..system.files import log_file, sweep
 from ..system.process import end_all_programs, end_cleanly_on_signals
 from .arguments import given_arguments, read_signature
@@ -36,14 +33,8 @@ _SHOWS_STATUS = ("image", "analyze", "list")
 _LINKS_SINCE = "2025-06-18"  # older protocols have no resource links, and the SDK does not remove them
 # The reader of a server's answer has no shell in which to export a variable.
 _HOW_TO_SET_DISPLAY = (
-    'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"} (and XAUTHORITY, where the X '
-    "server wants it), then restart the server; `peekaboo-min config CLIENT` in a terminal of the desktop "
-    "prints one that works"
-)
-_HOW_TO_SET_PROVIDERS = (
-    "ask the user to set it in this server's configuration and to restart the server, like "
-    '"env": {"PEEKABOO_AI_PROVIDERS": "ollama/qwen3-vl:8b,openai/gpt-5.4-mini"} with the provider\'s key, or '
-    '"ocr" to read text without a model'
+    'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"}, then restart the server; '
+    "`peekaboo-min config CLIENT` in a terminal of the desktop prints one that works"
 )
 
 # What a client that defers tools shows of them: names, and this.
@@ -70,22 +61,14 @@ PEEKABOO_AI_PROVIDERS in this server's configuration."""
 
 def serve() -> int:
     """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
-    gc.disable()  # a fifth of a start: nothing is garbage while the SDK builds its models
-    import mcp  # noqa: F401
-
     # the specification's shutdown; a hang-up of a terminal is no request to stop
     end_cleanly_on_signals({signal.SIGINT: 0, signal.SIGTERM: 0})
-    if sys.stdin is None or sys.stdin.closed:
-        print("peekaboo-min: stdin is closed: an MCP client must hold it open", file=sys.stderr)
-        return 1
-    if sys.stdin.isatty():
-        print(
-            "peekaboo-min serves MCP on stdio and waits for a client; for commands see peekaboo-min --help",
-            file=sys.stderr,
-        )
+    if sys.stdin and sys.stdin.isatty():
+        hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
+        print(f"peekaboo-min {hint}", file=sys.stderr)
     try:
-        own = settings()
-        start_log_file(log_file(), own.log_level, own.logs_to_console)
+        current = settings()
+        start_log_file(log_file(), current.log_level, current.logs_to_console)
         server = build_server()
     except PeekabooError as e:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
@@ -94,10 +77,9 @@ def serve() -> int:
     log_info(f"{SERVER_NAME} {__version__} serves")
     for name in unknown_variables():
         log_warning(f"the variable {name} is not one of ours and has no effect")
-    if platform_name() == "macos" and not own.is_read_only:
+    if platform_name() == "macos" and not current.is_read_only:
         build_in_background()  # clicks and keys work without the helper, only slower
-    gc.freeze()
-    gc.enable()
+    threading.Thread(target=_sweep_regularly, daemon=True).start()
     try:
         server.run("stdio")
     finally:
@@ -106,195 +88,165 @@ def serve() -> int:
     return 0
 
 
+def _sweep_regularly() -> None:
+    """Expired images are deleted at the server's start, and every minute."""
+    while True:
+        try:
+            sweep()
+        except PeekabooError as e:
+            log_error(f"expired files could not be deleted: {e.message}")
+        time.sleep(_SWEEP_EVERY_S)
+
+
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
+    import anyio
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-    from mcp.server.mcpserver.resources import FileResource
-    from mcp.types import CallToolResult
+    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+    from mcp.types import CallToolResult, Resource
 
     tools = {tool.name: tool for tool in offered_tools()}
+    models = {name: _arguments_model(tool) for name, tool in tools.items()}
+    saved: dict[str, Path] = {}  # the files that results link to, by their address
 
-    def refusal(error: PeekabooError, has_result_grammar: bool = False) -> Any:
-        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
-        return CallToolResult.model_validate(error_message(error, has_result_grammar))
+    def existing() -> dict[str, Path]:
+        for uri in [uri for uri, path in saved.items() if not path.exists()]:
+            del saved[uri]  # swept
+        return saved
 
     class PeekabooServer(MCPServer):
         """One place for every answer: errors become text for a model, nothing unexpected leaks."""
 
         has_sent_status = False
 
+        async def list_tools(self):  # type: ignore[no-untyped-def]
+            return [_listed_tool(tool, models[name]) for name, tool in tools.items()]
+
         async def call_tool(self, name, arguments, context=None):  # type: ignore[no-untyped-def]
             log_debug(f"call {name} ({', '.join(sorted(arguments))})")
-            tool = tools.get(name)
-            if tool is None:
-                known = f"the tools are {', '.join(tools)}"
-                return refusal(invalid(f"there is no tool called {name[:60]!r}", known))
-            try:
-                given = given_arguments(read_signature(tool.function), arguments)
-                async with _heartbeat(context, tool.title):
-                    answer: Any = await super().call_tool(name, given, context)
-            except (ToolError, PeekabooError) as e:
-                return refusal(_meaning(e, name), tool.has_result_grammar)
+            async with anyio.create_task_group() as group:
+                group.start_soon(_beat, context, reports := [name])
+                use_progress_reporter(reports.append)
+                message = await self._message(name, arguments)
+                group.cancel_scope.cancel()
             if (getattr(context, "protocol_version", "") or _LINKS_SINCE) < _LINKS_SINCE:
-                answer.content = [block for block in answer.content if block.type != "resource_link"]
+                message["content"] = [part for part in message["content"] if part["type"] != "resource_link"]
+            return CallToolResult.model_validate(message)
+
+        async def _message(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            try:
+                if name not in tools:
+                    known = f"the tools are {', '.join(tools)}"
+                    raise invalid(f"there is no tool called {name[:60]!r}", known)
+                result = await _run(tools[name], models[name], arguments)
+            except Exception as e:
+                return error_message(_as_error(e, name), name in tools and tools[name].has_result_grammar)
+            existing().update({path.as_uri(): path for path in result.files})
+            message = success_message(result)
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
-                _append_status(answer)
                 self.has_sent_status = True
-            return answer
+                _append_status(message)
+            return message
 
         async def list_resources(self):  # type: ignore[no-untyped-def]
-            listed = await super().list_resources()
-            # those that are not swept yet
-            return [each for each in listed if Path(unquote(urlsplit(each.uri).path)).exists()]
+            saved_files = existing().items()
+            return [Resource(uri=uri, name=p.name, mime_type=guess_type(uri)[0]) for uri, p in saved_files]
 
-    def as_message(result: Result) -> Any:
-        for path in result.files:
-            kind = mimetypes.guess_type(path.name)[0] or "image/png"
-            server.add_resource(FileResource(uri=path.as_uri(), name=path.name, path=path, mime_type=kind))
-        return CallToolResult.model_validate(success_message(result))
+        async def read_resource(self, uri, context=None):  # type: ignore[no-untyped-def]
+            path = existing().get(str(uri))
+            if path is None:
+                raise ResourceNotFoundError(f"there is no resource {uri}")
+            return [ReadResourceContents(content=path.read_bytes(), mime_type=guess_type(path.name)[0])]
 
-    server = PeekabooServer(
-        SERVER_NAME,
-        version=__version__,
-        instructions=_INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER),
-        tools=[_as_mcp_tool(tool, as_message) for tool in tools.values()],
-        subscriptions=False,
-        lifespan=_sweeping,
-    )
-    return server
+    instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
+    return PeekabooServer(SERVER_NAME, version=__version__, instructions=instructions, subscriptions=False)
 
 
-@asynccontextmanager
-async def _heartbeat(context: Any, title: str) -> AsyncIterator[None]:
-    """While the block runs, the client hears every second what is being done: what a job reported last.
+async def _beat(context: Any, reports: list[str]) -> None:
+    """Every second the client hears what is being done: what a job reported last.
 
     Without a token of the client's the SDK sends nothing.
     """
-    import asyncio
-
-    reports = [title]
-    use_progress_reporter(reports.append)
-
-    async def beat() -> None:
-        for count in itertools.count(1):
-            await asyncio.sleep(_HEARTBEAT_S)
-            log_debug(f"still running: {reports[-1]}")
-            await context.report_progress(count, None, reports[-1])
-
-    task = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled() and task.exception():
-            log_debug(f"no progress was reported: {task.exception()}")
-
-
-@asynccontextmanager
-async def _sweeping(_server: Any) -> AsyncIterator[dict[str, Any]]:
-    """The server's life: expired images are deleted at its start, and every minute."""
     import anyio
 
-    async def sweep_regularly() -> None:
-        while True:
-            try:
-                await anyio.to_thread.run_sync(sweep)
-            except PeekabooError as e:
-                log_error(f"expired files could not be deleted: {e.message}")
-            await anyio.sleep(_SWEEP_EVERY_S)
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(sweep_regularly)
-        yield {}
-        group.cancel_scope.cancel()
+    for count in itertools.count(1):
+        await anyio.sleep(_HEARTBEAT_S)
+        await context.report_progress(count, None, reports[-1])
 
 
-def _as_mcp_tool(tool: Tool, as_message: Callable[[Result], Any]) -> Any:
-    """A tool with the schema of its function's signature, which refuses arguments that it does not know."""
-    from mcp.server.mcpserver.tools import Tool as McpTool
+async def _run(tool: Tool, arguments_model: Any, arguments: dict[str, Any]) -> Result:
+    """What the tool returns, in a thread; cancelling it kills its programs. Raises ValidationError, too."""
+    import anyio
+
+    given = arguments_model.model_validate(given_arguments(read_signature(tool.function), arguments))
+    token = CancelToken()
+    use_cancel_token(token)
+    try:
+        work = functools.partial(tool.function, **dict(given))
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    except BaseException:
+        token.cancel()
+        raise
+
+
+def _append_status(message: dict[str, Any]) -> None:
+    message["content"][0]["text"] += initial_status()
+    if "structuredContent" in message:
+        message["structuredContent"]["summary"] += initial_status()
+
+
+def _arguments_model(tool: Tool) -> Any:
+    """The model of a tool's arguments, from its function's signature; others are refused."""
+    from pydantic import ConfigDict, Field, create_model
+
+    config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    fields: dict[str, Any] = {
+        parameter.name: (
+            parameter.annotation,
+            Field(description=parameter.help)
+            if parameter.is_required
+            else Field(parameter.default, description=parameter.help),
+        )
+        for parameter in read_signature(tool.function).parameters
+    }
+    return create_model(tool.name, __config__=config, **fields)
+
+
+def _listed_tool(tool: Tool, arguments_model: Any) -> Any:
+    from mcp.types import Tool as ListedTool
     from mcp.types import ToolAnnotations
 
-    mcp_tool = McpTool.from_function(
-        _off_the_loop(tool, as_message),
+    return ListedTool(
         name=tool.name,
         title=tool.title,
         description=" ".join(read_signature(tool.function).description.split()),
+        input_schema=plain_schema(arguments_model.model_json_schema()),
         annotations=ToolAnnotations(
             read_only_hint=tool.is_read_only and not tool.acts,
             destructive_hint=tool.acts and not tool.is_idempotent,
             idempotent_hint=tool.is_idempotent,
             open_world_hint=tool.is_open_world,
         ),
-        structured_output=False,
     )
-    arguments = mcp_tool.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
-    mcp_tool.parameters = plain_schema(arguments.model_json_schema(by_alias=True))
-    return mcp_tool
 
 
-def _off_the_loop(tool: Tool, as_message: Callable[[Result], Any]) -> Callable[..., Awaitable[Any]]:
-    """An async function that runs the tool in a thread; cancelling it kills the tool's programs."""
-    import anyio
-    from pydantic import Field
-
-    async def call(**arguments: Any) -> Any:
-        token = CancelToken()
-        use_cancel_token(token)
-        work = functools.partial(tool.function, **arguments)
-        try:
-            return as_message(await anyio.to_thread.run_sync(work, abandon_on_cancel=True))
-        except BaseException:
-            token.cancel()
-            raise
-
-    # the SDK takes a parameter's description from Field only
-    parameters = [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if each.is_required else each.default,
-            annotation=Annotated[each.annotation, Field(description=each.help)],
-        )
-        for each in read_signature(tool.function).parameters
-    ]
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return call
-
-
-def _append_status(answer: Any) -> None:
-    answer.content[0].text += initial_status()
-    if answer.structured_content is not None:
-        answer.structured_content["summary"] += initial_status()
-
-
-def _meaning(error: Exception, name: str) -> PeekabooError:
-    """What the SDK's error was raised from, as an error of ours."""
+def _as_error(error: Exception, name: str) -> PeekabooError:
+    """What a model is told of an exception."""
     from pydantic import ValidationError
 
-    cause = error if isinstance(error, PeekabooError) else error.__cause__
-    if isinstance(cause, PeekabooError):
-        if cause.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
-            cause.hint = _HOW_TO_SET_DISPLAY
-        elif cause.code is ErrorCode.AI_NOT_CONFIGURED and not settings().ai_providers:
-            cause.hint = _HOW_TO_SET_PROVIDERS
-        return cause
-    if isinstance(cause, ValidationError):
-        problems = "; ".join(map(_problem, cause.errors()[:5]))
-        return invalid(f"{name}: {problems}", "call it again with the arguments of its schema")
-    log_error(f"{name}: unexpected {type(cause).__name__}: {cause}", exc_info=True)
-    return PeekabooError(
-        ErrorCode.INTERNAL_ERROR,
-        f"{name} failed unexpectedly",
-        hint="try again; the server's log has the traceback",
-    )
-
-
-def _problem(error: Any) -> str:
-    parameter = ".".join(str(part) for part in error["loc"]) or "arguments"
-    what = "there is no such parameter" if error["type"] == "extra_forbidden" else str(error["msg"])
-    return f"{parameter[:80]}: {what[:300]}"
+    if isinstance(error, PeekabooError):
+        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
+        if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
+            error.hint = _HOW_TO_SET_DISPLAY
+        return error
+    if isinstance(error, ValidationError):
+        problems = [
+            f"{'.'.join(map(str, wrong['loc'])) or 'arguments'}: {wrong['msg']}"
+            for wrong in error.errors()[:5]
+        ]
+        return invalid(f"{name}: {'; '.join(problems)}", "call it again with the arguments of its schema")
+    log_error(f"{name}: unexpected {type(error).__name__}: {error}", exc_info=True)
+    hint = "try again; the server's log has the traceback"
+    return PeekabooError(ErrorCode.INTERNAL_ERROR, f"{name} failed unexpectedly", hint)

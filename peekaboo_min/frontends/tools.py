@@ -1,128 +1,153 @@
-"""TOOLS: every MCP tool, a typed function with its name and effects."""
+"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import Callable
+import re
+from importlib import import_module
+from typing import Callable, NamedTuple
 
-from ..automation.listing import list_windows
 from ..core.errors import invalid
 from ..core.models import Result
 from ..core.settings import VARIABLES, platform_name, settings
-from ..integrations.gmail import send_email
-from ..integrations.gmail_oauth import has_gmail_credentials
-from ..integrations.keynote import (
-    add_text_in_keynote,
-    draw_rectangle,
-    get_slide_size,
-    open_keynote,
-    screenshot_slide,
-)
-from ..integrations.peekaboo_cli import peekaboo_exec
 from .arguments import Parameter, read_signature
-from .capture_tools import analyze, image, list_items, screenshot_app_window
-from .desktop_tools import (
-    click,
-    click_text,
-    drag,
-    find_elements,
-    find_text,
-    focus_window,
-    move_pointer,
-    open_and_wait,
-    press_key,
-    scroll,
-    take_window_screenshot,
-    type_text,
-    wait_for,
-)
+
+# What looks, what acts, models, Keynote, set-up; help and the README list them in this order.
+COMMANDS = {
+    "windows": "automation.listing:list_windows",
+    "screenshot": "frontends.desktop_tools:take_window_screenshot",
+    "image": "frontends.capture_tools:image",
+    "find-text": "frontends.desktop_tools:find_text",
+    "elements": "frontends.desktop_tools:find_elements",
+    "wait-for": "frontends.desktop_tools:wait_for",
+    "list apps": "automation.listing:list_apps",
+    "list windows": "automation.listing:list_app_windows",
+    "list screens": "automation.listing:list_screens",
+    "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
+    "focus": "frontends.desktop_tools:focus_window",
+    "click": "frontends.desktop_tools:click",
+    "click-text": "frontends.desktop_tools:click_text",
+    "type": "frontends.desktop_tools:type_text",
+    "press": "frontends.desktop_tools:press_key",
+    "scroll": "frontends.desktop_tools:scroll",
+    "drag": "frontends.desktop_tools:drag",
+    "move": "frontends.desktop_tools:move_pointer",
+    "open": "frontends.desktop_tools:open_and_wait",
+    "analyze": "frontends.capture_tools:analyze",
+    "agent": "agents.vision_agent:run_vision_agent",
+    "keynote-agent": "agents.keynote_agent:run_keynote_agent",
+    "keynote open": "integrations.keynote:open_keynote",
+    "keynote size": "integrations.keynote:get_slide_size",
+    "keynote rectangle": "integrations.keynote:draw_rectangle",
+    "keynote text": "integrations.keynote:add_text_in_keynote",
+    "keynote screenshot": "integrations.keynote:screenshot_slide",
+    "doctor": "frontends.doctor:doctor",
+    "permissions": "frontends.doctor:permissions",
+    "list server_status": "frontends.doctor:server_status",
+    "list permissions": "frontends.doctor:server_status",
+    "config": "frontends.doctor:client_configuration",
+    "tools": "frontends.tools:show_tools",
+    "clean": "frontends.doctor:clean",
+    "exec": "integrations.peekaboo_cli:peekaboo_exec",
+    "gmail-login": "integrations.gmail:gmail_login",
+    "send-email": "integrations.gmail:send_email",
+}
+"""Every shell command, with its function: a typed one, whose docstring is its help."""
 
 
-@dataclass(frozen=True)
-class Tool:
-    """One MCP tool: its wire name, its function, its group, and what it does to the world."""
+def load_function(place: str) -> Callable[..., Result]:
+    """The function of a command, from `module:name`; only then imported, as a command must start at once."""
+    module, _, name = place.partition(":")
+    function: Callable[..., Result] = getattr(import_module(f"peekaboo_min.{module}"), name)
+    return function
+
+
+class Tool(NamedTuple):
+    """One MCP tool: its wire name, its group, the command of the same function, what it does to the world."""
 
     name: str
     title: str
     group: str
-    function: Callable[..., Result]
+    command: str
     acts: bool = False
     """True for what changes focus, presses, types, draws or sends: not offered when read-only."""
     is_read_only: bool = True
     is_idempotent: bool = False
     is_open_world: bool = False
-    has_result_grammar: bool = False
-    """True where its results have a grammar of their own: an error is `ERROR: ...` then."""
-    is_offered: Callable[[], bool] = lambda: True
-    """Whether this machine has what it takes."""
+
+    @property
+    def function(self) -> Callable[..., Result]:
+        # what the shell has as several commands is one tool of the specification
+        return load_function(COMMANDS.get(self.command, "frontends.capture_tools:list_items"))
+
+    @property
+    def has_result_grammar(self) -> bool:
+        """Whether its results have a grammar of their own: an error is `ERROR: ...` then."""
+        return self.group in ("keynote", "mail")
 
 
-def _is_mac() -> bool:
-    return platform_name() == "macos"
-
-
-def _act(name: str, title: str, function: Callable[..., Result]) -> Tool:
-    """A tool of the desktop group that acts: what a click or a key does is the application's."""
-    return Tool(name, title, "desktop", function, acts=True, is_open_world=True)
-
-
-def _keynote_tool(name: str, title: str, function: Callable[..., Result], is_idempotent: bool) -> Tool:
-    return Tool(
-        name, title, "keynote", function, acts=True, is_idempotent=is_idempotent, has_result_grammar=True,
-        is_offered=_is_mac,
-    )  # fmt: skip
-
-
-TOOLS: tuple[Tool, ...] = (
-    Tool("image", "Capture screens or windows", "capture", image, is_read_only=False, is_idempotent=True),
-    Tool("analyze", "Ask a model about an image", "capture", analyze, is_open_world=True),
-    Tool("list", "List apps, windows, server status", "capture", list_items),
-    Tool("screenshot_app_window", "Take a screenshot of an app's window", "capture", screenshot_app_window,
+TOOLS = (
+    Tool("image", "Capture screens or windows", "capture", "image", is_read_only=False, is_idempotent=True),
+    Tool("analyze", "Ask a model about an image", "capture", "analyze", is_open_world=True),
+    Tool("list", "List apps, windows, server status", "capture", ""),
+    Tool("screenshot_app_window", "Take a screenshot of an app's window", "capture", "screenshot-app-window",
          is_idempotent=True),
-    Tool("list_windows", "List windows", "desktop", list_windows),
-    Tool("focus_window", "Focus a window", "desktop", focus_window, acts=True, is_idempotent=True),
-    Tool("take_window_screenshot", "Take a screenshot of a window", "desktop", take_window_screenshot),
-    Tool("find_text", "Find text in a window", "desktop", find_text),
-    Tool("find_elements", "List a window's controls", "desktop", find_elements),
-    _act("click", "Click in a window", click),
-    _act("click_text", "Find a text in a window and click it", click_text),
-    _act("scroll", "Scroll in a window", scroll),
-    _act("drag", "Drag in a window", drag),
-    Tool("move_pointer", "Move the pointer over a window", "desktop", move_pointer, acts=True,
+    Tool("list_windows", "List windows", "desktop", "windows"),
+    Tool("focus_window", "Focus a window", "desktop", "focus", acts=True, is_idempotent=True),
+    Tool("take_window_screenshot", "Take a screenshot of a window", "desktop", "screenshot"),
+    Tool("find_text", "Find text in a window", "desktop", "find-text"),
+    Tool("find_elements", "List a window's controls", "desktop", "elements"),
+    # what a click or a key does is the application's
+    Tool("click", "Click in a window", "desktop", "click", acts=True, is_open_world=True),
+    Tool("click_text", "Find a text in a window and click it", "desktop", "click-text", acts=True,
+         is_open_world=True),
+    Tool("scroll", "Scroll in a window", "desktop", "scroll", acts=True, is_open_world=True),
+    Tool("drag", "Drag in a window", "desktop", "drag", acts=True, is_open_world=True),
+    Tool("move_pointer", "Move the pointer over a window", "desktop", "move", acts=True, is_idempotent=True),
+    Tool("type_text", "Type text into a window", "desktop", "type", acts=True, is_open_world=True),
+    Tool("press_key", "Press a key in a window", "desktop", "press", acts=True, is_open_world=True),
+    Tool("wait_for", "Wait for a window", "desktop", "wait-for"),
+    Tool("open", "Open an app, a file or an address", "desktop", "open", acts=True, is_open_world=True),
+    Tool("peekaboo_exec", "Run the peekaboo command line", "exec", "exec", acts=True, is_open_world=True),
+    Tool("send_email", "Send an e-mail", "mail", "send-email", acts=True, is_open_world=True),
+    Tool("open_keynote", "Open Keynote", "keynote", "keynote open", acts=True, is_idempotent=True),
+    Tool("get_slide_size", "Get the slide's size", "keynote", "keynote size", acts=True, is_idempotent=True),
+    Tool("draw_rectangle", "Draw a rectangle", "keynote", "keynote rectangle", acts=True),
+    Tool("add_text_in_keynote", "Write into the rectangle", "keynote", "keynote text", acts=True,
          is_idempotent=True),
-    _act("type_text", "Type text into a window", type_text),
-    _act("press_key", "Press a key in a window", press_key),
-    Tool("wait_for", "Wait for a window", "desktop", wait_for),
-    _act("open", "Open an app, a file or an address", open_and_wait),
-    Tool("peekaboo_exec", "Run the peekaboo command line", "exec", peekaboo_exec, acts=True,
-         is_open_world=True, is_offered=_is_mac),
-    Tool("send_email", "Send an e-mail", "mail", send_email, acts=True, is_open_world=True,
-         has_result_grammar=True, is_offered=has_gmail_credentials),
-    _keynote_tool("open_keynote", "Open Keynote", open_keynote, is_idempotent=True),
-    _keynote_tool("get_slide_size", "Get the slide's size", get_slide_size, is_idempotent=True),
-    _keynote_tool("draw_rectangle", "Draw a rectangle", draw_rectangle, is_idempotent=False),
-    _keynote_tool("add_text_in_keynote", "Write into the rectangle", add_text_in_keynote, is_idempotent=True),
-    _keynote_tool("screenshot_slide", "Export slide 1", screenshot_slide, is_idempotent=True),
+    Tool("screenshot_slide", "Export slide 1", "keynote", "keynote screenshot", acts=True,
+         is_idempotent=True),
 )  # fmt: skip
+COMMAND_FOR_TOOL = {tool.name: tool.command for tool in TOOLS if tool.command}
+
+
+def in_shell_names(text: str) -> str:
+    """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
+    names = "|".join(name for name in COMMAND_FOR_TOOL if "_" in name)
+    return re.sub(rf"\b({names})\b", lambda match: COMMAND_FOR_TOOL[match[1]], text)
 
 
 def offered_tools() -> list[Tool]:
     """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when
-    read-only.
+    read-only, and without those that this machine has not what it takes for.
 
     Raises INVALID_ARGUMENT for a name that is neither a tool's nor a group's.
     """
+    from ..integrations.gmail import has_gmail_credentials
+
     wanted = [name.strip() for name in settings().tools.split(",") if name.strip()]
-    known = {tool.name for tool in TOOLS} | {tool.group for tool in TOOLS}
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        raise invalid(
-            f"PEEKABOO_TOOLS names {unknown[0][:40]!r}, which is not a tool or group",
-            "choose from " + ", ".join(sorted(known)),
-        )
-    chosen = [tool for tool in TOOLS if not wanted or tool.name in wanted or tool.group in wanted]
-    return [tool for tool in chosen if tool.is_offered() and not (tool.acts and settings().is_read_only)]
+    known = {name for tool in TOOLS for name in (tool.name, tool.group)}
+    for name in wanted:
+        if name not in known:
+            problem = f"PEEKABOO_TOOLS names {name[:40]!r}, which is not a tool or group"
+            raise invalid(problem, f"choose from {', '.join(sorted(known))}")
+    is_mac = platform_name() == "macos"
+    is_offered = {"exec": is_mac, "keynote": is_mac, "mail": has_gmail_credentials()}
+    return [
+        tool
+        for tool in TOOLS
+        if not wanted or tool.name in wanted or tool.group in wanted
+        if is_offered.get(tool.group, True) and not (tool.acts and settings().is_read_only)
+    ]
 
 
 def show_tools() -> Result:
@@ -130,48 +155,29 @@ def show_tools() -> Result:
 
     Example: peekaboo-min tools > TOOLS.md
     """
-    reference = tool_reference()
+    sections = []
+    for tool in TOOLS:  # also what this machine does not offer
+        signature = read_signature(tool.function)
+        sections += [f"#### `{tool.name}`", " ".join(signature.description.split())]
+        if signature.parameters:
+            sections.append("\n".join(map(_parameter_line, signature.parameters)))
+    reference = "\n\n".join(sections)
     return Result(reference, {"markdown": reference})
 
 
-def tool_reference() -> str:
-    """Every tool with its parameters, as Markdown; also what this machine does not offer."""
-    return "\n\n".join(_tool_section(tool) for tool in TOOLS)
-
-
-def _tool_section(tool: Tool) -> str:
-    signature = read_signature(tool.function)
-    description = " ".join(signature.description.split())
-    rows = [
-        f"| `{each.name}` | {_type_name(each)} | {_default(each)} | {_cell(each.help)} |"
-        for each in signature.parameters
-    ]
-    table = ["", "| parameter | type | default | meaning |", "|---|---|---|---|", *rows] if rows else []
-    return "\n".join([f"#### `{tool.name}`", "", description, *table])
-
-
-def _type_name(parameter: Parameter) -> str:
+def _parameter_line(parameter: Parameter) -> str:
     names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
-    name = choices or names.get(parameter.type_, "object")
-    return f"list of {name}" if parameter.is_list else name
-
-
-def _default(parameter: Parameter) -> str:
-    if parameter.is_required:
-        return "required"
-    return "" if parameter.default is None else f"`{json.dumps(parameter.default)}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    kind = ("list of " if parameter.is_list else "") + (choices or names.get(parameter.type_, "object"))
+    need = ", required" if parameter.is_required else ""
+    return f"- `{parameter.name}` ({kind}{need}): {parameter.help}"
 
 
 def variable_reference() -> str:
-    """Every environment variable that is read, as a Markdown table."""
-    rows = [
-        f"| {' or '.join(f'`{name}`' for name in (variable.name, variable.alias) if name)} "
-        f"| {_cell(str(variable.default or ''))} | {_cell(variable.help)} |"
-        for variable in VARIABLES.values()
-    ]
-    return "\n".join(["| variable | default | what it does |", "|---|---|---|", *rows])
+    """Every environment variable that is read, as a Markdown list."""
+    lines = []
+    for variable in VARIABLES.values():
+        default = f" (default `{variable.default}`)" if variable.default else ""
+        alias = f" or `{variable.alias}`" if variable.alias else ""
+        lines.append(f"- `{variable.name}`{alias}{default}: {variable.help}")
+    return "\n".join(lines)

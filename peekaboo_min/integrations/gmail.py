@@ -1,35 +1,65 @@
-"""send_email: one mail through Gmail's API."""
+"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
+import os
 import re
+import secrets
+import sys
+import threading
+import time
 from email.message import EmailMessage
 from email.policy import SMTP
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Annotated, Any, Optional
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from ..ai.providers import vendor_text
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.errors import PeekabooError, invalid
+from ..core.cancellation import check_cancelled
+from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.log import log_debug
 from ..core.models import Result
-from ..core.settings import settings
+from ..core.settings import platform_name, settings
 from ..core.text import clean_text
+from ..system.files import asked_path, state_folder, write_privately
+from ..system.process import run_program
 from ..system.web import WebError, ask_json
-from .gmail_oauth import GmailToken, google_error, read_token, renew_token
 
-_SEND_S = 40.0
+_SCOPE = "https://www.googleapis.com/auth/gmail.send"
+_TOKEN_S, _SEND_S = 15.0, 40.0
+_LOGIN_HINT = "run peekaboo-min gmail-login"
 # One plain address: ASCII, no quotes, no route. Gmail itself refuses what is wrong beyond that.
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63}")
 # Also an encoded word (RFC 2047): Python would decode it, line breaks included, before writing it.
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|=\?.*\?=")
 _LONGEST_SUBJECT = 900
-# Google's status -> what to do then; any other says that the mail itself is wrong.
-_HINTS = {
-    401: "run peekaboo-min gmail-login again",
-    403: "run peekaboo-min gmail-login again, and check that the Gmail API is enabled in Google's console",
-    429: "wait a while, then send it again",
-    500: "check the sent mails, then try again later",
-    503: "check the sent mails, then try again later",
-}
+_PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min has the answer: you can close this page."
+
+
+def gmail_folder() -> Path:
+    """Where credentials.json and token.json live."""
+    folder = settings().gmail_folder
+    return asked_path(folder) if folder else state_folder() / "gmail"
+
+
+def has_gmail_credentials() -> bool:
+    """Whether there is a credentials.json: without one, send_email is not offered."""
+    try:
+        return os.path.isfile(gmail_folder() / "credentials.json")
+    except PeekabooError:
+        return False  # there is no such folder
+
+
+def _google_error(message: str, hint: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
+
+
+# the mail ---
 
 
 def send_email(
@@ -46,34 +76,24 @@ def send_email(
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
-    address = _checked_address(to)
-    raw = _mail(address, _checked_subject(subject), body, body_html)
-    check_may_act("send_email")
-    token = read_token()
-    write_audit_line("send_email", {"to": address})
-    message_id = _send(raw, token)
-    data = {"to": address, "id": message_id}
-    return Result(f"EMAIL_SENT: to={address}, id={message_id}", data, is_text_only=True)
-
-
-def _checked_address(to: str) -> str:
     address = to.strip(" ")
     if not _ADDRESS.fullmatch(address):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")
-    return address
-
-
-def _checked_subject(subject: str) -> str:
-    if len(subject) > _LONGEST_SUBJECT:  # first: searching a long one takes its length squared
-        raise invalid(f"the subject has {len(subject)} characters", f"write at most {_LONGEST_SUBJECT}")
-    if _UNSENDABLE.search(subject):
-        message = "a subject cannot contain line breaks, control characters or encoded words"
-        raise invalid(message, "write it as one line of plain Unicode")
-    return subject
+    raw = _mail(address, subject, body, body_html)
+    check_may_act("send_email")
+    access_token = _new_access_token()
+    write_audit_line("send_email", {"to": address})
+    message_id = _send(raw, access_token)
+    data = {"to": address, "id": message_id}
+    return Result(f"EMAIL_SENT: to={address}, id={message_id}", data, is_text_only=True)
 
 
 def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
+    # the length first: searching a long subject takes its length squared
+    if len(subject) > _LONGEST_SUBJECT or _UNSENDABLE.search(subject):
+        message = "the subject is too long, or has line breaks, control characters or encoded words"
+        raise invalid(message, f"write one line of plain Unicode, at most {_LONGEST_SUBJECT} characters")
     mail = EmailMessage(policy=SMTP.clone(cte_type="7bit"))
     try:
         mail["To"] = to
@@ -87,42 +107,148 @@ def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
         raise invalid(message, "send complete Unicode characters") from None
 
 
-def _send(raw: bytes, token: GmailToken) -> str:
-    """Gmail's id of the mail. A rejected token is renewed, once.
-
-    Nothing else is retried: the mail might be sent twice.
-    """
-    if not token.is_fresh:
-        token = renew_token(token)
-    try:
-        try:
-            answer = _post(raw, token)
-        except WebError as e:
-            if e.status != 401:
-                raise
-            answer = _post(raw, renew_token(token))
-        return clean_text(answer["id"])
-    except WebError as e:
-        raise _send_error(e) from None
-    except (KeyError, TypeError):
-        raise google_error("Gmail's answer has no id", "check the sent mails before you try again") from None
-
-
-def _post(raw: bytes, token: GmailToken) -> Any:
+def _send(raw: bytes, access_token: str) -> str:
+    """Gmail's id of the mail. Nothing is sent again: the mail might arrive twice."""
     url = settings().gmail_base_url.rstrip("/") + "/gmail/v1/users/me/messages/send"
+    headers = {"Authorization": f"Bearer {access_token}"}
     body = {"raw": base64.urlsafe_b64encode(raw).decode()}
-    headers = {"Authorization": f"Bearer {token.access_token}"}
-    return ask_json(url, headers=headers, body=body, timeout_s=_SEND_S)
+    hint = "check the sent mails before you try again"
+    try:
+        return clean_text(ask_json(url, headers=headers, body=body, timeout_s=_SEND_S)["id"])
+    except WebError as e:
+        if e.status in (401, 403):
+            hint = f"{_LOGIN_HINT} again, and check that the Gmail API is enabled in Google's console"
+        what = f"refused the mail, status {e.status}" if e.status else "did not confirm the mail"
+        raise _google_error(f"Gmail {what}: {vendor_text(e.body) or e.message}", hint) from None
+    except (KeyError, TypeError):
+        raise _google_error("Gmail's answer has no id", hint) from None
 
 
-def _send_error(error: WebError) -> PeekabooError:
-    """What Gmail's refusal means. Where the mail may have been sent nevertheless, the hint says so."""
-    if error.kind == "status":
-        answer = error.body.get("error") if isinstance(error.body, dict) else None
-        reason = clean_text(str(answer.get("message"))) if isinstance(answer, dict) else error.message
-        hint = _HINTS.get(error.status, "check the address, subject and text")
-        return google_error(f"Gmail refused the mail with status {error.status}: {reason}", hint)
-    if error.kind in ("timeout", "closed", "malformed"):
-        message = f"it is unknown whether the mail was sent: {error.message}"
-        return google_error(message, "check the sent mails before you try again")
-    return google_error(f"Gmail cannot be reached: {error.message}", "check the network")
+# the permission ---
+
+
+def _stored(name: str, key: str, hint: str) -> Any:
+    """What a file of the Gmail folder has under a key. Raises FILE_IO_ERROR."""
+    path = gmail_folder() / name
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))[key]
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        message = f"{path} is missing, or has no {key!r}"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint, details=str(e)) from e
+
+
+def _read_client() -> dict[str, str]:
+    """The OAuth client of a desktop app, as Google's console describes it. Raises FILE_IO_ERROR."""
+    hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
+    return dict(_stored("credentials.json", "installed", hint))
+
+
+def _new_access_token() -> str:
+    """An access token for the stored refresh token. Raises FILE_IO_ERROR, PROGRAM_FAILED."""
+    refresh_token = _stored("token.json", "refresh_token", _LOGIN_HINT)
+    answer = _ask_for_token(_read_client(), grant_type="refresh_token", refresh_token=refresh_token)
+    return str(answer["access_token"])
+
+
+def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
+    """Google's answer for a code or a refresh token: an access token, at least. Raises PROGRAM_FAILED."""
+    form.update(client_id=client["client_id"], client_secret=client["client_secret"])
+    try:
+        data = urlencode(form).encode()
+        answer = ask_json(client["token_uri"], headers={}, body=data, timeout_s=_TOKEN_S)
+    except WebError as e:
+        hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
+        raise _google_error(f"Google sent no token: {vendor_text(e.body) or e.message}", hint) from None
+    if not isinstance(answer, dict) or "access_token" not in answer:
+        raise _google_error("Google's answer has no token", "check token_uri in credentials.json")
+    return answer
+
+
+def gmail_login(timeout_s: float = 300.0) -> Result:
+    """Authorizes send_email to use your Gmail account: prints an address to open, waits for your consent,
+    saves the token.
+
+    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER
+    names.
+
+    Example: peekaboo-min gmail-login
+    """
+    client = _read_client()
+    verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
+    digest = hashlib.sha256(verifier.encode()).digest()
+    answers: list[dict[str, str]] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
+        redirect_uri = f"http://127.0.0.1:{server.server_port}/"
+        query = {
+            "client_id": client["client_id"], "redirect_uri": redirect_uri, "response_type": "code",
+            "scope": _SCOPE, "state": state, "access_type": "offline", "prompt": "consent",
+            "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
+            "code_challenge_method": "S256",
+        }  # fmt: skip
+        address = f"{client['auth_uri']}?{urlencode(query)}"
+        request = "Open this address in a browser on this machine, and grant the permission:"
+        print(f"{request}\n{address}", file=sys.stderr, flush=True)
+        threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
+        _wait_for_redirect(server, answers, timeout_s)
+    again = f"{_LOGIN_HINT} again, and grant it"
+    code = answers[0].get("code")
+    if not code:
+        reason = clean_text(answers[0].get("error", "no code"))
+        raise _google_error(f"the permission was not granted ({reason})", again)
+    form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
+    token = _ask_for_token(client, redirect_uri=redirect_uri, **form)
+    if _SCOPE not in str(token.get("scope")).split() or not token.get("refresh_token"):
+        raise _google_error("Google granted no lasting permission to send mail", again)
+    path = gmail_folder() / "token.json"
+    write_privately(path, json.dumps({"refresh_token": token["refresh_token"]}))
+    text = f"logged in to Gmail, to send mail only; the token is stored in {path}"
+    return Result(text, {"token_path": str(path)})
+
+
+def _open_browser(address: str, timeout_s: float) -> None:
+    """Runs in its own thread: xdg-open may run as long as the browser, which must outlive us."""
+    is_mac = platform_name() == "macos"
+    # without a display xdg-open would start a browser in the terminal
+    if not (is_mac or settings().x_display or settings().wayland_display):
+        return
+    try:
+        argv = ["open" if is_mac else "xdg-open", address]
+        run_program(argv, timeout_s=timeout_s, accept=None, leaves_daemon=True)
+    except PeekabooError as e:
+        log_debug(f"no browser: {e.message}")  # the address is on stderr
+
+
+def _wait_for_redirect(server: ThreadingHTTPServer, answers: list[dict[str, str]], timeout_s: float) -> None:
+    """Returns when the browser has brought Google's answer. Raises TIMEOUT, CANCELLED."""
+    server.timeout = 0.1  # between two looks at the deadline
+    deadline = time.monotonic() + timeout_s
+    while not answers:
+        check_cancelled()
+        if time.monotonic() >= deadline:
+            message = f"the permission was not granted in the browser within {timeout_s:g} seconds"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, f"{_LOGIN_HINT} again")
+        server.handle_request()
+
+
+def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTTPRequestHandler]:
+    """Takes one redirect: ours, by its state, whose query goes into `answers`. Anything else gets 404."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 5  # browsers open connections that they never use
+
+        def do_GET(self) -> None:
+            address = urlsplit(self.path)
+            query = dict(parse_qsl(address.query))
+            if address.path != "/" or query.get("state") != state:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(_PAGE)
+            answers.append(query)  # ends the wait, and perhaps the process
+
+        def log_message(self, *_: Any) -> None:
+            """Not to stderr: it would hold the code."""
+
+    return Handler

@@ -8,7 +8,7 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import Annotated, Any, Callable
+from typing import Annotated, Any, Callable, NamedTuple, Optional
 
 from ..automation.act import input_lock
 from ..automation.policy import check_may_act, write_audit_line
@@ -18,54 +18,98 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import asked_path, file_lock, move_into_place, temporary_folder
+from ..system.files import (
+    asked_path,
+    file_lock,
+    move_into_place,
+    state_folder,
+    temporary_folder,
+    write_privately,
+)
 from ..system.images import prepare_target, read_image_info
-from .keynote_deck import KEYNOTE_IDS, Deck, load_deck, save_deck
 
+KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScript
 KEYNOTE_S = 120.0
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
-_LONGEST_SHAPE_TEXT = 10_000
 
-# The problems that we find and that keynote.js reports, and what osascript's failures mean for Keynote, with
-# its own message in the braces; and what to do then.
-_ERRORS = {
+# The problems that we find and that keynote.js reports, and what to do then.
+_PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
     "not_installed": (ErrorCode.APP_NOT_FOUND, "Keynote is not installed", "get it in the App Store"),
     "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
-    "no_shape": (
-        ErrorCode.WINDOW_NOT_FOUND,
-        "the rectangle is gone from slide 1, or was moved",
-        "call draw_rectangle again",
-    ),
-    "skipped": (
-        ErrorCode.CAPTURE_FAILED,
-        "slide 1 is skipped, and Keynote does not export skipped slides",
-        "unskip it in Keynote",
-    ),
-    "APP_NOT_FOUND": (ErrorCode.APP_NOT_FOUND, "Keynote quit: {}", "call open_keynote again"),
-    "TIMEOUT": (
-        ErrorCode.TIMEOUT,
-        "Keynote did not answer in time",
-        "allow it where macOS asks for consent (perhaps behind a window), close any dialog in Keynote, "
-        "then try again",
-    ),
-    "PROGRAM_FAILED": (
-        ErrorCode.PROGRAM_FAILED,
-        "Keynote refused: {}",
-        "close any dialog or What's New window in Keynote, then call open_keynote again",
-    ),
-}
-
-
-def _error(name: str, message: str = "", details: str = "") -> PeekabooError:
-    code, text, hint = _ERRORS[name]
-    return PeekabooError(code, text.format(message), hint, details)
+    "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved",
+                 "call draw_rectangle again"),
+    "skipped": (ErrorCode.CAPTURE_FAILED, "slide 1 is skipped, and Keynote does not export skipped slides",
+                "unskip it in Keynote"),
+    "no_image": (ErrorCode.CAPTURE_FAILED, "Keynote exported no complete image of slide 1", "try again"),
+}  # fmt: skip
 
 
 def check_is_mac() -> None:
     if platform_name() != "macos":
         raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only", "run this on a Mac")
+
+
+# the deck ---
+
+
+class Deck(NamedTuple):
+    """The Keynote document in use. Points."""
+
+    bundle_id: str
+    document_id: str
+    slide_width: int
+    slide_height: int
+    rectangle: Optional[dict[str, Any]] = None
+    """The one drawn last on slide 1: x, y, width, height, the index that it had among the slide's shapes, and
+    an id of ours, because shapes have none: it stays although the index changes.
+    """
+
+    def address(self) -> dict[str, str]:
+        return {"bundle_id": self.bundle_id, "document_id": self.document_id}
+
+
+# A server's deck, as the Keynote specification's SERVER_STATE: it ends with the server. Empty in a shell
+# command, whose deck is in a file that the next command reads.
+_server_state: list[Optional[Deck]] = []
+
+
+def keep_deck_in_memory() -> None:
+    """From now on the deck of this process is its own, and there is none yet."""
+    _server_state[:] = [None]
+
+
+def _deck_file() -> Path:
+    return state_folder() / "keynote.json"
+
+
+def _load_deck() -> Optional[Deck]:
+    """The deck as the last call left it: of this server, or of any command; None where there is none."""
+    if _server_state:
+        return _server_state[0]
+    try:
+        return Deck(**json.loads(_deck_file().read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None  # there is none, or one of another version of ours
+
+
+def _save_deck(deck: Deck) -> None:
+    if _server_state:
+        _server_state[0] = deck
+    else:
+        write_privately(_deck_file(), json.dumps(deck._asdict()))
+
+
+def _open_deck() -> Deck:
+    """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
+    deck = _load_deck()
+    if deck is None:
+        raise PeekabooError(*_PROBLEMS["no_deck"])
+    return deck
+
+
+# one call ---
 
 
 def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -93,36 +137,25 @@ def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def _run_logged(what: str, run: Callable[[], Any]) -> Any:
-    """The output of run_jxa or run_applescript, also written into the agent's log. Raises PeekabooError,
-    which names Keynote where osascript's own message does not.
-    """
+    """The output of run_jxa or run_applescript, also written into the agent's log. Raises PeekabooError."""
     try:
         output = run()
     except PeekabooError as e:
-        log_for_agent("server", f"osascript {what} failed: {e.details or e.message}")
         if e.code == ErrorCode.PERMISSION_DENIED_AUTOMATION:
             raise permission_error(e.code, "Keynote cannot be controlled") from e
-        raise (_error(e.code.value, e.message, e.details) if e.code.value in _ERRORS else e) from e
+        hint = "close any dialog in Keynote, allow what macOS asks for, then call open_keynote again"
+        raise PeekabooError(e.code, f"Keynote: {e.message}", hint, e.details) from e
     log_for_agent("server", f"osascript {what} -> {json.dumps(output, ensure_ascii=False)}")
     return output
 
 
-def _ask_keynote(request: dict[str, Any]) -> dict[str, Any]:
+def _ask_keynote(action: str, **request: Any) -> dict[str, Any]:
     """The answer of keynote.js. Raises PeekabooError for a problem or a refusal."""
-    answer: dict[str, Any] = _run_logged(
-        request["do"], lambda: run_jxa(["integrations/keynote.js"], request, KEYNOTE_S)
-    )
+    script, argument = ["integrations/keynote.js"], {"do": action, **request}
+    answer: dict[str, Any] = _run_logged(action, lambda: run_jxa(script, argument, KEYNOTE_S))
     if "problem" in answer:
-        raise _error(answer["problem"])
+        raise PeekabooError(*_PROBLEMS[answer["problem"]])
     return answer
-
-
-def _open_deck() -> Deck:
-    """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
-    deck = load_deck()
-    if deck is None:
-        raise _error("no_deck")
-    return deck
 
 
 def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None:
@@ -137,6 +170,9 @@ def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more:
     return Result(f"{status}: {text}", {**shown, **more}, is_text_only=True)
 
 
+# the tools ---
+
+
 @_keynote_tool
 def open_keynote() -> Result:
     """Opens Keynote and prepares slide 1 of a document. Call it first. The document is the front one, or a
@@ -148,20 +184,18 @@ def open_keynote() -> Result:
     mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
         raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
-    bundle_id = _ask_keynote({"do": "find"})["bundle_id"]
+    bundle_id = _ask_keynote("find")["bundle_id"]
     if bundle_id is None:
-        raise _error("not_installed")
+        raise PeekabooError(*_PROBLEMS["not_installed"])
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
-    request = {"do": "open", "bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
+    request = {"bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with input_lock("macos"):  # it comes to the front
-        opened = _ask_keynote({**request, "width": 1920, "height": 1080})
-    before = load_deck()
-    document_id = opened["document_id"]
-    is_ours = opened["is_new"] or bool(before and before.is_ours and before.document_id == document_id)
-    deck = Deck(bundle_id, document_id, is_ours, round(opened["width"]), round(opened["height"]))
-    save_deck(deck)
+        opened = _ask_keynote("open", **request, width=1920, height=1080)
+    before, document_id = _load_deck(), opened["document_id"]
+    deck = Deck(bundle_id, document_id, round(opened["width"]), round(opened["height"]))
+    _save_deck(deck)
     notes = []
-    if not is_ours:
+    if not opened["is_new"] and (before is None or before.document_id != document_id):
         notes.append(f"the document {clean_text(opened['name'])!r} was open and is used")
     if not opened["has_theme"]:
         notes.append(f"there is no theme {clean_text(theme, 60)!r} so the default one is used")
@@ -180,9 +214,9 @@ def get_slide_size() -> Result:
     """
     deck = _open_deck()
     check_may_act("get_slide_size", "Keynote", deck.bundle_id)
-    slide = _ask_keynote({"do": "size", **deck.address()})
+    slide = _ask_keynote("size", **deck.address())
     width, height = round(slide["width"]), round(slide["height"])
-    save_deck(deck._replace(slide_width=width, slide_height=height))
+    _save_deck(deck._replace(slide_width=width, slide_height=height))
     return _keynote_result("SLIDE_SIZE", {"width": width, "height": height})
 
 
@@ -199,27 +233,18 @@ def draw_rectangle(
     Example: peekaboo-min keynote rectangle 384 378 1152 324
     """
     deck, wanted = _open_deck(), Rect(x, y, width, height)
-    _check_fits(wanted, deck)
+    slide = Rect(0, 0, deck.slide_width, deck.slide_height)
+    if width < 1 or height < 1 or not slide.encloses(wanted):
+        problem = f"x={x}, y={y}, width={width}, height={height} is no rectangle on the slide"
+        size = f"{deck.slide_width}x{deck.slide_height}"
+        raise invalid(problem, f"the slide is {size}: keep x, y, x+width and y+height within it")
     _check_and_audit("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **wanted.as_data()})
-    drawn = _ask_keynote({"do": "draw", **deck.address(), **wanted.as_data()})
+    drawn = _ask_keynote("draw", **deck.address(), **wanted.as_data())
     index = drawn.pop("index")
-    actual = Rect(**drawn)
-    deck = deck._replace(rectangle_index=index, rectangle=actual)
-    save_deck(deck)
-    note = "" if actual == wanted else f"Keynote did not keep {x},{y} {width}x{height}"
-    return _keynote_result("RECTANGLE_OK", {"id": deck.rectangle_id, **actual.as_data()}, note)
-
-
-def _check_fits(rect: Rect, deck: Deck) -> None:
-    if rect.width < 1 or rect.height < 1:
-        raise invalid(
-            f"a rectangle of {rect.width}x{rect.height} has no area", "give a positive width and height"
-        )
-    if not Rect(0, 0, deck.slide_width, deck.slide_height).encloses(rect):
-        raise invalid(
-            f"x={rect.x}, y={rect.y}, width={rect.width}, height={rect.height} does not fit on the slide",
-            f"the slide is {deck.slide_width}x{deck.slide_height}: keep x, y, x+width and y+height within it",
-        )
+    rectangle = {"id": f"{deck.document_id}/1/{index}", **drawn}
+    _save_deck(deck._replace(rectangle={**rectangle, "index": index}))
+    note = "" if drawn == wanted._asdict() else f"Keynote did not keep {x},{y} {width}x{height}"
+    return _keynote_result("RECTANGLE_OK", rectangle, note)
 
 
 @_keynote_tool
@@ -233,28 +258,22 @@ def add_text_in_keynote(
 
     Example: peekaboo-min keynote text "Hello from the shell"
     """
-    text = text.replace("¦", "|").replace("\r\n", "\n").replace("\r", "\n")
-    _check_shape_text(text)
-    deck = load_deck()
-    if deck is None or deck.rectangle is None:
-        raise invalid("no rectangle was drawn", "call draw_rectangle first")
-    details = {"rectangle": deck.rectangle_id, "characters": len(text)}
-    _check_and_audit("add_text_in_keynote", deck.bundle_id, details)
-    shape = {"index": deck.rectangle_index, **deck.rectangle.as_data()}
-    written = _ask_keynote({"do": "text", **deck.address(), **shape, "text": text})
-    kept = written["text"].replace("\r\n", "\n").replace("\r", "\n")
-    note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
-    return _keynote_result("TEXT_OK", {"id": deck.rectangle_id, "characters": len(text)}, note)
-
-
-def _check_shape_text(text: str) -> None:
-    if not text:
-        raise invalid("the text is empty", "give the text to write")
-    if len(text) > _LONGEST_SHAPE_TEXT:
-        raise invalid(f"the text has {len(text)} characters", f"write at most {_LONGEST_SHAPE_TEXT}")
+    text = _with_newlines(text.replace("¦", "|"))
     bad = control_character_in(text)
     if bad:
         raise invalid(f"the text contains {bad!r}", "omit control characters")
+    deck = _load_deck()
+    if deck is None or deck.rectangle is None:
+        raise invalid("no rectangle was drawn", "call draw_rectangle first")
+    fields = {"id": deck.rectangle["id"], "characters": len(text)}
+    _check_and_audit("add_text_in_keynote", deck.bundle_id, fields)
+    kept = _with_newlines(_ask_keynote("text", **deck.address(), **deck.rectangle, text=text)["text"])
+    note = "" if kept == text else f"Keynote keeps {len(kept)} characters"
+    return _keynote_result("TEXT_OK", fields, note)
+
+
+def _with_newlines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @_keynote_tool
@@ -266,34 +285,25 @@ def screenshot_slide(
     Example: peekaboo-min keynote screenshot slide.png
     leaves slide.png
     """
-    target = _slide_target(path)
+    target = asked_path(path.strip() or settings().screenshot_path)
+    if target.suffix.lower() != ".png":
+        raise invalid(
+            "neither the path nor SCREENSHOT_PATH names a PNG file", "name a file that ends in .png"
+        )
     deck = _open_deck()
     _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
-    if _ask_keynote({"do": "size", **deck.address()})["is_skipped"]:
-        raise _error("skipped")
+    if _ask_keynote("size", **deck.address())["is_skipped"]:
+        raise PeekabooError(*_PROBLEMS["skipped"])
     prepare_target(target)
     folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # Keynote has to create it
     argv = [deck.bundle_id, deck.document_id, str(folder)]
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:
         _run_logged("export", lambda: run_applescript(script, argv, KEYNOTE_S, terms))
-        # some file systems keep attributes in hidden files beside them
-        images = sorted(file for file in folder.rglob("*.png") if not file.name.startswith("."))
+        images = sorted(folder.rglob("*.png"))
         if not images or read_image_info(images[0]) is None:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED, "Keynote exported no complete image of slide 1", "try again"
-            )
+            raise PeekabooError(*_PROBLEMS["no_image"])
         move_into_place([images[0]], [target])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
-
-
-def _slide_target(path: str) -> Path:
-    chosen = path.strip() or settings().screenshot_path
-    if not chosen:
-        raise invalid("neither a path nor SCREENSHOT_PATH is set", "name a .png file")
-    target = asked_path(chosen)
-    if target.suffix.lower() != ".png":
-        raise invalid(f"{target.name!r} is not the name of a PNG file", "end the path in .png")
-    return target

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import stat
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -24,22 +23,16 @@ from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
-from ..system.images import EXTENSIONS, read_image_info, whole_image
-from ..system.process import Completed, ProgramTimeout, run_program
+from ..system.images import EXTENSIONS, whole_image
+from ..system.process import ProgramTimeout, run_program
 from ..system.programs import find_program, own_command
 
 _MAX_TIMEOUT_S = 3600.0
-_LIST_S = 30.0
-_IMAGE_S = 45.0
-_VERSION_S = 5.0
+_LIST_S, _IMAGE_S, _VERSION_S = 30.0, 45.0, 5.0
 _MAX_ATTACHMENTS = 50
-_MAX_FILES = 5000
 _LARGEST_IMAGE_BYTES = 50_000_000
-_MAX_OUTPUT_CHARACTERS = 20_000
-_MAX_MESSAGE_CHARACTERS = 1000
+_LONGEST_MESSAGE = 1000
 _EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
-# The parts of the specification's JSON envelope, and their types.
-_ENVELOPE = {"data": dict, "error": dict, "messages": list, "debug_logs": list}
 
 
 class PeekabooProgram(NamedTuple):
@@ -51,7 +44,13 @@ class PeekabooProgram(NamedTuple):
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
-        return __version__ if self.is_ours else _version_of(self.argv[0])
+        if self.is_ours:
+            return __version__
+        try:
+            done = run_program([*self.argv, "--version"], timeout_s=_VERSION_S, accept=None)
+        except PeekabooError as e:  # removed since, by an upgrade perhaps
+            return f"unknown: {e.message}"
+        return clean_text(done.text) or "unknown"
 
 
 def peekaboo_program() -> PeekabooProgram:
@@ -65,12 +64,11 @@ def peekaboo_program() -> PeekabooProgram:
 
 def _named_program() -> Optional[str]:
     """The executable that PEEKABOO_CLI_PATH names; None where it is unset. Raises MISSING_PROGRAM."""
-    asked = settings().cli_path
-    if not asked:
+    if not settings().cli_path:
         return None
-    path = os.path.abspath(os.path.expanduser(asked))
+    path = os.path.abspath(os.path.expanduser(settings().cli_path))
     if not os.path.isfile(path) or not os.access(path, os.X_OK):
-        message = f"PEEKABOO_CLI_PATH names {asked}, which is not an executable"
+        message = f"PEEKABOO_CLI_PATH names {settings().cli_path}, which is not an executable"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="correct it, or unset it")
     return path
 
@@ -84,12 +82,7 @@ def delegate_path() -> Optional[str]:
         return None
 
 
-def _version_of(path: str) -> str:
-    try:
-        answer = run_program([path, "--version"], timeout_s=_VERSION_S, accept=None)
-    except PeekabooError as e:  # removed since, by an upgrade perhaps
-        return f"unknown: {e.message}"
-    return clean_text(answer.text) or f"unknown: it printed nothing for --version (exit code {answer.code})"
+# peekaboo_exec ---
 
 
 def peekaboo_exec(
@@ -117,81 +110,58 @@ def peekaboo_exec(
 
     Example: peekaboo-min exec -- image --app Safari --path .
     """
-    _check_exec(args, timeout_seconds, max_attachments)
+    if not args:
+        raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
+    check_range("timeout_seconds", timeout_seconds, 0.001, _MAX_TIMEOUT_S)
+    check_range("max_attachments", max_attachments, 0, _MAX_ATTACHMENTS)
+    if cwd and not os.path.isdir(asked_path(cwd)):
+        raise invalid(f"cwd {asked_path(cwd)} is not a folder", "create it, or omit cwd")
     check_may_act("exec")
-    program = peekaboo_program()
-    with nullcontext(_asked_folder(cwd)) if cwd else working_folder("exec") as folder:
-        before = _images_below(folder) if cwd else {}
-        # the arguments may contain typed text: only their number and the command are recorded
-        name = os.path.basename(program.argv[0])
-        write_audit_line("exec", {"program": name, "command": args[0][:40], "arguments": len(args)})
-        failure: Optional[PeekabooError] = None
+    program, failure = peekaboo_program(), None
+    with nullcontext(asked_path(cwd)) if cwd else working_folder("exec") as folder:
+        before = _images_below(folder)
+        argv, command = [*program.argv, *args], args[0][:40]
+        # the other arguments may contain typed text: only their number is recorded
+        write_audit_line("exec", {"program": argv[0], "command": command, "arguments": len(args)})
         try:
-            argv = [*program.argv, *args]
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
             done, failure = e.output, e
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
         attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
-    limit = sys.maxsize if in_shell else _MAX_OUTPUT_CHARACTERS
-    data = {
-        **_metadata(done, failure is not None, limit),
+    names = " ".join(f"[{image.label}]" for image in attached)
+    data: dict[str, Any] = {
+        "exit_code": None if failure else done.code,
+        "stdout": done.text,
+        "stderr": done.stderr,
         "attachments": [image.label for image in attached],
         "cwd": str(folder),
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    names = " ".join(f"[{image.label}]" for image in attached)
-    code = done.code if done.code >= 0 else 128 - done.code
+    if done.text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            data["json"] = json.loads(done.text)
     if in_shell:
-        messages = (f"left in {folder}: {names}",) if names else ()
-        text = done.text.rstrip("\n")
-        return Result(text, data, (), messages, failure=failure, exit_code=code, stderr=done.stderr)
-    ending = "killed" if failure else f"exit code {done.code}"
+        notes = (f"left in {folder}: {names}",) if names else ()
+        text, code = done.text.rstrip("\n"), done.code if done.code >= 0 else 128 - done.code
+        return Result(text, data, (), notes, failure=failure, exit_code=code, stderr=done.stderr)
     left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
-    text = f"{ending}: {names or 'no images'}{left}\n{done.text}{done.stderr}".rstrip()
-    return Result(text, data, tuple(attached), _cut_notes(done, limit), failure=failure)
-
-
-def _cut_notes(done: Completed, limit: int) -> tuple[str, ...]:
-    return tuple(
-        f"{name} has {len(text)} characters: only the first {limit} are shown"
-        for name, text in {"stdout": done.text, "stderr": done.stderr}.items()
-        if len(text) > limit
-    )
-
-
-def _check_exec(arguments: Sequence[str], timeout_seconds: float, max_attachments: int) -> None:
-    if not arguments:
-        raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
-    if not 0 < timeout_seconds <= _MAX_TIMEOUT_S:
-        hint = f"give a number above 0, at most {_MAX_TIMEOUT_S:g}"
-        raise invalid(f"timeout_seconds is {timeout_seconds:g}", hint)
-    check_range("max_attachments", max_attachments, 0, _MAX_ATTACHMENTS)
-
-
-def _asked_folder(cwd: str) -> Path:
-    folder = asked_path(cwd)
-    if not os.path.isdir(folder):  # unlike Path.is_dir, it is False for a name that is too long
-        raise invalid(f"cwd {folder} is not a folder", "create it, or omit cwd")
-    return folder
+    text = f"{'killed' if failure else f'exit code {done.code}'}: {names or 'no images'}{left}"
+    return Result(f"{text}\n{done.text}{done.stderr}".rstrip(), data, tuple(attached), failure=failure)
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
-    """The image files in and below a folder, with their modification times; links are ignored."""
-    found: dict[Path, int] = {}
-    for parent, folders, names in os.walk(folder):
-        folders.sort()
-        for path in (Path(parent) / name for name in sorted(names)):
-            if path.suffix.lower() in EXTENSIONS and len(found) < _MAX_FILES:
-                with suppress(OSError):  # deleted meanwhile, or not readable
-                    status = path.lstat()
-                    # no link out of the folder, no pipe that would block us
-                    is_small_file = stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES
-                    info = read_image_info(path) if is_small_file else None
-                    if info and info.kind in EXTENSIONS.values():
-                        found[path] = status.st_mtime_ns
-    return found
+    """The files in and below a folder that are named as images, and when each was changed; no links."""
+    images: dict[Path, int] = {}
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names if Path(name).suffix.lower() in EXTENSIONS):
+            with suppress(OSError):  # deleted meanwhile
+                status = path.lstat()
+                # no link out of the folder, no pipe that would block us
+                if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES:
+                    images[path] = status.st_mtime_ns
+    return images
 
 
 def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
@@ -206,27 +176,18 @@ def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
         return None
 
 
-def _metadata(done: Completed, was_killed: bool, max_characters: int) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "exit_code": None if was_killed else done.code,
-        "stdout": done.text[:max_characters],
-        "stderr": done.stderr[:max_characters],
-    }
-    if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            data["json"] = json.loads(done.text)
-    return data
+# the MCP tools image and list ---
 
 
 def image_by_cli(
-    desktop: Desktop, path: str, request: ImageRequest, capture_focus: str, returns_data: bool
+    desktop: Desktop, program: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
     """The MCP tool `image` through another command line, with the original's arguments in its order."""
     check_request(request)
     if capture_focus == "foreground":
         check_may_act("foreground capture")
-    asked = os.path.expanduser(request.path or settings().default_save_path)
-    with nullcontext(asked) if asked else working_folder("image") as target:
+    path = os.path.expanduser(request.path or settings().default_save_path)
+    with nullcontext(path) if path else working_folder("image") as target:
         options = {
             "--app": request.app,
             "--mode": request.effective_mode,
@@ -238,21 +199,18 @@ def image_by_cli(
             "--format": request.kind,
             "--capture-focus": capture_focus,
         }
-        reply = _ask_cli(path, ["image", *_as_arguments(options)], _IMAGE_S)
-        files = _rows(reply, "saved_files")
-        if not all(isinstance(file.get("path"), str) for file in files):
-            raise _invalid_output("a saved file has no path")
+        reply = _ask_cli(program, ["image"], options, _IMAGE_S, "saved_files")
+        files = reply.data["saved_files"]
         images = tuple(_saved_image(desktop, file) for file in files) if returns_data else ()
-    data: dict[str, Any] = {"saved_files": files}
-    if returns_data:
-        data["images"] = [_returned_data(file, image) for file, image in zip(files, images)]
-    lines = [f"Captured {len(files)} image(s). Saved files:", *(file["path"] for file in files)]
+    described = [_returned_data(file, image) for file, image in zip(files, images)]
+    data = {"saved_files": files, **({"images": described} if returns_data else {})}
+    lines = [f"Captured {len(files)} image(s). Saved files:", *(str(file.get("path")) for file in files)]
     return Result("\n".join(lines), data, images, reply.messages)
 
 
 def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
     try:
-        image = load_image(asked_path(file["path"]))
+        image = load_image(asked_path(str(file.get("path"))))
     except PeekabooError as e:
         raise _invalid_output(e.message) from e
     label = str(file.get("item_label") or file.get("window_title") or image.label)
@@ -262,79 +220,67 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
-    names = ["window_title", "window_id", "window_index"]
-    if size.items() <= file.items():
-        names += ["scale", "screenshot_id"]
-    data = {name: file[name] for name in names if name in file}
-    label = clean_text(image.label)
-    if "window_id" in file and file.get("item_label"):  # the specification's label of a window is its title
-        data.setdefault("window_title", label)
+    clickable = ("scale", "screenshot_id") if size.items() <= file.items() else ()
+    names = ("window_title", "window_id", "window_index", *clickable)
     return {
-        "item_label": label, "mime_type": image.info.mime_type, **size, "source_path": file["path"], **data
-    }  # fmt: skip
+        "item_label": clean_text(image.label),
+        "mime_type": image.info.mime_type,
+        **size,
+        "source_path": image.source_path,
+        **{name: file[name] for name in names if name in file},
+    }
 
 
-def list_by_cli(path: str, app: Optional[str], details: Sequence[str]) -> Result:
+def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Result:
     """`list apps` or, with an app, `list windows` through another command line; the shell's own data."""
     if app is None:
-        reply = _ask_cli(path, ["list", "apps"], _LIST_S)
-        text = f"Found {len(_rows(reply, 'applications'))} running application(s)"
-        return reply._replace(text=text)
+        reply = _ask_cli(program, ["list", "apps"], {}, _LIST_S, "applications")
+        return reply._replace(text=f"Found {len(reply.data['applications'])} running application(s)")
     options = {"--app": app, "--include-details": ",".join(details)}
-    reply = _ask_cli(path, ["list", "windows", *_as_arguments(options)], _LIST_S)
-    text = f"Found {len(_rows(reply, 'windows'))} window(s) for application: {app}"
+    reply = _ask_cli(program, ["list", "windows"], options, _LIST_S, "windows")
     if not isinstance(reply.data.get("target_application_info"), dict):
         raise _invalid_output("it has no target_application_info")
-    return reply._replace(text=text)
+    return reply._replace(text=f"Found {len(reply.data['windows'])} window(s) for application: {app}")
 
 
-def _rows(reply: Result, key: str) -> list[dict[str, Any]]:
-    rows = reply.data.get(key)
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise _invalid_output(f"it has no {key}")
-    return rows
-
-
-def _as_arguments(options: dict[str, Any]) -> list[str]:
-    """The options that have a value; a value that looks like a flag is joined to its own."""
-    arguments: list[str] = []
+def _ask_cli(
+    program: str, command: Sequence[str], options: dict[str, Any], timeout_s: float, rows: str
+) -> Result:
+    """The specification's handler pattern: run with --json-output last; relay logs, errors and data, which
+    holds `rows`, a list of objects.
+    """
+    argv = [program, *command]
     for flag, value in options.items():
-        if value not in (None, ""):
-            arguments += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
-    return arguments
-
-
-def _ask_cli(path: str, arguments: list[str], timeout_s: float) -> Result:
-    """The specification's handler pattern: run with --json-output last; relay logs, errors and data."""
-    argv = [path, *arguments, "--json-output"]
+        if value not in (None, ""):  # a value that looks like a flag is joined to its own
+            argv += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
+    argv.append("--json-output")
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
     done = run_program(argv, timeout_s=timeout_s, accept=None)
     failed = f"the peekaboo command line failed with exit code {done.code}"
     try:
         answer = json.loads(done.text)
-        succeeded = bool(answer["success"])
-        parts = {key: answer.get(key) or kind() for key, kind in _ENVELOPE.items()}
-        if not all(isinstance(parts[key], kind) for key, kind in _ENVELOPE.items()):
-            raise ValueError("parts of other types")
-        data = _cleaned(parts["data"])
+        succeeded = answer["success"] and not done.code
+        data, error = (_cleaned(dict(answer.get(part) or {})) for part in ("data", "error"))
+        messages = tuple(clean_text(str(text), _LONGEST_MESSAGE) for text in answer.get("messages") or ())
+        for entry in answer.get("debug_logs") or ():
+            log_debug(f"backend=swift swift_log={entry}")
+        if succeeded and not all(isinstance(row, dict) for row in data[rows]):
+            raise ValueError(rows)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        if done.code:
-            log_error(f"{failed}: {done.text[:500]}")
-            output = (done.stderr.strip() or done.text.strip() or "none")[-300:]
-            hint = f"see its output: {clean_text(output, 300)}"
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
-        raise _invalid_output(done.text or "it is empty") from None
-    for entry in parts["debug_logs"]:
-        log_debug(f"backend=swift swift_log={entry}")
-    if not succeeded or done.code:
-        error = parts["error"]
+        if not done.code:
+            raise _invalid_output(done.text or "it is empty") from None
+        log_error(f"{failed}: {done.text[:500]}")
+        hint = (
+            f"see its output: {clean_text((done.stderr.strip() or done.text.strip() or 'none')[-300:], 300)}"
+        )
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
+    if not succeeded:
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
-            clean_text(str(error.get("message") or failed), _MAX_MESSAGE_CHARACTERS),
+            str(error.get("message") or failed),
             details=str(error.get("details") or ""),
             name=str(error.get("code") or _EXECUTION_ERROR),
         )
-    messages = tuple(clean_text(str(message), _MAX_MESSAGE_CHARACTERS) for message in parts["messages"])
     return Result("", data, (), messages)
 
 

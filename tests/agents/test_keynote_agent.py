@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import warm_python
@@ -15,7 +13,10 @@ from fake_ai import FakeAI, Request, script
 from fakemac import FakeMac
 from worlds import ROOT, Finished
 
+from peekaboo_min.agents import mcp_client
 from peekaboo_min.agents.keynote_agent import KEYNOTE_QUERY
+from peekaboo_min.agents.mcp_client import ToolAnswer, own_server
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
 
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
@@ -82,7 +83,7 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     )
     with FakeAI(brain=draw_and_write) as ai:
         ai.keys["gemini"] = "AIza-secret-of-env"
-        done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.gemini_base_url)
+        done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.url)
         questions = ai.questions
     assert done.code == 0, done.err
     document = mac.state()["keynote"]["documents"][0]
@@ -136,31 +137,20 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
 
 def test_the_example_of_an_env_file_is_understood_whole(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text((ROOT / "scripts" / "env.example").read_text("utf-8"))
-    code = (
-        "import json; from pathlib import Path\n"
-        "from peekaboo_min.core.settings import settings, settings_with_env_file\n"
-        "settings(); own = settings_with_env_file(Path()); assert own is settings()\n"
-        "print(json.dumps([own.gemini_key, own.log_level, own.screenshot_path, own.keynote_theme,"
-        " own.keynote_document_mode]))"
-    )
-    environment = {
-        "PYTHONPATH": str(ROOT),
-        "KEYNOTE_THEME": "Black",
-        "SCREENSHOT_PATH": "",
-        "HOME": str(tmp_path),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.stderr == ""
+    code = """if True:
+        from pathlib import Path
+        from peekaboo_min.core.settings import settings_with_env_file
+        now = settings_with_env_file(Path())
+        print(now.gemini_key, now.log_level, now.screenshot_path)
+        print(now.keynote_theme, now.keynote_document_mode)
+    """
+    environment = {"PYTHONPATH": str(ROOT), "KEYNOTE_THEME": "Black", "SCREENSHOT_PATH": "", "HOME": "/"}
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True)
     # the environment counts more than the file, and an empty variable is an unset one
-    assert json.loads(done.stdout) == [
-        "your-key-here",
-        "INFO",
-        "/tmp/mcp_keynote_slide.png",
-        "Black",
-        "reuse_or_create",
-    ]
+    assert done.stdout == "your-key-here INFO /tmp/mcp_keynote_slide.png\nBlack reuse_or_create\n", (
+        done.stderr
+    )
 
 
 LIES = [
@@ -180,8 +170,8 @@ ANSWERS = [
     "Respond with exactly one such line and nothing else.",
     "Unknown tool delete_everything. Available: "
     "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
-    "ERROR: draw_rectangle: x is 'ten', which is not a whole number; write digits only",
-    "ERROR: add_text_in_keynote takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
+    "ERROR: draw_rectangle: x is 'ten', which is no integer; write digits only",
+    "ERROR: add_text_in_keynote: it takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
     "ERROR: no rectangle was drawn. Next step: call draw_rectangle first",
     "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080",
     "SCREENSHOT_SAVED: path={folder}/../slide.png",
@@ -236,16 +226,10 @@ def shape_texts(mac: FakeMac) -> list[str]:
 
 
 UNDONE = {
-    "nothing": ([], "no call of this run returned RECTANGLE_OK"),
-    "no text": ([OPEN, DRAW], "no call after RECTANGLE_OK returned TEXT_OK for that exact text"),
-    "another text": (
-        [OPEN, DRAW, write('"Hello"')],
-        "no call after RECTANGLE_OK returned TEXT_OK for that exact text",
-    ),
-    "overwritten": (
-        [OPEN, DRAW, write("Hello"), write("Hello again")],
-        "no call after RECTANGLE_OK returned TEXT_OK for that exact text",
-    ),
+    "nothing": [],
+    "no text": [OPEN, DRAW],
+    "another text": [OPEN, DRAW, write('"Hello"')],
+    "overwritten": [OPEN, DRAW, write("Hello"), write("Hello again")],
 }
 
 
@@ -254,7 +238,7 @@ def test_a_model_that_is_done_too_early_is_corrected_once_and_then_it_is_an_erro
     mac: FakeMac, folder: Path, case: str
 ) -> None:
     """ "Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]" """
-    calls, missing = UNDONE[case]
+    calls, missing = UNDONE[case], "no call after RECTANGLE_OK returned TEXT_OK for the text"
     done, prompts = run_script(mac, folder, [*calls, DONE, DONE], "Hello")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith(f"the model reports that it is done, but {missing}; see ")
@@ -291,7 +275,7 @@ def test_without_a_text_the_default_query_is_asked(mac: FakeMac, folder: Path) -
     text = "Hello from MCP on macOS."
     done, prompts = run_script(mac, folder, [OPEN, DRAW, write(text), DONE])
     assert prompts[0] == f"Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
-    assert (done.data["text"], shape_texts(mac), done.json["messages"]) == (text, [text], [])
+    assert (done.data["text"], shape_texts(mac)) == (text, [text])
 
 
 def test_with_a_query_of_its_own_any_text_counts_and_the_summary_names_it(mac: FakeMac, folder: Path) -> None:
@@ -300,13 +284,9 @@ def test_with_a_query_of_its_own_any_text_counts_and_the_summary_names_it(mac: F
     calls = [OPEN, "FUNCTION_CALL: draw_rectangle|0|0|100|50", write("Hi ¦ there"), DONE]
     done, prompts = run_script(mac, folder, calls, "--query", query)
     assert (done.code, prompts[0], done.data["text"]) == (0, query, "Hi | there")
-    warning = "the rectangle 0,0 100x50 is not a centered 60 % x 30 % of the slide (1920x1080)"
-    assert done.json["messages"] == [warning], "draw_rectangle|x|y|width|height (centered ~60% x ~30% rule)"
     source, text = log_lines(folder)[-1]
-    assert source == "client" and re.fullmatch(
-        rf"summary: done in 4 turns with gemini/[\w.-]+: wrote 'Hi \| there'; warning: {re.escape(warning)}",
-        text,
-    )
+    pattern = r"summary: done in 4 turns with gemini/[\w.-]+: wrote 'Hi \| there'"
+    assert source == "client" and re.fullmatch(pattern, text)
 
 
 def test_line_breaks_become_spaces_and_an_empty_last_parameter_is_one(mac: FakeMac, folder: Path) -> None:
@@ -318,9 +298,6 @@ def test_line_breaks_become_spaces_and_an_empty_last_parameter_is_one(mac: FakeM
     done, _ = run_script(mac, folder, calls, "two\nlines\n")
     assert done.code == 0, done.err
     assert shape_texts(mac) == ["two lines"]
-    assert done.json["messages"] == [
-        "line breaks in the text became spaces, because a FUNCTION_CALL is one line"
-    ]
     assert done.data["calls"][-1]["answer"] == f"SCREENSHOT_SAVED: path={folder / 'slide.png'}"
     assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
 
@@ -341,20 +318,10 @@ def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, 
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
     "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
     "both": (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
-    "empty query": (["--query", " "], {}, "INVALID_ARGUMENT", "the query is empty"),
-    "two models": (
-        ["x", "--model", "gemini,openai"],
-        {},
-        "INVALID_ARGUMENT",
-        "'gemini,openai' is not one model",
-    ),
+    "empty query": (["--query", " "], {}, "INVALID_ARGUMENT", "the text is empty"),
+    "two models": (["x", "--model", "gemini,openai"], {}, "INVALID_ARGUMENT", "'gemini,openai' is not one"),
     "no model": (["x", "--model", "nobody/x"], {}, "INVALID_ARGUMENT", "there is no provider 'nobody'"),
-    "read-only": (
-        ["x"],
-        {"PEEKABOO_READONLY": "1"},
-        "POLICY_DENIED",
-        "keynote-agent is refused: PEEKABOO_READONLY is set",
-    ),
+    "read-only": (["x"], {"PEEKABOO_READONLY": "1"}, "POLICY_DENIED", "keynote-agent is refused: PEEKABOO_R"),
     "no Mac": (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
 }
 
@@ -376,64 +343,31 @@ def test_without_the_package_mcp_it_says_how_to_get_it_and_exits_2(mac: FakeMac,
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr
 
 
-# Our server as a client sees it: what it lists, and what it answers to the calls in argv.
-CLIENT = """
-import json, sys
-from peekaboo_min.agents.mcp_client import own_server
-with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
-    schemas = [(tool.name, tool.schema) for tool in server.tools()]
-    print(json.dumps([[name, list(s.get("properties", {})), s.get("required", [])] for name, s in schemas]))
-    for name, arguments in json.loads(sys.argv[1]):
-        answer = server.call(name, arguments)
-        print(json.dumps([answer.text, answer.is_error, answer.data, answer.code]))
-"""
+def test_over_mcp_the_tools_have_their_parameters_and_grammar(
+    mac: FakeMac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in mac.env().items():
+        monkeypatch.setenv(name, value)
+    with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
+        parameters = {tool.name: list(tool.input_schema.get("properties", {})) for tool in server.tools()}
+        first = server.call("add_text_in_keynote", {"text": "x"})
+        ready = server.call("open_keynote", {})
+        drawn = server.call("draw_rectangle", {"x": "384", "y": 378, "width": 1152, "height": 324})
+        wrong = server.call("draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324})
+    assert parameters == {
+        "open_keynote": [],
+        "get_slide_size": [],
+        "draw_rectangle": ["x", "y", "width", "height"],
+        "add_text_in_keynote": ["text"],
+        "screenshot_slide": ["path"],
+    }
+    problem = "ERROR: no rectangle was drawn. Next step: call draw_rectangle first"
+    assert first == ToolAnswer(problem, {}, (), True, "INVALID_ARGUMENT")
+    assert ready == ToolAnswer("KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080", {}, (), False)
+    assert re.fullmatch(r"RECTANGLE_OK: id=[\w-]+/1/1, x=384, y=378, width=1152, height=324", drawn.text)
+    assert wrong.text.startswith("ERROR: draw_rectangle: x: ") and wrong.code == "INVALID_ARGUMENT"
 
 
-def test_over_mcp_the_tools_have_their_names_parameters_and_grammar(mac: FakeMac) -> None:
-    calls: list[Any] = [
-        ["add_text_in_keynote", {"text": "x"}],
-        ["open_keynote", {}],
-        ["draw_rectangle", {"x": "384", "y": 378, "width": 1152, "height": 324}],
-        ["draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324}],
-    ]
-    argv = [sys.executable, "-c", CLIENT, json.dumps(calls)]
-    environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(argv, env=environment, cwd=mac.folder, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    listed, *answers = [json.loads(line) for line in done.stdout.splitlines()]
-    position = ["x", "y", "width", "height"]
-    assert listed == [
-        ["open_keynote", [], []],
-        ["get_slide_size", [], []],
-        ["draw_rectangle", position, position],
-        ["add_text_in_keynote", ["text"], ["text"]],
-        ["screenshot_slide", ["path"], ["path"]],
-    ]
-    first, ready, drawn, wrong = answers
-    assert first == [
-        "ERROR: no rectangle was drawn. Next step: call draw_rectangle first",
-        True,
-        {},
-        "INVALID_ARGUMENT",
-    ]
-    assert ready == ["KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080", False, {}, ""]
-    assert re.fullmatch(r"RECTANGLE_OK: id=[\w-]+/1/1, x=384, y=378, width=1152, height=324", drawn[0])
-    assert wrong[0].startswith("ERROR: draw_rectangle: x: ") and wrong[1:] == [True, {}, "INVALID_ARGUMENT"]
-
-
-# A server that does not answer its client: from the start, or once it is asked for its tools.
-SILENT = """
-import sys
-from peekaboo_min.agents import mcp_client
-from peekaboo_min.core.errors import PeekabooError
-mcp_client._LONGEST_CALL_S = 1.0
-mcp_client.own_command = lambda: [sys.executable, "-c", sys.argv[1]]
-try:
-    with mcp_client.own_server({}) as server:
-        server.tools()
-except PeekabooError as e:
-    print(e.code_name, e.message)
-"""
 INITIALIZED = """
 import json, sys
 request = json.loads(sys.stdin.readline())
@@ -445,14 +379,17 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize(
-    ("server", "message"),
+    ("program", "message"),
     [
-        ("import sys; sys.stdin.read()", "our own MCP server did not start, or died: "),
+        ("import sys; sys.stdin.read()", "our own MCP server did not start: "),
         (INITIALIZED, "the MCP server failed in list_tools: "),
     ],
 )
-def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path, server: str, message: str) -> None:
-    argv = [sys.executable, "-c", SILENT, server]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout.startswith(f"PROGRAM_FAILED {message}")) == (0, True), done
+def test_a_server_that_does_not_answer_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, program: str, message: str
+) -> None:
+    monkeypatch.setattr(mcp_client, "_LONGEST_CALL_S", 1.0)
+    monkeypatch.setattr(mcp_client, "own_command", lambda: [sys.executable, "-c", program])
+    with pytest.raises(PeekabooError, match=message) as caught, own_server({}) as server:
+        server.tools()
+    assert caught.value.code is ErrorCode.PROGRAM_FAILED

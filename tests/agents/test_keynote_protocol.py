@@ -8,18 +8,18 @@ from peekaboo_min.agents.keynote_agent import (
     DEFAULT_TEXT,
     KEYNOTE_QUERY,
     KEYNOTE_SYSTEM_PROMPT,
-    keynote_turn_prompt,
+    convert_arguments,
+    read_reply,
 )
-from peekaboo_min.agents.keynote_protocol import FinalAnswer, FunctionCall, convert_arguments, read_reply
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 
-DRAW = FunctionCall("draw_rectangle", ("384", "378", "1152", "324"))
-DONE = FinalAnswer("[done]")
+CALL, NOTHING = "FUNCTION_CALL", ("", "")
+OPEN, DRAW = (CALL, "open_keynote"), (CALL, "draw_rectangle|384|378|1152|324")
+DONE = ("FINAL_ANSWER", "[done]")
 REPLIES = {
-    "FUNCTION_CALL: open_keynote": FunctionCall("open_keynote", ()),
-    "FUNCTION_CALL:open_keynote": FunctionCall("open_keynote", ()),
-    "FUNCTION_CALL: open_keynote|": FunctionCall("open_keynote", ("",)),
-    "FUNCTION_CALL: screenshot_slide|": FunctionCall("screenshot_slide", ("",)),
+    "FUNCTION_CALL: open_keynote": OPEN,
+    "FUNCTION_CALL:open_keynote": OPEN,
+    "FUNCTION_CALL: open_keynote|": (CALL, "open_keynote|"),
     "FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "FUNCTION_CALL: draw_rectangle|384|378|1152|324\r\nFINAL_ANSWER: [done]": DRAW,
     "FINAL_ANSWER: [done]": DONE,
@@ -31,19 +31,18 @@ REPLIES = {
     "- FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "1. FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "> FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
-    "  FINAL_ANSWER:[done]  ": DONE,
-    "FUNCTION_CALL: write|  two  spaces  ": FunctionCall("write", ("  two  spaces  ",)),
-    "FUNCTION_CALL: write|2 * 3 = **6**": FunctionCall("write", ("2 * 3 = **6**",)),
-    "FUNCTION_CALL: write|Grüße, 世界 👩‍💻 ¦": FunctionCall("write", ("Grüße, 世界 👩‍💻 ¦",)),
-    "FUNCTION_CALL: write|a\u2028b": FunctionCall("write", ("a\u2028b",)),
-    "FUNCTION_CALL: write|a\\nb": FunctionCall("write", ("a\\nb",)),
-    "FUNCTION_CALL: write||": FunctionCall("write", ("", "")),
-    "FUNCTION_CALL: ": FunctionCall("", ()),
-    "I would say FUNCTION_CALL: open_keynote": None,
-    "function_call: open_keynote": None,
-    "FUNCTION_CALL open_keynote": None,
-    '{"tool": "open_keynote"}': None,
-    "": None,
+    "  FINAL_ANSWER:[done]": DONE,
+    "FUNCTION_CALL: write|  two  spaces  ": (CALL, "write|  two  spaces  "),
+    "FUNCTION_CALL: write|2 * 3 = **6**": (CALL, "write|2 * 3 = **6**"),
+    "FUNCTION_CALL: write|Grüße, 世界 👩‍💻 ¦": (CALL, "write|Grüße, 世界 👩‍💻 ¦"),
+    "FUNCTION_CALL: write|a\u2028b": (CALL, "write|a\u2028b"),
+    "FUNCTION_CALL: write|a\\nb": (CALL, "write|a\\nb"),
+    "FUNCTION_CALL: ": (CALL, ""),
+    "I would say FUNCTION_CALL: open_keynote": NOTHING,
+    "function_call: open_keynote": NOTHING,
+    "FUNCTION_CALL open_keynote": NOTHING,
+    '{"tool": "open_keynote"}': NOTHING,
+    "": NOTHING,
 }
 
 
@@ -73,20 +72,20 @@ CONVERTED = [
 def test_parameters_get_the_types_of_the_schema(
     values: tuple[str, ...], wanted: dict[str, object], expected: dict[str, object]
 ) -> None:
-    converted = convert_arguments(FunctionCall("f", values), wanted)
+    converted = convert_arguments(list(values), wanted)
     assert converted == expected
     assert [type(value) for value in converted.values()] == [type(value) for value in expected.values()]
 
 
 WRONG_COUNTS = [
-    (("384", "378", "1152"), RECTANGLE, "f takes 4 parameter(s): x|y|width|height; you gave 3"),
+    (("384", "378", "1152"), RECTANGLE, "it takes 4 parameter(s): x|y|width|height; you gave 3"),
     (
         ("a",) * 2,
         schema(t="string"),
-        "f takes 1 parameter(s): t; you gave 2; write ¦ where a text contains |",
+        "it takes 1 parameter(s): t; you gave 2; write ¦ where a text contains |",
     ),
-    ((), schema(text="string"), "f takes 1 parameter(s): text; you gave 0"),
-    (("x",), schema(), "f takes 0 parameter(s): none; you gave 1"),
+    ((), schema(text="string"), "it takes 1 parameter(s): text; you gave 0"),
+    (("x",), schema(), "it takes 0 parameter(s): none; you gave 1"),
 ]
 NO_NUMBERS = ["ten", "1,152", "384pt", "384.5", "9" * 400, "nan", ""]
 
@@ -95,12 +94,12 @@ NO_NUMBERS = ["ten", "1,152", "384pt", "384.5", "9" * 400, "nan", ""]
     ("values", "wanted", "message"),
     [
         *WRONG_COUNTS,
-        (("inf",), schema(x="number"), "f: x is 'inf', which is not a number; write digits only"),
+        (("inf",), schema(x="number"), "x is 'inf', which is no number; write digits only"),
         *(
             (
                 (text,),
                 schema(x="integer"),
-                f"f: x is {text[:40]!r}, which is not a whole number; write digits only",
+                f"x is {text[:40]!r}, which is no integer; write digits only",
             )
             for text in NO_NUMBERS
         ),
@@ -110,17 +109,12 @@ def test_a_call_that_does_not_fit_its_schema_is_refused_with_a_message_for_the_m
     values: tuple[str, ...], wanted: dict[str, object], message: str
 ) -> None:
     with pytest.raises(PeekabooError) as caught:
-        convert_arguments(FunctionCall("f", values), wanted)
+        convert_arguments(list(values), wanted)
     assert (caught.value.code, caught.value.sentence()) == (ErrorCode.INVALID_ARGUMENT, message)
 
 
 def test_the_prompts_take_any_text_as_it_is() -> None:
     assert KEYNOTE_QUERY + DEFAULT_TEXT == (
         "Create a rectangle in Keynote slide 1 and write this exact text inside it: Hello from MCP on macOS."
-    )
-    odd = "{tools_description} {steps} {query} {0} %s \\"
-    assert keynote_turn_prompt(odd, "") == odd
-    assert keynote_turn_prompt(odd, "1. {query}").startswith(
-        f"{odd}\n\nWhat you did so far, with the results:\n1. {{query}}\n"
     )
     assert KEYNOTE_SYSTEM_PROMPT.count("{tools_description}") == KEYNOTE_SYSTEM_PROMPT.count("{") == 1

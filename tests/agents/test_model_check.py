@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_ai import CONVENTIONS, FakeAI, Request, picture, pointer
+from fake_ai import FakeAI, Request, picture, pointer
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.model_check import _IMAGE, unit_of
 from peekaboo_min.agents.planner import Planner
-from peekaboo_min.agents.run import AgentStep
+from peekaboo_min.agents.run import AgentRun, AgentStep
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -33,6 +33,7 @@ NAMED = {
         ModelChoice("gemini", "gemini-3.6-flash"),
         ModelChoice("openai", "google/gemini-3.6-flash"),
         UNKNOWN,
+        ModelChoice("ollama", "nobody:7b"),
     ],
     "28-px smart size": [ModelChoice("openai", "hcompany/holo1.5-7b")],
     "1024-token size": [ModelChoice("ollama", "qwen2.5vl:7b")],
@@ -70,10 +71,10 @@ def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]
     step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, *size)))
     width, height = model_size(ImageInfo("png", *size))  # as take_window_screenshot has it
     step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
-    planner = Planner("Click the target", choice, needs_confidence=False)
-    action = planner.decide(step, [], [], 5, time.monotonic() + PATIENCE_S)
-    assert action.place is not None and step.grid is not None
-    pixel = step.grid.pixel_of(action.place, width, height)
+    run = AgentRun("Click the target", choice.name, deadline=time.monotonic() + PATIENCE_S)
+    action = Planner(run, choice).decide(step)
+    assert step.grid is not None
+    (pixel,) = action.in_pixels(step.grid, width, height).places
     off = max(abs(pixel.x - target[0] * width), abs(pixel.y - target[1] * height))
     return off, max(width / step.grid.width, height / step.grid.height) + 1
 
@@ -114,10 +115,10 @@ def test_noise_leads_to_no_answer_and_never_to_a_wrong_one(noise: float, least_r
         found = []
         for _ in range(4000):
             places = {
-                digit: Point((x + dice.gauss(0, noise)) * width, (y + dice.gauss(0, noise)) * height)
+                digit: [Point((x + dice.gauss(0, noise)) * width, (y + dice.gauss(0, noise)) * height)]
                 for digit, (x, y) in SQUARES.items()
             }
-            found.append(unit_of(places, 1344, 672))
+            found.append(unit_of(places))
         assert set(found) <= {unit, None}
         assert found.count(unit) >= least_right * len(found)
 
@@ -178,14 +179,14 @@ def test_the_check_of_a_model_that_does_not_click_is_unclear(ai: FakeAI) -> None
     assert result.data["grid"] is None and "no JSON object" in result.text
 
 
+def test_the_check_image_is_not_resized_for_a_model_that_may_count_in_its_pixels(ai: FakeAI) -> None:
+    ai.brain = pointing("pixels", [(0.5, 0.5)])
+    assert run_vision_agent(check_model=True, model="ollama/nobody:7b").data["grid"] == "pixels"
+    assert {(each.images[0].width, each.images[0].height) for each in ai.questions} == {(1344, 672)}
+
+
 @pytest.mark.parametrize("more", [{"goal": "Do it"}, {"app": "Form"}, {"window_id": 7}])
 def test_the_check_starts_no_run(more: dict[str, Any]) -> None:
     with pytest.raises(PeekabooError) as caught:
         run_vision_agent(check_model=True, model="openai/gpt-5.4-mini", **more)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
-
-
-def test_the_conventions_of_the_fake_differ_where_it_matters() -> None:
-    sizes = {name: convention(554, 388) for name, convention in CONVENTIONS.items()}
-    assert len(set(sizes.values())) == len(sizes)
-    assert sizes["28-px smart size"] == (560, 392) and sizes["1024-token size"] == (1092, 756)

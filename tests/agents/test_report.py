@@ -13,7 +13,7 @@ from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import Action
 from peekaboo_min.agents.report import run_report
-from peekaboo_min.agents.run import AgentRun, AgentStep, AgentTask, Exchange
+from peekaboo_min.agents.run import AgentRun, AgentStep, Exchange
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 
 SIZE = (640, 400)
@@ -30,12 +30,11 @@ def plain_image() -> ImageData:
 
 def a_step(number: int = 1, action: Optional[Action] = CLICK, **more: Any) -> AgentStep:
     window = Window(7, "Form", 1, "A <title>", Rect(0, 0, *SIZE))
-    return AgentStep(number, window, plain_image(), action=action, pixel=AT, **more)
+    return AgentStep(number, window, plain_image(), action=action, pixel_action=action, **more)
 
 
 def a_run(*steps: AgentStep, **more: Any) -> AgentRun:
-    more.setdefault("task", AgentTask("The <goal>", app="Form"))
-    return AgentRun(model_used="openai/x", steps=list(steps), **more)
+    return AgentRun(**{"goal": "The <goal>", "model_used": "openai/x", "steps": list(steps), **more})
 
 
 def text_of(page: str) -> str:
@@ -47,44 +46,45 @@ def text_of(page: str) -> str:
 
 
 def test_a_run_without_steps_is_a_page_too() -> None:
-    run = a_run(task=AgentTask("a goal \ud800"), message="<nothing>", system_prompt="$first\n\n<pre>")
+    run = a_run(goal="a goal \ud800", message="<nothing>", system_prompt="$first\n\n<pre>")
     text = text_of(run_report(run))
     for expected in ("<nothing>", "a goal \ufffd", "$first\n\n<pre>", "failed"):
         assert expected in text
-    assert "model's word" not in text
 
 
 def test_a_step_shows_its_reason_its_effect_both_questions_and_one_figure() -> None:
     exchanges = [Exchange("first question", "no idea", "no JSON object"), Exchange("second question", "{}")]
     step = a_step(effect="the window changed", exchanges=exchanges, milliseconds=1234, tokens_in=9)
-    page = run_report(a_run(step, a_step(2, None), status="done", final_image=plain_image()))
+    page = run_report(a_run(step, a_step(2, None), status="done"))
     text = text_of(page)
     for expected in (
         "1. Open the settings",
         "click 200,120 \u2192 the window changed",
-        "'A <title>' of Form, 1.2 s, 9 + 0 tokens",
-        "Not used: no JSON object",
+        "'A <title>' of Form, 1234 ms, 9 + 0 tokens",
+        "no JSON object",
         "first question",
         "second question",
         "2. no action",
         "Done is the model's word",
     ):
         assert expected in text
-    assert page.count("<figure>") == page.count("data:image/jpeg") == 3, "one a step, and the end"
+    assert page.count("<figure>") == page.count("data:image/jpeg") == 2, "one a step"
     assert "default-src 'none'" in page, "nothing is loaded"
 
 
+DRAG = Action("drag", {"x": 200, "y": 120, "to_x": 300, "to_y": 120.04})
+
+
 @pytest.mark.parametrize(
-    "dry_run, end, expected",
+    "dry_run, action, expected",
     [
-        (False, None, 'class="mark" d="M182.0 109.0v-7.0h7.0'),
-        (True, None, 'class="mark would" d="M182.0 109.0v-7.0h7.0'),
-        (False, Point(300, 120.04), 'M200.0 120.0L300.0 120.0"'),
+        (False, CLICK, 'class="mark" d="M200.0 120.0m'),
+        (True, CLICK, 'class="mark would" d="M200.0 120.0m'),
+        (False, DRAG, 'class="mark" d="M300.0 120.0m'),
     ],
 )
-def test_the_click_is_marked_over_the_image(dry_run: bool, end: Optional[Point], expected: str) -> None:
-    run = a_run(a_step(end_pixel=end), task=AgentTask("A goal", app="Form", dry_run=dry_run))
-    assert expected in run_report(run)
+def test_the_click_is_marked_over_the_image(dry_run: bool, action: Action, expected: str) -> None:
+    assert expected in run_report(a_run(a_step(action=action), dry_run=dry_run))
 
 
 def test_rendered_small_the_mark_lies_on_the_click_and_the_outline_on_the_change(tmp_path: Path) -> None:

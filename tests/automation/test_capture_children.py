@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import Form, clean_environment, need, wait_for, x_server
 
 PROGRAMS = ("maim", "xdotool", "xclip", "convert", "tesseract")
@@ -34,7 +34,7 @@ class Counted:
             )
             wrapper.chmod(0o755)
         environment = clean_environment(folder, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
-        self.program = ForkedProgram(environment)
+        self.program = InProcessProgram(environment)
 
     def children(self, *arguments: Any) -> dict[str, int]:
         """The programs that a command, which succeeds, starts."""

@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
 from worlds import Form, Program, clean_environment, need, wait_for
 
@@ -26,7 +26,7 @@ from peekaboo_min.system.images import read_image_info
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
-    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
+    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def mac(tmp_path: Path) -> Iterator[FakeMac]:
 
 @pytest.fixture
 def mac_peek(mac: FakeMac) -> Program:
-    return ForkedProgram(mac_environment(mac))
+    return InProcessProgram(mac_environment(mac))
 
 
 def ids_of(peek: Program, *titles: str) -> list[int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
@@ -29,7 +29,7 @@ BACKGROUND = "244,241,234"
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
     """The package on the session's display; the other tests prove that the single file is the same."""
-    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
+    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def book(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[For
     folder = tmp_path_factory.mktemp("book")
     form = Form(display, folder / "report.jsonl", "Guest book")
     try:
-        peek = ForkedProgram(clean_environment(folder, DISPLAY=display))
+        peek = InProcessProgram(clean_environment(folder, DISPLAY=display))
         form.window_id = window_of(peek, form)["window_id"]
         yield form
     finally:
@@ -389,7 +389,7 @@ def test_a_title_fakes_nothing_in_the_listing(
     display: str, bare_display: str, tmp_path: Path, title: str, manager: str
 ) -> None:
     name = display if manager == "openbox" else bare_display
-    peek = ForkedProgram(clean_environment(tmp_path, DISPLAY=name))
+    peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
     form = Form(name, tmp_path / "report.jsonl", title, "+60+60")
     try:
         all_of_them: list[dict[str, Any]] = []
@@ -490,7 +490,7 @@ def two_screens() -> Iterator[str]:
 
 def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
     with two_screens() as name:
-        peek = ForkedProgram(clean_environment(tmp_path, DISPLAY=name))
+        peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
         screens = peek.data("list", "screens")["screens"]
         assert [(one["screen_index"], one["is_main"], one["bounds"]) for one in screens] == [
             (0, True, {"x": 0, "y": 0, "width": 800, "height": 600}),

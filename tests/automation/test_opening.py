@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accessible import session_bus
 from fakemac import FakeMac
 from macs import mac_environment
 from worlds import Program, clean_environment, need, program_words, wait_for
@@ -107,38 +106,6 @@ def test_a_file_is_opened_by_its_application_and_waited_for(peek: Program, tmp_p
     assert (answer["title"], answer["owner_name"]) == ("Reading a note.txt", "Reader")
     found = peek.data("wait-for", "--title", "a note", "--timeout-s", 30)
     assert found["window_id"] == answer["window_id"]
-
-
-def test_a_real_editor_opens_a_file_that_is_waited_for_and_read(display: str, tmp_path: Path) -> None:
-    need("mousepad", "gtk-launch", "xdg-mime", "dbus-daemon", "tesseract", "convert")
-    entry = Path("/usr/share/applications/org.xfce.mousepad.desktop")
-    data, config, note = tmp_path / "data", tmp_path / "config", tmp_path / "shopping list.txt"
-    (data / "applications").mkdir(parents=True)
-    (data / "applications" / entry.name).write_text(entry.read_text())  # among no others
-    config.mkdir()
-    (config / "mimeapps.list").write_text(f"[Default Applications]\ntext/plain={entry.name}\n")
-    note.write_text("Four apples and a pear\n")
-    environment = clean_environment(
-        tmp_path, DISPLAY=display, XDG_DATA_HOME=str(data), XDG_CONFIG_HOME=str(config),
-        XDG_RUNTIME_DIR=str(tmp_path), GSETTINGS_BACKEND="memory", GIO_USE_VFS="local", NO_AT_BRIDGE="1",
-    )  # fmt: skip
-    tmp_path.chmod(0o700)
-    with session_bus(environment) as address:
-        peek = Program(program_words("package"), {**environment, "DBUS_SESSION_BUS_ADDRESS": address})
-        try:
-            answer = peek.data("open", "--path", note, "--timeout-s", 40)
-            assert (answer["handler"], answer["is_new_window"]) == ("Mousepad", True)
-            found = peek.data(
-                "wait-for", "--app", "Mousepad", "--text", "apples and a pear", "--timeout-s", 40
-            )
-            assert (found["window_id"], found["found"][0]["match"]) == (answer["window_id"], "part")
-            found = peek.data("wait-for", "--title", note.name, "--timeout-s", 40)
-            assert found["window_id"] == answer["window_id"]
-        finally:
-            for one in peek.data("windows")["windows"]:
-                if one["owner_name"] == "Mousepad":
-                    os.kill(one["pid"], signal.SIGKILL)
-        wait_for(lambda: not peek.data("windows")["windows"], "the window is gone")
 
 
 def test_an_address_is_opened_and_only_its_host_is_logged(peek: Program) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from accessible import elements_of, group_of
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import X_PROGRAMS, Program, clean_environment, need, wait_for
 
 from peekaboo_min.automation.labels import find_in_lines, with_characters
@@ -99,7 +99,7 @@ def calculator(display: str, tmp_path: Path) -> Iterator[tuple[Program, dict[str
         assert process.stdout
         rows = iter(process.stdout.readline, "ready\n")
         keys = {name: Rect(*map(float, place)) for name, *place in map(str.split, rows)}
-        yield ForkedProgram(clean_environment(tmp_path, DISPLAY=display)), keys
+        yield InProcessProgram(clean_environment(tmp_path, DISPLAY=display)), keys
 
 
 def listed(peek: Program) -> int:

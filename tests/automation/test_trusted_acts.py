@@ -21,8 +21,8 @@ from typing import Any, Callable, Optional
 import headless
 import pytest
 from accessible import group_of
-from forked import ForkedProgram
 from hostile.stage import XWitness
+from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
 from peekaboo_min.automation.act import _effect_of
@@ -38,7 +38,7 @@ PNG = bytes.fromhex(
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
-    return ForkedProgram(clean_environment(tmp_path, DISPLAY=display))
+    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture
@@ -180,6 +180,7 @@ def test_a_modal_dialog_blocks_its_parent_and_a_transient_window_does_not(
 ) -> None:
     wish("wm title . Parent; wm geometry . 300x200+600+100; toplevel .d; wm title .d Sure; wm transient .d .")
     parent = window_titled(peek, "Parent")["window_id"]
+    wait_for(lambda: window_titled(peek, "Sure")["is_focused"], "the window manager has focused it")
     dialog = window_titled(peek, "Sure")
     assert (dialog["kind"], dialog["parent_id"], dialog["is_modal"]) == ("dialog", parent, False)
     peek.data("press", parent, "escape")

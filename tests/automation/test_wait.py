@@ -7,11 +7,13 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Callable
 
 import pytest
+from accessible import group_of
 from fakemac import FakeMac
 from macs import mac_environment
 from samples import window
@@ -20,7 +22,6 @@ from worlds import X_PROGRAMS, Program, clean_environment, need, program_words, 
 from peekaboo_min.automation import wait
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Scene
-from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.images import Bitmap
 
 # %s: what happens by itself, as Tcl.
@@ -45,31 +46,24 @@ def peek(display: str, tmp_path: Path) -> Program:
 @pytest.fixture
 def open_window(
     display: str, tmp_path: Path, peek: Program
-) -> Iterator[Callable[[str], tuple[int, subprocess.Popen[bytes]]]]:
-    processes: list[subprocess.Popen[bytes]] = []
+) -> Iterator[Callable[[str], tuple[int, subprocess.Popen[str]]]]:
+    """Opens such a window: its id, and its program, which reads commands from stdin where its script does."""
+    with ExitStack() as stack:
 
-    def open_one(script: str) -> tuple[int, subprocess.Popen[bytes]]:
-        path = tmp_path / f"window{len(processes)}.tcl"
-        path.write_text(WINDOW % script, encoding="utf-8")
-        words = ["wish", str(path), "-name", "Slow"]
-        process = subprocess.Popen(
-            words, env={**os.environ, "DISPLAY": display}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        processes.append(process)
-        assert process.stdout and process.stdout.readline() == b"ready\n"
-        rows: list[dict[str, Any]] = wait_for(
-            lambda: [one for one in peek.data("windows")["windows"] if one["title"] == "Slow work"],
-            "it is listed",
-        )
-        return rows[0]["window_id"], process
+        def open_one(script: str) -> tuple[int, subprocess.Popen[str]]:
+            path = tmp_path / "window.tcl"
+            path.write_text(WINDOW % script, encoding="utf-8")
+            words, environment = ["wish", str(path), "-name", "Slow"], {**os.environ, "DISPLAY": display}
+            process = stack.enter_context(group_of(words, environment, stdin=subprocess.PIPE))
+            assert process.stdout and process.stdout.readline() == "ready\n"
 
-    yield open_one
-    for process in processes:
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe
-            pipe.close()
-        process.wait()
+            def find() -> list[int]:
+                windows = peek.data("windows")["windows"]
+                return [one["window_id"] for one in windows if one["title"] == "Slow work"]
+
+            return wait_for(find, "it is listed")[0], process
+
+        yield open_one
 
 
 # what a line on stdin does, so that the test decides when
@@ -78,13 +72,13 @@ ON_COMMAND = (
 )
 
 
-def tell(process: subprocess.Popen[bytes], script: str) -> None:
+def tell(process: subprocess.Popen[str], script: str) -> None:
     assert process.stdin
-    process.stdin.write(f"{script}\n".encode())
+    process.stdin.write(f"{script}\n")
     process.stdin.flush()
 
 
-Opener = Callable[[str], tuple[int, "subprocess.Popen[bytes]"]]
+Opener = Callable[[str], tuple[int, "subprocess.Popen[str]"]]
 
 
 def test_a_text_that_comes_later_is_answered_with_its_place(peek: Program, open_window: Opener) -> None:
@@ -198,25 +192,6 @@ def test_stillness_comes_once_nothing_changes_for_a_second(peek: Program, open_w
     tell(process, "after cancel $timer")
     answer = peek.data("wait-for", "--window-id", window_id, "--still", "--timeout-s", 40)
     assert (answer["window_id"], answer["waited_s"] >= 1) == (window_id, True)
-
-
-class EmptyDesktop(X11Desktop):
-    """Has no window; a screen that nobody needs to start."""
-
-    def snapshot(self) -> Scene:
-        return Scene((), (), ())
-
-
-def test_the_pauses_between_looks_grow_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(wait, "pause", pauses.append)
-    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
-    with pytest.raises(PeekabooError) as caught:
-        wait.wait_for_condition(EmptyDesktop(), title="Finished", timeout_s=20)
-    assert (caught.value.code, "no window" in caught.value.message) == (ErrorCode.TIMEOUT, True)
-    grown = [one for one in pauses if one < 1]
-    assert pauses == grown + [1.0] * (len(pauses) - len(grown)) and grown == sorted(set(grown))
-    assert (len(grown), sum(pauses) <= 20 < sum(pauses) + 1) == (7, True)
 
 
 class SmallChange:

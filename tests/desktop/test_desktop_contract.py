@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac, default_desktop
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, wait_for, x_server
 
 TITLE = "Visitor book"
@@ -121,7 +121,7 @@ class MacWorld(World):
         super().__init__()
         need("node")
         self.mac = FakeMac(folder, self._desktop())
-        self.program = ForkedProgram({**self.mac.env(), "PYTHONPATH": str(ROOT)})
+        self.program = InProcessProgram({**self.mac.env(), "PYTHONPATH": str(ROOT)})
         self.stop_file = self.mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
 
     @staticmethod
@@ -227,7 +227,7 @@ class MacWorld(World):
 class X11World(World):
     def __init__(self, folder: Path, display: str) -> None:
         super().__init__()
-        self.program = ForkedProgram(clean_environment(folder, DISPLAY=display))
+        self.program = InProcessProgram(clean_environment(folder, DISPLAY=display))
         self.stop_file = folder / "state" / "peekaboo_min" / "STOP"
         self.display, self.folder = display, folder
         (folder / "forum.tcl").write_text("wm title . Forum\nwm geometry . 300x200+700+500\n")

@@ -19,7 +19,7 @@ from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, labels, pixel, widget
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Finished, Program, need, need_swift, wait_for
 
 from peekaboo_min.desktop.keys import read_chord
@@ -77,7 +77,7 @@ class Desk:
     def __init__(self, folder: Path, words: Sequence[str] = ()) -> None:
         self.mac = FakeMac(folder)
         environment = {**self.mac.env(), "PYTHONPATH": str(ROOT)}
-        self.program = Program(words, environment) if words else ForkedProgram(environment)
+        self.program = Program(words, environment) if words else InProcessProgram(environment)
 
     def run(self, *words: Any, **variables: str) -> Finished:
         return self.program.run(*words, "--json", **variables)

@@ -26,7 +26,6 @@ ENTRIES = {
     "terminal-b.desktop": "Type=Application\nName=Terminal\nExec=true",
     "hidden.desktop": "Type=Application\nName=Hidden one\nExec=true\nHidden=true",
     "internal.desktop": "Type=Application\nName=Internal viewer\nExec=true\nNoDisplay=true",
-    "gone.desktop": "Type=Application\nName=Gone away\nExec=gone\nTryExec={folder}/not-there",
     "link.desktop": "Type=Link\nName=A link\nURL=https://example.org",
     "action.desktop": "Type=Application\nName=Mapper\nExec=true\n[Desktop Action x]\nName=Wrong group\nHidden=true",  # noqa: E501
     "broken.desktop": "Type=Application\nName=Broken\nExec={folder}/not-there",
@@ -95,7 +94,6 @@ def test_an_application_is_found_by_its_entry(data: Path, asked: str, found: Han
         ("Terminal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
         ("Hidden one", ErrorCode.APP_NOT_FOUND),
         ("Internal viewer", ErrorCode.APP_NOT_FOUND),
-        ("Gone away", ErrorCode.APP_NOT_FOUND),
         ("A link", ErrorCode.APP_NOT_FOUND),
         ("Wrong group", ErrorCode.APP_NOT_FOUND),
         ("Qqqqzz", ErrorCode.APP_NOT_FOUND),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_ai import FakeAI
 from fakemac import FakeMac
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import fake_mac
 from worlds import clean_environment
 
@@ -31,5 +31,5 @@ def own_mac(tmp_path: Path) -> Iterator[FakeMac]:
 
 
 @pytest.fixture
-def forked(tmp_path: Path) -> ForkedProgram:
-    return ForkedProgram(clean_environment(tmp_path))
+def forked(tmp_path: Path) -> InProcessProgram:
+    return InProcessProgram(clean_environment(tmp_path))

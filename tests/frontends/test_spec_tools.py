@@ -54,90 +54,6 @@ DESCRIPTIONS = {
     ),
 }
 
-TEXT = {"type": "string"}
-NUMBER = {"type": "integer"}
-
-# Type, choices and default of each parameter; window_id, max_dimension and image's question are ours.
-PARAMETERS: dict[str, dict[str, Any]] = {
-    "image": {
-        "app": TEXT,
-        "path": TEXT,
-        "mode": {"type": "string", "enum": ["screen", "window", "multi"]},
-        "window_specifier": {
-            "anyOf": [
-                {
-                    "type": "object",
-                    "properties": {"title": TEXT},
-                    "required": ["title"],
-                    "additionalProperties": False,
-                },
-                {
-                    "type": "object",
-                    "properties": {"index": ANY},
-                    "required": ["index"],
-                    "additionalProperties": False,
-                },
-            ]
-        },
-        "format": {"type": "string", "enum": ["png", "jpg"], "default": "png"},
-        "return_data": {"type": "boolean", "default": False},
-        "capture_focus": {"type": "string", "enum": ["background", "foreground"], "default": "background"},
-        "question": TEXT,
-        "window_id": NUMBER,
-        "max_dimension": NUMBER,
-    },
-    "analyze": {
-        "image_path": TEXT,
-        "question": TEXT,
-        "provider_config": {
-            "type": "object",
-            "properties": {
-                "type": {
-                    "type": "string",
-                    "enum": ["auto", "ollama", "openai", "gemini", "anthropic", "ocr"],
-                    "default": "auto",
-                },
-                "model": TEXT,
-            },
-            "additionalProperties": False,
-        },
-    },
-    "list": {
-        "item_type": {
-            "type": "string",
-            "enum": ["running_applications", "application_windows", "server_status"],
-        },
-        "app": TEXT,
-        "include_window_details": {
-            "type": "array",
-            "items": {"type": "string", "enum": ["off_screen", "bounds", "ids"]},
-        },
-    },
-    "screenshot_app_window": {
-        "bundleId": TEXT,
-        "appName": TEXT,
-        "windowIndex": {"type": "integer", "default": 0},
-        "format": {"type": "string", "enum": ["png", "jpg"], "default": "png"},
-        "includeShadow": {"type": "boolean", "default": False},
-        "timeoutMs": {"type": "integer", "default": 10_000},
-        "preferWindowId": {"type": "boolean", "default": True},
-    },
-    "peekaboo_exec": {
-        "args": {"type": "array", "items": TEXT},
-        "cwd": TEXT,
-        "timeout_seconds": {"type": "number", "default": 120},
-        "max_attachments": {"type": "integer", "default": 8},
-    },
-}
-
-REQUIRED = {
-    "image": [],
-    "analyze": ["image_path", "question"],
-    "list": [],
-    "screenshot_app_window": [],
-    "peekaboo_exec": ["args"],
-}
-
 HELP = {
     "image": {
         "app": (
@@ -275,33 +191,11 @@ def test_the_description_is_the_specifications_word_for_word(tools: dict[str, An
     assert tools[name]["description"] == DESCRIPTIONS[name]
 
 
-def without_help(schema: Any) -> Any:
-    if isinstance(schema, dict):
-        return {
-            key: without_help(value)
-            for key, value in schema.items()
-            if key != "description" or isinstance(value, dict)
-        }
-    return [without_help(one) for one in schema] if isinstance(schema, list) else schema
-
-
-@pytest.mark.parametrize("name", PARAMETERS)
-def test_the_parameters_are_the_specifications(tools: dict[str, Any], name: str) -> None:
-    schema = without_help(tools[name]["inputSchema"])
-    assert (schema["properties"], schema.get("required", [])) == (PARAMETERS[name], REQUIRED[name])
-
-
 @pytest.mark.parametrize("name", HELP)
 def test_the_parameters_are_explained_in_the_specifications_words(tools: dict[str, Any], name: str) -> None:
     properties = tools[name]["inputSchema"]["properties"]
     told = {key: properties[key]["description"][: len(words)] for key, words in HELP[name].items()}
     assert told == HELP[name]
-
-
-def test_the_mac_alone_has_exec(tools: dict[str, Any], linux: Server) -> None:
-    on_linux = {one["name"] for one in linux.ask("tools/list")["result"]["tools"]}
-    assert ("peekaboo_exec" in tools, "peekaboo_exec" in on_linux) == (True, False)
-    assert refused(linux.call("peekaboo_exec", args=["list", "apps"]))["code"] == "INVALID_ARGUMENT"
 
 
 # list -------------------------------------------------------------------------------------------------------
@@ -351,11 +245,6 @@ def test_the_windows_of_an_app_are_rows_with_the_asked_details(
     assert seen(answer) == {"window_list": rows, "target_application_info": SAFARI}
 
 
-def test_the_kind_of_list_is_inferred_from_the_app(server: Server) -> None:
-    assert seen(server.call("list")) == {"application_list": APPLICATIONS}
-    assert seen(server.call("list", app="com.apple.safari"))["target_application_info"] == SAFARI
-
-
 REFINED = {
     "windows of nobody": (
         {"item_type": "application_windows"},
@@ -389,7 +278,7 @@ def test_the_status_begins_with_the_specifications_block_and_is_text_alone(serve
     answer = server.call("list", item_type="server_status")
     (block,) = answer["content"]
     assert answer == {"content": [block], "isError": False}
-    assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\n## ")
+    assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\nok      ")
     wanted = [
         "ollama/llava:latest: available",
         "ok      Screen Recording: granted",
@@ -605,15 +494,6 @@ def test_data_that_has_a_path_is_saved_and_returned(server: Server, tmp_path: Pa
     assert len(pictures_of(answer)) == 1
 
 
-def test_data_that_has_a_folder_by_the_environment_is_saved_there_and_returned(
-    bare: Server, bare_mac: FakeMac
-) -> None:
-    answer = bare.call("image", app="Form", return_data=True)
-    (row,) = seen(answer)["saved_files"]
-    assert (Path(row["path"]).parent, len(pictures_of(answer))) == (bare_mac.folder / "shots", 1)
-    assert image_size(Path(row["path"])) == (960, 720)
-
-
 # a question -------------------------------------------------------------------------------------------------
 
 
@@ -761,11 +641,6 @@ def test_a_server_without_a_model_says_so_and_logs_it_as_an_error(
     assert ("error", NOT_CONFIGURED) in [(line["level"], line["msg"]) for line in logged]
 
 
-def test_a_sentence_that_ends_is_not_ended_twice(linux: Server) -> None:
-    answers = [linux.call("analyze", image_path="/a.png", question="?"), linux.call("screenshot_app_window")]
-    assert [one["content"][0]["text"] for one in answers if ".." in one["content"][0]["text"]] == []
-
-
 def test_a_server_whose_models_do_not_answer_says_so(bare: Server) -> None:
     told = refused(bare.call("analyze", image_path="/a.png", question="?"))
     assert (told["code"], told["said"][: len(NONE_OPERATIONAL)]) == ("AI_PROVIDER_ERROR", NONE_OPERATIONAL)
@@ -822,12 +697,6 @@ def test_an_app_window_is_answered_with_its_file_its_place_and_its_scale(
     }
     info = sniff_image(Path(data["path"]).read_bytes())
     assert info and (info.kind, info.width, info.height) == (row[3], *size)
-
-
-def test_a_shadow_makes_the_image_larger_and_changes_neither_rect_nor_scale(server: Server) -> None:
-    data = linked(server.call("screenshot_app_window", appName="Safari", includeShadow=True))
-    width, height = image_size(Path(data["path"]))
-    assert (data["rect"], data["scale"], width > 2000, height > 1400) == (SAFARI_RECT, 2.0, True, True)
 
 
 def test_an_app_window_on_x11_is_reported_in_the_same_way(linux: Server, shared_form: Form) -> None:
@@ -976,10 +845,6 @@ def test_exec_shows_stdout_stderr_and_the_exit_code(
 @pytest.mark.parametrize("document", ['{"success": true}', "[1, 2]", ' \n{"a": "b"}'])
 def test_exec_parses_a_json_document(server: Server, document: str) -> None:
     assert seen(run(server, f"printf %s {shlex.quote(document)}"))["json"] == json.loads(document)
-
-
-def test_exec_shows_stdout_also_where_it_is_json(server: Server) -> None:
-    assert seen(run(server, "printf %s '{\"a\": 1}'"))["stdout"] == '{"a": 1}'
 
 
 def test_exec_passes_every_word_on_as_it_is_and_asks_no_shell(server: Server) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from worlds import PATIENCE_S, ROOT, Form, clean_environment, need, wait_for, x_server
@@ -128,15 +127,6 @@ def is_near(colour: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
 # the loop ---------------------------------------------------------------------------------------------------
 
 
-def test_a_window_is_listed_with_all_that_the_other_tools_need(window: dict[str, Any], form: Form) -> None:
-    assert set(window) == {
-        "window_id", "owner_name", "pid", "title", "bounds", "is_on_screen", "is_focused",
-        "kind", "parent_id", "is_modal", "is_minimised",
-    }  # fmt: skip
-    assert (window["owner_name"], window["title"], window["is_on_screen"]) == ("Form", form.title, True)
-    assert set(window["bounds"]) == {"x", "y", "width", "height"}
-
-
 def test_the_photograph_is_the_window_and_a_click_by_it_arrives(
     session: Session, window: dict[str, Any], form: Form
 ) -> None:
@@ -180,16 +170,6 @@ def test_text_and_keys_arrive_and_a_form_is_filled_in(
     assert (signed["name"], signed["mail"]) == ("Zoë", "zoe@example.org")
 
 
-def test_a_covered_window_is_brought_to_the_front(
-    session: Session, window: dict[str, Any], form: Form, open_form: Callable[..., Form]
-) -> None:
-    cover = open_form("Cover", "+70+70")
-    window_of(session, cover)
-    focused = session.data("focus_window", window_id=window["window_id"])
-    assert (focused["window_id"], focused["is_focused"]) == (window["window_id"], True)
-    assert session.data("list_windows")["windows"][0]["window_id"] == window["window_id"]
-
-
 def test_calls_at_once_do_not_disturb_one_another(session: Session, window: dict[str, Any]) -> None:
     calls = [
         session._session.call_tool("take_window_screenshot", {"window_id": window["window_id"]})
@@ -207,63 +187,7 @@ def test_calls_at_once_do_not_disturb_one_another(session: Session, window: dict
 # image ------------------------------------------------------------------------------------------------------
 
 
-def test_returned_data_is_the_picture_and_leaves_no_file(
-    session: Session, window: dict[str, Any], form: Form, tmp_path: Path
-) -> None:
-    result = session.call("image", app="Form", return_data=True)
-    said = document(result)
-    assert said["saved_files"] == []
-    (entry,) = said["images"]
-    assert (entry["item_label"], entry["mime_type"], entry["window_id"]) == (
-        form.title,
-        "image/png",
-        window["window_id"],
-    )
-    (picture,) = result.content[1:]
-    data = base64.b64decode(picture.data)
-    assert (picture.mime_type, data[:4]) == ("image/png", b"\x89PNG")
-    assert is_near(pixels(data, (2, 2))[0], BACKGROUND)
-    left = list(Path(session._environment["TMPDIR"]).rglob("*.png"))
-    assert left == []
-    x, y = form.centre("agree")
-    session.data("click", window_id=window["window_id"], x=x, y=y, screenshot_id=entry["screenshot_id"])
-    assert form.wait_for_event("toggle")["value"] == 1
-
-
-def test_a_foreground_capture_brings_the_window_to_the_front(
-    session: Session, window: dict[str, Any], open_form: Callable[..., Form]
-) -> None:
-    window_of(session, open_form("Other book", "+80+80"))
-    session.data("image", app="Form", window_specifier={"title": "visitor"}, capture_focus="foreground")
-    assert session.data("list_windows")["windows"][0]["window_id"] == window["window_id"]
-
-
 # list -------------------------------------------------------------------------------------------------------
-
-
-def test_lists_have_the_shapes_of_the_specification(
-    session: Session, window: dict[str, Any], form: Form
-) -> None:
-    apps = session.data("list")
-    assert [one["app_name"] for one in apps["application_list"]] == ["Form"]
-    assert set(apps["application_list"][0]) == {"app_name", "bundle_id", "pid", "is_active", "window_count"}
-    windows = session.data("list", app="form", include_window_details=["ids", "bounds", "off_screen"])
-    bounds = window["bounds"]
-    assert windows == {
-        "window_list": [
-            {
-                "window_title": form.title,
-                "window_index": 0,
-                "window_id": window["window_id"],
-                "bounds": {"x": bounds["x"], "y": bounds["y"], "w": bounds["width"], "h": bounds["height"]},
-                "is_on_screen": True,
-            }
-        ],
-        "target_application_info": {"app_name": "Form", "pid": window["pid"], "bundle_id": None},
-    }
-    assert session.data("list", app="form")["window_list"] == [
-        {"window_title": form.title, "window_index": 0}
-    ]
 
 
 # a large screen ---------------------------------------------------------------------------------------------
@@ -294,32 +218,3 @@ def test_a_large_window_is_shrunk_for_the_model_and_its_pixels_still_hit(tmp_pat
             assert [len(picture) <= 700_000 for _, picture in screens] == [True]
         finally:
             form.close()
-
-
-def test_a_picture_that_cannot_be_packed_is_sent_as_a_jpeg_within_the_limit(tmp_path: Path) -> None:
-    need("convert", "Xvfb")
-    with x_server(screen="1400x1000x24") as display, session_on(display, tmp_path) as session:
-        noise = tmp_path / "noise.png"
-        subprocess.run(
-            ["convert", "-size", "1200x800", "plasma:", "+noise", "Random", f"png24:{noise}"], check=True
-        )
-        script = tmp_path / "noise.tcl"
-        script.write_text(
-            f"image create photo n -file {{{noise}}}\nlabel .l -image n\npack .l\nwm title . Noise\n"
-        )
-        environment = {**os.environ, "DISPLAY": display}
-        with subprocess.Popen(["wish", str(script), "-name", "Noise"], env=environment) as process:
-            try:
-
-                def find() -> list[int]:
-                    return [
-                        one["window_id"]
-                        for one in session.data("list_windows")["windows"]
-                        if one["title"] == "Noise"
-                    ]
-
-                wait_for(find, "the noise is listed")
-                ((mime_type, data),) = session.pictures("image", app="Noise", format="png", return_data=True)
-                assert (mime_type, data[:3], len(data) <= 700_000) == ("image/jpeg", b"\xff\xd8\xff", True)
-            finally:
-                process.kill()

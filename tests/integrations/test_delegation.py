@@ -16,7 +16,7 @@ import pytest
 from answers import refused, seen
 from fake_ai import picture
 from fakemac import FakeMac, image_size
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
 from mcp_server import Server, is_alive, pids_in, serving
 from worlds import ROOT, wait_for
@@ -120,7 +120,8 @@ def image_file(tmp_path: Path) -> Path:
 
 # argv ---
 
-TAIL = ["--path", "/p/a.png", "--format", "png", "--capture-focus", "background", "--json-output"]
+JSON = "--json-output"
+TAIL = ["--path", "/p/a.png", "--format", "png", "--capture-focus", "background", JSON]
 IMAGE_ARGUMENTS = {
     "screens": ({}, ["--mode", "screen", *TAIL]),
     "a window": ({"app": "Safari"}, ["--app", "Safari", "--mode", "window", *TAIL]),
@@ -135,19 +136,7 @@ IMAGE_ARGUMENTS = {
     ),
     "jpg in the foreground": (
         {"app": "PID:663", "format": "jpg", "capture_focus": "foreground"},
-        [
-            "--app",
-            "PID:663",
-            "--mode",
-            "window",
-            "--path",
-            "/p/a.png",
-            "--format",
-            "jpg",
-            "--capture-focus",
-            "foreground",
-            "--json-output",
-        ],
+        ["--app", "PID:663", "--mode", "window", *TAIL[:3], "jpg", "--capture-focus", "foreground", JSON],
     ),
     "values that begin with a dash": (
         {"app": "-rf", "window_specifier": {"title": "--json-output"}},
@@ -247,15 +236,8 @@ def test_no_child_inherits_the_variable(scripted: Scripted) -> None:
 
 
 def test_rows_of_applications_are_handed_on_as_they_are(scripted: Scripted) -> None:
-    rows = [
-        {
-            "app_name": "Safari",
-            "bundle_id": "com.apple.Safari",
-            "pid": 501,
-            "is_active": True,
-            "window_count": 3,
-        }
-    ]
+    safari = {"app_name": "Safari", "bundle_id": "com.apple.Safari", "pid": 501}
+    rows = [{**safari, "is_active": True, "window_count": 3}]
     assert seen(scripted.call("list", success(applications=rows))) == {"application_list": rows}
 
 
@@ -275,16 +257,8 @@ def test_rows_of_windows_are_handed_on_with_short_bounds(scripted: Scripted) -> 
 def test_rows_of_saved_files_are_handed_on_with_their_paths_in_the_text(
     scripted: Scripted, image_file: Path
 ) -> None:
-    rows = [
-        {
-            "path": str(image_file),
-            "item_label": "Main",
-            "window_title": "A",
-            "window_id": 7,
-            "window_index": 0,
-            "mime_type": "image/png",
-        }
-    ]
+    window = {"window_title": "A", "window_id": 7, "window_index": 0}
+    rows = [{"path": str(image_file), "item_label": "Main", **window, "mime_type": "image/png"}]
     answer = scripted.call("image", success(saved_files=rows), app="Safari")
     assert seen(answer) == {"saved_files": rows}
     assert str(image_file) in answer["content"][0]["text"]
@@ -319,19 +293,6 @@ def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_pa
         path.read_bytes() for path in paths
     ]
     assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
-
-
-def test_the_label_of_a_windows_row_is_its_title(scripted: Scripted, image_file: Path) -> None:
-    """ "item_label": "Display 1 / Main", // Or window_title for window/multi modes"; the rows themselves stay
-    as they are: "Directly from Swift CLI JSON data.saved_files".
-    """
-    reply = saved(image_file, image_file)
-    reply["data"]["saved_files"][1].update(window_id=7, window_index=0)
-    answer = scripted.call("image", reply, app="Safari", mode="multi", return_data=True)
-    screen, window = seen(answer)["images"]
-    assert "window_title" not in screen
-    assert (window["window_title"], window["window_id"]) == ("shot", 7)
-    assert seen(answer)["saved_files"] == reply["data"]["saved_files"]
 
 
 def test_its_messages_stand_in_the_answer(scripted: Scripted, image_file: Path) -> None:
@@ -370,64 +331,43 @@ def test_its_error_is_relayed_with_message_code_and_details(scripted: Scripted, 
     assert ("debug", "backend=swift swift_log=looked everywhere") in scripted.logged()
 
 
-FAILURES: dict[str, tuple[str, Any, int, str]] = {
-    # how it ends: the tool, what it writes, its exit code, the code that the client sees
-    "it fails without output": ("list", "", 1, "SWIFT_CLI_EXECUTION_ERROR"),
-    "it fails with plain text": ("list", "Segmentation fault", 139, "SWIFT_CLI_EXECUTION_ERROR"),
-    "it fails, though its document is a success": ("list", apps(), 3, "SWIFT_CLI_EXECUTION_ERROR"),
-    "a failure without details": ("list", {"success": False}, 0, "SWIFT_CLI_EXECUTION_ERROR"),
-    "it succeeds without output": ("list", "", 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "plain text": ("list", "Hello", 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "two documents": ("list", json.dumps(apps()) * 2, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a document cut short": ("list", json.dumps(apps())[:-5], 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a list": ("list", [], 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a number": ("list", 5, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "null": ("list", "null", 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "no success": ("list", {"data": {"applications": []}}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "no data": ("list", {"success": True}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "data that are null": ("list", {"success": True, "data": None}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "data that are a list": ("list", {"success": True, "data": [1]}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "data that are a text": ("list", {"success": True, "data": "x"}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "an error that is a text": ("list", {"success": False, "error": "oh"}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "debug logs that are a number": ("list", {**apps(), "debug_logs": 5}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "messages that are a number": ("list", {**apps(), "messages": 5}, 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "no applications": ("list", success(windows=[]), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "applications that are texts": ("list", success(applications=["Safari"]), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "no windows": ("list app", success(target_application_info={}), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "no application of the windows": ("list app", success(windows=[]), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "windows that are texts": (
-        "list app",
-        success(windows=["A"], target_application_info={"app_name": "A", "pid": 1}),
-        0,
-        "SWIFT_CLI_INVALID_OUTPUT",
+# What it writes, where it does not succeed: the tool, its output, its exit code.
+EXECUTION_ERRORS: list[tuple[str, Any, int]] = [
+    ("list", "", 1),
+    ("list", "Segmentation fault", 139),
+    ("list", apps(), 3),
+    ("list", {"success": False}, 0),
+]
+# What it writes that is not the specification's JSON, with exit code 0.
+INVALID_OUTPUTS: list[tuple[str, Any]] = [
+    *(
+        ("list", text)
+        for text in ("", "Hello", json.dumps(apps()) * 2, json.dumps(apps())[:-5], [], 5, "null")
     ),
-    "no saved files": ("image", success(), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "saved files that are texts": ("image", success(saved_files=["/a.png"]), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a saved file without a path": (
-        "image",
-        success(saved_files=[{"mime_type": "image/png"}]),
-        0,
-        "SWIFT_CLI_INVALID_OUTPUT",
-    ),
-    "an image that is missing": ("image data", saved(Path("/no/such.png")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "an image that cannot be read": (
-        "image data",
-        saved(Path("/proc/self/mem")),
-        0,
-        "SWIFT_CLI_INVALID_OUTPUT",
-    ),
-    "an image whose path is none": ("image data", saved(Path("/a\0b")), 0, "SWIFT_CLI_INVALID_OUTPUT"),
-    "a file that is not an image": (
-        "image data",
-        saved(ROOT / "pyproject.toml"),
-        0,
-        "SWIFT_CLI_INVALID_OUTPUT",
-    ),
-}
+    ("list", {"data": {"applications": []}}),
+    ("list", {"success": True}),
+    *(("list", {"success": True, "data": data}) for data in (None, [1], "x")),
+    ("list", {"success": False, "error": "oh"}),
+    ("list", {**apps(), "debug_logs": 5}),
+    ("list", {**apps(), "messages": 5}),
+    ("list", success(windows=[])),
+    ("list", success(applications=["Safari"])),
+    ("list app", success(target_application_info={})),
+    ("list app", success(windows=[])),
+    ("list app", success(windows=["A"], target_application_info={"app_name": "A", "pid": 1})),
+    ("image", success()),
+    ("image", success(saved_files=["/a.png"])),
+    *(("image data", saved(Path(path))) for path in ("/no/such.png", "/proc/self/mem", "/a\0b")),
+    ("image data", saved(ROOT / "pyproject.toml")),
+]
+FAILURES = [
+    *((*failure, "SWIFT_CLI_EXECUTION_ERROR") for failure in EXECUTION_ERRORS),
+    *((*failure, 0, "SWIFT_CLI_INVALID_OUTPUT") for failure in INVALID_OUTPUTS),
+]
 CALLS = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
 
 
-@pytest.mark.parametrize(("call", "answer", "code", "name"), FAILURES.values(), ids=FAILURES.keys())
+@pytest.mark.parametrize(("call", "answer", "code", "name"), FAILURES)
 def test_invalid_output_is_reported_with_the_specifications_code(
     scripted: Scripted, call: str, answer: Any, code: int, name: str
 ) -> None:
@@ -536,7 +476,7 @@ def test_a_path_that_is_not_executable_is_ignored_with_a_warning_until_it_is_one
 
 def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
     path = executable(tmp_path / "other", f"#!/bin/sh\necho used >> {shlex.quote(str(tmp_path / 'used'))}\n")
-    shell = ForkedProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
+    shell = InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
     for argv in (
         ["list", "apps"],
         ["list", "windows", "--app", "Form"],

@@ -11,7 +11,7 @@ import pytest
 from answers import refused, seen
 from fake_ai import picture
 from fakemac import FakeMac
-from forked import ForkedProgram
+from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
 from worlds import ROOT, Program
@@ -36,7 +36,7 @@ def executable(path: Path, text: str = BREWED) -> Path:
 @pytest.fixture
 def shell(mac: FakeMac, tmp_path: Path) -> Program:
     path = executable(tmp_path / "cli" / "peekaboo")
-    return ForkedProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
+    return InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
 
 
 def test_the_shell_gets_the_programs_exit_code_and_streams(shell: Program) -> None:
@@ -68,7 +68,7 @@ def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeM
     data = shell.data("exec", "--json", "--", "true")
     path = str(tmp_path / "cli" / "peekaboo")
     assert (data["program"], data["version"]) == (path, "Peekaboo 9.8.7")
-    ours = ForkedProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
+    ours = InProcessProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
     assert (ours["version"], ours["stdout"]) == (__version__, f"{__version__}\n")
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
 
@@ -103,10 +103,9 @@ def test_what_cannot_be_attached_or_shown_whole_does_not_hide_the_rest(mac: Fake
         line += "head -c 50000 /dev/zero | tr '\\0' x"
         answer = server.call("peekaboo_exec", args=[line], cwd=str(work))
         assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a.png"])
-        assert seen(answer)["stdout"] == "x" * 20_000
+        assert seen(answer)["stdout"] == "x" * 50_000
         text = answer["content"][0]["text"]
         assert text.startswith("exit code 0: [a.png], 1 more not attached\n")
-        assert "note: stdout has 50000 characters: only the first 20000 are shown\n" in text
         nested = server.call("peekaboo_exec", args=["head -c 100000 /dev/zero | tr '\\0' '['"])
         assert (nested["isError"], "json" in seen(nested)) == (False, False)
 
@@ -125,7 +124,7 @@ def test_a_named_program_that_cannot_run_is_an_error_of_exec_and_a_warning_elsew
         assert seen(server.call("list"))["application_list"]
         status = server.call("list", item_type="server_status")["content"][0]["text"]
         assert problem in status
-    assert problem in ForkedProgram(environment).run("doctor").out
+    assert problem in InProcessProgram(environment).run("doctor").out
 
 
 # Looks for programs as a server does that launchd has started, with Homebrew's folders elsewhere.

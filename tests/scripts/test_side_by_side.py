@@ -45,6 +45,6 @@ def test_where_all_pass_nothing_else_is_in_the_last_line(
 def test_a_file_that_hangs_is_ended_and_counts_as_failed(tmp_path: Path) -> None:
     path = tmp_path / "test_hangs.py"
     path.write_text("import signal\ndef test_a(): signal.pause()\n")
-    run = side_by_side.run_file(path, longest_s=5)
+    run = side_by_side.run_file(path, tmp_path, longest_s=5)
     assert (run.has_passed, run.outcomes) == (False, {"failed": 1})
     assert run.output.endswith("ended after 5 s")

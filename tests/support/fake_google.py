@@ -27,7 +27,7 @@ from email.parser import BytesParser
 from typing import Any, Optional
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from fake_ai import Call, LoopbackServer, Refusal
+from fake_ai.loopback import Call, LoopbackServer, Refusal
 
 SCOPE = "https://www.googleapis.com/auth/gmail.send"
 SEND_PATH = "/gmail/v1/users/me/messages/send"
@@ -86,7 +86,9 @@ class Grant:
 
 
 class FakeGoogle:
-    """Switches: user_denies, wrong_state, expires_in (seconds an access token lives)."""
+    """Switches: user_denies, wrong_state, expires_in (seconds an access token lives), and what is granted:
+    scope, gives_refresh_token.
+    """
 
     def __init__(self) -> None:
         self.client_id = "1234567890-fake.apps.googleusercontent.com"
@@ -94,6 +96,8 @@ class FakeGoogle:
         self.user_denies = False
         self.wrong_state = False
         self.expires_in = 3599
+        self.scope = SCOPE
+        self.gives_refresh_token = True
         self.sent: list[SentMail] = []
         self.requests: list[GoogleRequest] = []
         self.grants: list[Grant] = []
@@ -254,13 +258,19 @@ class FakeGoogle:
         if not re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", verifier) or digest != grant.challenge:
             raise _token_error(400, "invalid_grant", "Invalid code verifier.")
         grant.code = None
-        return {**self._new_access(grant), "refresh_token": grant.refresh_token}
+        answer = self._new_access(grant)
+        return {**answer, "refresh_token": grant.refresh_token} if self.gives_refresh_token else answer
 
     def _new_access(self, grant: Grant) -> dict[str, Any]:
         grant.refresh_token = grant.refresh_token or "1//fake-" + secrets.token_urlsafe(24)
         token = "ya29.fake-" + secrets.token_urlsafe(24)
         grant.access_tokens[token] = time.monotonic() + self.expires_in
-        return {"access_token": token, "expires_in": self.expires_in, "scope": SCOPE, "token_type": "Bearer"}
+        return {
+            "access_token": token,
+            "expires_in": self.expires_in,
+            "scope": self.scope,
+            "token_type": "Bearer",
+        }
 
     def _send(self, request: GoogleRequest) -> dict[str, Any]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

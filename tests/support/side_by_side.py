@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -21,37 +22,6 @@ sys.path[:0] = [str(TESTS.parent), str(TESTS.parent / "scripts")]
 
 import warm_python  # noqa: E402
 
-# The slowest first, so that none of them is left running alone at the end.
-SLOWEST = (
-    "test_macos",
-    "test_vision_agent",
-    "test_real_applications",
-    "test_keynote",
-    "test_mac_probe",
-    "test_swift",
-    "test_demo",
-    "test_desktop_contract",
-    "test_client_config",
-    "test_trials",
-    "test_server",
-    "test_packaging",
-    "test_cli",
-    "test_find_text",
-    "test_wait",
-    "test_spec_shell",
-    "test_click_and_type",
-    "test_more_acts",
-    "test_single_characters",
-    "test_fakemac",
-    "test_model_check",
-    "test_foreign_folder",
-    "test_capture_x11",
-    "test_capture_rules",
-    "test_spec_tools",
-    "test_trusted_acts",
-    "test_opening",
-    "test_close_look",
-)
 LONGEST_S = 20 * 60
 CLEANING_UP_S = 60
 NO_TESTS_COLLECTED = 5
@@ -90,9 +60,11 @@ class FileRun:
         )
 
 
-def run_file(path: Path, longest_s: float = LONGEST_S) -> FileRun:
+def run_file(path: Path, folder: Path, longest_s: float = LONGEST_S) -> FileRun:
+    """Run one file. folder: for its temporary files; several pytests in one would clean up each other's."""
     started = time.monotonic()
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path)]
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    argv += [f"--basetemp={folder / path.stem}", str(path)]
     environment = {**os.environ, warm_python.SHARED: warm_python.python()}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what all files import is compiled once
     with subprocess.Popen(
@@ -128,15 +100,16 @@ def main() -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # `sh scripts/test.sh &` in a script: what we start would ignore what ends it, too
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    files = sorted(
-        TESTS.rglob("test_*.py"),
-        key=lambda path: (SLOWEST.index(path.stem) if path.stem in SLOWEST else len(SLOWEST), path.stem),
-    )
+    # the longest first, so that none of them is left running alone at the end
+    files = sorted(TESTS.rglob("test_*.py"), key=lambda path: (-path.stat().st_size, path.stem))
     runs = []
     warm_python.python()  # before several threads ask for it
     # two for a processor: half of their time tests wait
-    with ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 2)) as pool:
-        for future in as_completed([pool.submit(run_file, path) for path in files]):
+    with (
+        tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder,
+        ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 2)) as pool,
+    ):
+        for future in as_completed([pool.submit(run_file, path, Path(folder)) for path in files]):
             runs.append(future.result())
             print(runs[-1].report(), flush=True)
     failed = sorted(run.path.name for run in runs if not run.has_passed)

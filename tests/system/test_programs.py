@@ -83,7 +83,7 @@ def test_of_a_missing_program_the_package_is_named(
         f"the program {name} is not installed; install it: sudo apt-get install {package}",
     )
     finished = peek.run("doctor")
-    assert f" {name}: not found" in finished.out + finished.err
+    assert f" {name}: the program {name} is not installed" in finished.out + finished.err
     assert f"sudo apt-get install {package}" in finished.out + finished.err
 
 

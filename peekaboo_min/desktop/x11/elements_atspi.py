@@ -1,11 +1,8 @@
-"""A window as JSON -> {elements: [[role, name, value, states, box]...]}.
+"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
-draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points. Out,
-besides: `problem`, "application", "twins" (windows that nothing tells apart), or "" for none.
-
-Run by the system's own Python, for its `gi`, and never imported. Reads the accessibility tree of one window
-depth first, until it has read enough or its time is over.
+draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
+says why there may be no element. Run by the system's own Python, for its `gi`, and never imported.
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ Box = tuple[float, float, float, float]
 
 BUDGET_S, CALL_MS = 6.0, 2000
 AGAIN_S = 0.5  # what a browser needs to build the tree of a page that it was asked for
-MOST_ELEMENTS, MOST_VISITED, MOST_DEPTH, MOST_CHILDREN = 1000, 8000, 100, 1000
+MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000
 GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table with more children is asked what it shows
 TEXT_LENGTH = 301  # more than is shown of a value
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
@@ -72,40 +69,58 @@ class Place(NamedTuple):
     def is_gtk4(self) -> bool:
         return self.toolkit.startswith("GTK 4")
 
-    def box(self, extents: Box) -> Box:
-        x, y, width, height = (self.scale * number for number in extents)
-        return (x + self.x, y + self.y, width, height)
-
-    def moved(self, x: float, y: float) -> Place:
-        return self._replace(x=self.x + self.scale * x, y=self.y + self.scale * y)
-
-    def extents(self, node: Any) -> Box:
-        """Of a node, in its own coordinates; with a size of 0 for what is not drawn."""
+    def box(self, node: Any) -> Box:
+        """A node's box in screen points, with a size of 0 for what is not drawn."""
         with suppress(GLib.Error):
             at = node.get_extents(self.coordinates)
             if 0 < at.width <= LARGEST and 0 < at.height <= LARGEST:
-                return (at.x, at.y, at.width, at.height)
+                x, y, width, height = (self.scale * size for size in (at.x, at.y, at.width, at.height))
+                return (x + self.x, y + self.y, width, height)
         return (0, 0, 0, 0)
+
+    def node_at(self, node: Any, x: float, y: float) -> Any:
+        """What a node shows at a screen point."""
+        x, y = (x - self.x) / self.scale, (y - self.y) / self.scale
+        return node.get_accessible_at_point(int(x), int(y), self.coordinates)
+
+    def fitted(self, box: Box, rectangle: Box, scale: float) -> Place:
+        """Where this box, in coordinates that are not scaled or moved, begins where the rectangle does."""
+        return self._replace(scale=scale, x=rectangle[0] - scale * box[0], y=rectangle[1] - scale * box[1])
+
+    def within(self, container: Box, children: list[Box], most: float) -> Place:
+        """That of a container's children, which GTK 4 draws further right and down than the places it gives.
+
+        It counts a child's place from inside of the container's padding and border, and adds the places up
+        without these (gtk_widget_accessible_get_bounds, 4.10 to 4.18). They are what is left of the
+        container's size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing.
+        most: of one side; where more is left, the children do not fill it.
+        """
+        added = []
+        for axis in (0, 1):
+            spans = [(box[axis] - container[axis], box[axis + 2]) for box in children if box[2]]
+            start = min((start for start, _ in spans), default=0.0)
+            end = max((start + size for start, size in spans), default=0.0)
+            rest = (container[axis + 2] - end - start) / self.scale
+            half = rest / 2 if start >= 0 and 0 < rest <= 2 * most else 0.0
+            added.append(self.scale * (UNEVEN_PADDING.get(int(rest), half) if axis else half))
+        return self._replace(x=self.x + added[0], y=self.y + added[1])
 
 
 class Around(NamedTuple):
-    """What a node stands in."""
+    """What a node stands in. In screen points, `clip` is visible of all that scrolls around it, `narrow_clip`
+    of all that is around it; kind: window, popup or page; row: of the innermost element.
+    """
 
     place: Place
     clip: Box
-    """What is visible of all that scrolls around it, in screen points."""
     narrow_clip: Box
-    """What is visible of all that is around it."""
     kind: str = "window"
-    """window, popup or page."""
     row: Optional[list[Any]] = None
-    """The innermost element around it."""
-    depth: int = 0
 
 
 def children_of(node: Any) -> list[Any]:
-    found = [node.get_child_at_index(index) for index in range(min(node.get_child_count(), MOST_CHILDREN))]
-    return [child for child in found if child is not None]
+    children = [node.get_child_at_index(index) for index in range(min(node.get_child_count(), MOST_CHILDREN))]
+    return [child for child in children if child is not None]
 
 
 def intersection(box: Box, other: Box) -> Box:
@@ -119,45 +134,31 @@ def frames_of(window: dict[str, Any]) -> list[tuple[Any, Place]]:
     """The window's own node; of a popup, whose content may hang below any window of its application, and of
     windows that nothing tells apart, all.
     """
-    applications = children_of(Atspi.get_desktop(0))
-    own = [each for each in applications if process_id(each) == window["pid"]]
-    scored: list[tuple[Any, tuple[Any, Place]]] = []
-    for application in own or applications:
-        with suppress(GLib.Error):
-            toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
-            for node in children_of(application):
-                node.get_attributes()  # Chromium has no tree before they are asked for
-                score, place = match(node, toolkit, window)
-                # a sandbox hides its processes: then only by title and size
-                if own or (not window["is_popup"] and score[:2] == (True, True)):
-                    scored.append((score, (node, place)))
-    best = max((score for score, _ in scored), default=None)
-    return [frame for score, frame in scored if score == best]
-
-
-def process_id(application: Any) -> Optional[int]:
-    with suppress(GLib.Error):
-        return int(application.get_process_id())
-    return None
+    frames: list[tuple[tuple[bool, ...], Place, Any]] = []
+    for application in children_of(Atspi.get_desktop(0)):
+        with suppress(GLib.Error):  # it has just ended
+            if application.get_process_id() == window["pid"]:
+                toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
+                frames += [(*match(node, toolkit, window), node) for node in children_of(application)]
+    best = max((likeness for likeness, _, _ in frames), default=None)
+    return [(node, place) for likeness, place, node in frames if likeness == best]
 
 
 def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, ...], Place]:
     """What speaks for a frame's being the window (title, size, place, focus), and its coordinates if so."""
-    screen = Place(toolkit)
+    node.get_attributes()  # Chromium has no tree before they are asked for
+    place = Place(toolkit, WINDOW if toolkit.startswith("GTK 4") else SCREEN)  # GTK 4 knows no other
     if window["is_popup"]:
-        return (), screen._replace(coordinates=WINDOW if screen.is_gtk4 else SCREEN)
-    screen = screen._replace(coordinates=WINDOW) if screen.is_gtk4 else screen  # it knows no other
-    box = screen.extents(node)
+        return (), place
+    box = place.box(node)
     # GTK counts what the window manager draws around a window, too
-    rectangles = [window[name] for name in ("bounds", "whole", "outer")]
-    scales = [(scale_of(box, each), each) for each in rectangles if scale_of(box, each)]
-    other = window["bounds" if screen.is_gtk4 else "whole"]
-    scale, rectangle = min(scales, key=lambda each: abs(each[0] - 1), default=(0.0, other))
-    x, y = (rectangle[axis] - (scale or 1) * box[axis] for axis in (0, 1))
-    is_here = bool(scale) and max(abs(x), abs(y), abs(scale - 1) * 100) <= 2 and not screen.is_gtk4
-    place = screen if is_here else screen._replace(scale=scale or 1.0, x=x, y=y)
+    names = ("bounds", "whole", "outer") if place.is_gtk4 else ("whole", "bounds", "outer")
+    fits = [(scale_of(box, window[name]), window[name]) for name in names]
+    scale, rectangle = min(fits, key=lambda fit: abs(fit[0] - 1) if fit[0] else LARGEST)
+    fitted = place.fitted(box, rectangle, scale or 1.0)
+    is_here = max(abs(fitted.x), abs(fitted.y)) <= 2 and not place.is_gtk4
     has_focus = node.get_state_set().contains(STATE.ACTIVE) == window["is_focused"]
-    return ((node.get_name() or "") == window["title"], bool(scale), is_here, has_focus), place
+    return ((node.get_name() or "") == window["title"], bool(scale), is_here, has_focus), fitted
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
@@ -171,62 +172,34 @@ def scale_of(box: Box, rectangle: Any) -> float:
     return scale if is_scale and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
-def padding(extents: Box, children: list[Box], most: float) -> tuple[float, float]:
-    """How far right and down of the places that it gives GTK 4 draws a container's children.
-
-    It counts a child's place from inside of the container's padding and border, and adds the places up
-    without these (gtk_widget_accessible_get_bounds, 4.10 to 4.18). They are what is left of the container's
-    size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing. most: of one side;
-    where more is left, the children do not fill it.
-    """
-    added = []
-    for axis in (0, 1):
-        spans = [(at[axis] - extents[axis], at[axis + 2]) for at in children if at[axis + 2]]
-        start = min((start for start, _ in spans), default=0.0)
-        rest = extents[axis + 2] - max((start + size for start, size in spans), default=0.0) - start
-        half = rest / 2 if start >= 0 and 0 < rest <= 2 * most else 0.0
-        added.append(UNEVEN_PADDING.get(int(rest), half) if axis else half)
-    return added[0], added[1]
-
-
 class Reader:
-    """The elements of a window, collected depth first."""
+    """The elements of a window, collected depth first below its frames."""
 
-    def __init__(self, window: dict[str, Any]) -> None:
+    def __init__(self, window: dict[str, Any], frames: list[tuple[Any, Place]]) -> None:
         self.bounds: Box = tuple(window["bounds"])
         self.is_popup = bool(window["is_popup"])
         self.until = time.monotonic() + BUDGET_S
-        self.visited = 0
         self.rows: list[list[Any]] = []
         self.has_empty_page = False
-
-    def read(self, frames: list[tuple[Any, Place]]) -> None:
         for node, place in frames:
             with suppress(GLib.Error):
                 node.clear_cache()
-                self.visit(node, place.extents(node), Around(place, self.bounds, self.bounds))
+                self.visit(node, Around(place, self.bounds, self.bounds), is_frame=True)
 
-    def visit(self, node: Any, extents: Box, around: Around) -> None:
+    def visit(self, node: Any, around: Around, is_frame: bool = False) -> None:
         """A node and all below it; raises GLib.Error where it is gone, or does not answer."""
-        is_enough = len(self.rows) >= MOST_ELEMENTS or self.visited >= MOST_VISITED
-        if is_enough or around.depth > MOST_DEPTH or time.monotonic() > self.until:
-            return
-        self.visited += 1
-        states = set(node.get_state_set().get_states())
-        needed = {STATE.VISIBLE} if around.place.is_gtk4 else {STATE.VISIBLE, STATE.SHOWING}
-        if around.depth and not needed <= states:
+        if len(self.rows) >= MOST_ELEMENTS or time.monotonic() > self.until:
             return
         role, row_count = int(node.get_role()), len(self.rows)
-        if role in PAGES and around.place.toolkit.startswith("Chromium"):
-            # what is around a page counts in points of the browser's own, a page in pixels of the screen
-            around = around._replace(place=Place(around.place.toolkit))
-            extents = around.place.extents(node)
+        states = set(node.get_state_set().get_states())
+        needed = {STATE.VISIBLE} if around.place.is_gtk4 else {STATE.VISIBLE, STATE.SHOWING}
+        if not is_frame and not needed <= states:
+            return
         is_menu = role == MENU and around.kind != "popup"
-        around = self.with_kind(node, role, extents, around)
-        if around.depth and extents[2]:
-            box = around.place.box(extents)
-            visible = intersection(box, around.clip)
-            narrow = intersection(box, around.narrow_clip)
+        around = self.entered(node, role, around, is_frame)
+        box = around.place.box(node)
+        if box[2] and not is_frame:
+            visible, narrow = intersection(box, around.clip), intersection(box, around.narrow_clip)
             # in Qt any widget may scroll, and nothing sticks out of what it stands in
             if (role in CLIP and not visible[2]) or (around.place.toolkit.startswith("Qt") and not narrow[2]):
                 return
@@ -236,45 +209,42 @@ class Reader:
             if is_shown and ((around.kind == "popup") == self.is_popup or is_menu):
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
-        boxes = [around.place.extents(child) for child in children]
         if around.place.is_gtk4 and role not in CLIP:  # a list need not be full
             is_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
             most = LARGEST_BOX_PADDING if is_box else LARGEST_PADDING
-            around = around._replace(place=around.place.moved(*padding(extents, boxes, most)))
-        for child, box in zip(children, boxes):
-            with suppress(GLib.Error):
-                self.visit(child, box, around._replace(depth=around.depth + 1))
+            boxes = [around.place.box(child) for child in children]
+            around = around._replace(place=around.place.within(box, boxes, most))
+        for child in children:
+            with suppress(GLib.Error, RecursionError):
+                self.visit(child, around)
         self.has_empty_page |= role in PAGES and len(self.rows) == row_count
 
-    def with_kind(self, node: Any, role: int, extents: Box, around: Around) -> Around:
-        """Whether a popup or a page begins here."""
+    def entered(self, node: Any, role: int, around: Around, is_frame: bool) -> Around:
+        """Whether a popup or a page begins here, and what it counts in."""
+        place = around.place
         if role in PAGES:
-            return around._replace(kind="page")
+            # what is around a page counts in points of the browser's own, a page in pixels of the screen
+            is_browser = place.toolkit.startswith("Chromium")
+            return around._replace(kind="page", place=Place(place.toolkit) if is_browser else place)
         if around.kind != "window":
             return around
-        if around.place.is_gtk4 and node.get_layer() == Atspi.ComponentLayer.POPUP:
-            scale = self.bounds[2] / max(1, extents[2])
-            x, y = (self.bounds[axis] - scale * extents[axis] for axis in (0, 1))
-            place = around.place._replace(scale=scale, x=x, y=y) if self.is_popup else around.place
+        if place.is_gtk4 and node.get_layer() == Atspi.ComponentLayer.POPUP:
+            if self.is_popup:
+                box = Place(place.toolkit, WINDOW).box(node)
+                place = place.fitted(box, self.bounds, self.bounds[2] / max(1, box[2]))
             return around._replace(kind="popup", place=place)
-        is_popup = role in POPUPS and (around.depth or self.is_popup)
+        is_popup = role in POPUPS and (self.is_popup or not is_frame)
         return around._replace(kind="popup") if is_popup else around
 
     def children(self, node: Any, around: Around) -> list[Any]:
         """Of what holds too many (asking for all would stop the application), those at points of a grid."""
         if node.get_child_count() <= MOST_CHILDREN:
             return children_of(node)
-        place = around.place
         left, top, width, height = map(int, around.clip)
-        xs = range(left + GRID_X // 4, left + width, GRID_X)
-        points = [(x, y) for y in range(top + GRID_Y // 2, top + height, GRID_Y) for x in xs]
-        at_points = [
-            node.get_accessible_at_point(
-                int((x - place.x) / place.scale), int((y - place.y) / place.scale), place.coordinates
-            )
-            for x, y in points[:MOST_POINTS]
-        ]
-        return [child for child in dict.fromkeys(at_points) if child is not None and child != node]
+        xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
+        points = [(x, y) for y in ys for x in xs][:MOST_POINTS]
+        nodes = dict.fromkeys(around.place.node_at(node, x, y) for x, y in points)
+        return [child for child in nodes if child is not None and child != node]
 
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
         """The row of this node; where it is no element, of the one around it."""
@@ -331,8 +301,7 @@ def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) ->
         if word in HAVE_NUMBER:
             return f"{Atspi.Value.get_current_value(node):.10g}"
         if word == "textbox" and role != PASSWORD:
-            is_known_to_be_shown = STATE.MULTI_LINE in states or toolkit.startswith("Qt")
-            return text_of(node, is_known_to_be_shown)
+            return text_of(node, STATE.MULTI_LINE in states or toolkit.startswith("Qt"))
         if word == "combobox":
             items = [item for menu in children_of(node) for item in children_of(menu)]
             chosen = [name_of(item) for item in items if item.get_state_set().contains(STATE.SELECTED)]
@@ -342,31 +311,28 @@ def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) ->
 
 def text_of(node: Any, is_known_to_be_shown: bool) -> str:
     # Qt gives nothing at all where more is asked for than there is
-    length = min(Atspi.Text.get_character_count(node), TEXT_LENGTH)
-    text = Atspi.Text.get_text(node, 0, length) or ""
+    text = Atspi.Text.get_text(node, 0, min(Atspi.Text.get_character_count(node), TEXT_LENGTH)) or ""
     if text and not is_known_to_be_shown:
         # GTK 4's entries give the text that they hide; but lines are those of what they draw: bullets
         line = Atspi.Text.get_string_at_offset(node, 0, Atspi.TextGranularity.LINE).content or ""
         if not line or not (line.startswith(text) or text.startswith(line)):
             return ""
-    text = text.replace("\N{OBJECT REPLACEMENT CHARACTER}", "")
-    return text
+    return text.replace("\N{OBJECT REPLACEMENT CHARACTER}", "")
 
 
-def read(window: dict[str, Any]) -> dict[str, Any]:
+def read(window: dict[str, Any]) -> tuple[list[list[Any]], str]:
     Atspi.init()
     Atspi.set_timeout(CALL_MS, CALL_MS)
     frames = frames_of(window)
+    if not frames:
+        return [], "its application is not on the accessibility bus"
     if len(frames) > 1 and not window["is_popup"]:
-        return {"elements": [], "problem": "twins"}
-    reader = Reader(window)
-    reader.read(frames)
-    if frames and (reader.has_empty_page or not reader.rows):
+        return [], "another window of it has the same title, size and place; focus this one first"
+    reader = Reader(window, frames)
+    if reader.has_empty_page or not reader.rows:
         time.sleep(AGAIN_S)
-        reader = Reader(window)
-        reader.read(frames)
-    rows = [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME]
-    return {"elements": rows, "problem": "" if frames else "application"}
+        reader = Reader(window, frames)
+    return [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME], "this window of it shows none"
 
 
 if __name__ == "__main__":

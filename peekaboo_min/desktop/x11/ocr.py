@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from ...core.cancellation import in_parallel
 from ...core.errors import invalid
-from ...core.models import ImageInfo, RecognisedText, Rect, rect_around
+from ...core.models import RecognisedText, Rect, joined
 from ...core.text import clean_text
 from ...system.images import read_image_info
 from ...system.process import program_path, run_program
@@ -36,29 +37,31 @@ _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
 _FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
 # Four times as fast for images of this size as with its own threads, which get in each other's way.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-# The background: areas of one grey, larger than a letter, with what is smaller merged into them; twice, as
-# the first pass merges some parts of letters with each other. Every other pixel tells it, in a quarter of the
-# time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in photographs, which
-# cost time, and over 65,535 convert refuses.
-_BACKGROUND = [
-    *("-statistic", "Mode", "3x3", "-fuzz", "5%", "-define", "connected-components:area-threshold=400"),
-    *("-define", "connected-components:mean-color=true"),
-    *("-connected-components", "8", "-connected-components", "8"),
-]
-_DARK_ON_WHITE = ["-compose", "Difference", "-composite", "-negate"]
+# For convert. The background: areas of one grey, larger than a letter, with what is smaller merged into them;
+# twice, as the first pass merges some parts of letters with each other. Every other pixel tells it, in a
+# quarter of the time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in
+# photographs, which cost time, and over 65,535 convert refuses.
 # tesseract takes a label in a frame for a part of a drawing. Close leaves of what is dark only lines, from 48
 # pixels across and 60 upright on, as stems of large letters are none; every fourth pixel along them tells it.
-_ACROSS = ["-sample", "25%x100%", "-morphology", "Close", "Rectangle:12x1"]
-_UPRIGHT = ["-sample", "100%x25%", "-morphology", "Close", "Rectangle:1x15"]
-# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
-_LEVELS = ["-level", "45%,95%"]
-
+_DARK_ON_WHITE = """
+    -background white -alpha remove -colorspace Gray
+    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=400
+      -define connected-components:mean-color=true
+      -connected-components 8 -connected-components 8 -sample {width}x{height}! )
+    -compose Difference -composite -negate
+    ( +clone -sample 25%x100% -morphology Close Rectangle:12x1 -sample {width}x{height}! -negate )
+    ( -clone 0 -sample 100%x25% -morphology Close Rectangle:1x15 -sample {width}x{height}! -negate )
+    -evaluate-sequence Add
+"""
+# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange;
+# small text is read better enlarged.
+_FOR_LINES = "-level 45%,95% -filter Triangle -resize {zoom}00%"
 # How far apart the parts of a character may be, twice this: of = and of a word; a key's border stays apart.
 _REACH_X, _REACH_Y = 3, 2
-_ALONE = [
-    *("-threshold", "82%", "-statistic", "Minimum", f"{2 * _REACH_X + 1}x{2 * _REACH_Y + 1}"),
-    *("-define", "connected-components:verbose=true", "-connected-components", "8"),
-]
+_ALONE = f"""
+    -threshold 82% -statistic Minimum {2 * _REACH_X + 1}x{2 * _REACH_Y + 1}
+    -define connected-components:verbose=true -connected-components 8 null:
+"""
 # id: WIDTHxHEIGHT+X+Y centroid area colour, of the black ones
 _COMPONENT = re.compile(r"^ *\d+: (\d+)x(\d+)\+(\d+)\+(\d+) \S+ \d+ (?:gray|s?rgb)a?\(0[,)]", re.MULTILINE)
 _LARGEST_ALONE = 34
@@ -76,98 +79,71 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
     program_path("tesseract")  # without it convert would work in vain
-    info, data, source = _image(path)
-    zoom = 2 if info.width * info.height <= _LARGE_PIXELS else 1
-    # small text is read better enlarged
-    enlarged = ["-filter", "Triangle", "-resize", f"{zoom}00%"] if zoom > 1 else []
-    steps = [*_dark_on_white(info), *_LEVELS, *enlarged]
-    lines = _read_lines(_converted(data, source, steps), zoom)
-    return sorted(lines, key=lambda line: (line.box.y, line.box.x))
+    pgm, zoom = _dark_on_white(path, is_for_lines=True)
+    lines: dict[tuple[str, ...], list[RecognisedText]] = {}
+    for key, word in _words(pgm, "11"):
+        if not _FRAME_SIDE.fullmatch(word.text):
+            lines.setdefault(key, []).append(word._replace(box=word.box.scaled(1 / zoom)))
+    found = [joined(_without_borders(words)) for words in lines.values()]
+    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE and _has_letters(line)]
+    return sorted(sure, key=lambda line: (line.box.y, line.box.x))
 
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     """What stands alone and is no wider than two or three characters, as on the keys of a calculator; boxes
     in the image's pixels. Raises as read_text_by_tesseract does.
     """
-    info, data, source = _image(path)
-    grey = _converted(data, source, _dark_on_white(info))
-    boxes = _standing_alone(grey)
-    readings = in_parallel(lambda size: _read_boxes(grey, boxes, size), _SIZES)
-    surest: dict[Rect, RecognisedText] = {}
-    for found in (one for reading in readings for one in reading):
-        if found.box not in surest or found.confidence > surest[found.box].confidence:
-            surest[found.box] = found
-    return [one for one in surest.values() if one.confidence >= _LEAST_CONFIDENCE_ALONE]
+    pgm, _ = _dark_on_white(path, is_for_lines=False)
+    boxes = _standing_alone(pgm)
+    readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
+    found = [found for found in chain(*readings) if found.confidence >= _LEAST_CONFIDENCE_ALONE]
+    # of two that are as sure the shorter: % rather than Yo
+    found.sort(key=lambda found: (round(found.confidence, 1), -len(found.text), found.confidence))
+    return list({character.box: character for character in found}.values())
 
 
-def _image(path: Path) -> tuple[ImageInfo, bytes, str]:
-    """An image's size, its bytes, and what convert calls them on its stdin. Raises INVALID_ARGUMENT."""
+def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
+    """An image in grey as a PGM, every text dark on white, without lines; and how many times enlarged."""
     info = read_image_info(path)
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
+    is_large = info.width * info.height > _LARGE_PIXELS
+    zoom = 2 if is_for_lines and not is_large else 1
+    part = 25 if is_large else 50
+    steps = _DARK_ON_WHITE.format(part=part, width=info.width, height=info.height)
+    steps += _FOR_LINES.format(zoom=zoom) if is_for_lines else ""
     # the kind is named: convert would run a drawing's or a script's commands as gladly
-    return info, path.read_bytes(), f"{info.kind.replace('jpg', 'jpeg')}:-[0]"
+    argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *steps.split(), "-depth", "8", "pgm:-"]
+    return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes()).stdout, zoom
 
 
-def _dark_on_white(info: ImageInfo) -> list[str]:
-    """The steps of convert for every text dark on white, and no lines."""
-    part = "50%" if info.width * info.height <= _LARGE_PIXELS else "25%"
-    back = ["-sample", f"{info.width}x{info.height}!"]
-    background = ["(", "+clone", "-sample", part, *_BACKGROUND, *back, ")", *_DARK_ON_WHITE]
-    lines = [
-        "(",
-        "+clone",
-        *_ACROSS,
-        *back,
-        "-negate",
-        ")",
-        "(",
-        "-clone",
-        "0",
-        *_UPRIGHT,
-        *back,
-        "-negate",
-        ")",
-    ]
-    return [*background, *lines, "-evaluate-sequence", "Add"]
-
-
-def _converted(data: bytes, source: str, steps: Sequence[str]) -> bytes:
-    """An image in grey, after these steps of convert, as a PGM."""
-    argv = ["convert", source, "-background", "white", "-alpha", "remove", "-colorspace", "Gray", *steps]
-    return run_program([*argv, "-depth", "8", "pgm:-"], timeout_s=_OCR_S, stdin=data).stdout
-
-
-def _read_lines(pgm: bytes, zoom: int) -> list[RecognisedText]:
-    lines: dict[tuple[str, ...], list[RecognisedText]] = {}
-    for cells in _words(pgm, "11"):
-        box = Rect(*(int(cell) / zoom for cell in cells[6:10]))
-        if not _FRAME_SIDE.fullmatch(cells[11]):
-            word = RecognisedText(cells[11], box, float(cells[10]) / 100)
-            lines.setdefault(tuple(cells[1:5]), []).append(word)
-    return [
-        line
-        for line in map(_line_of, lines.values())
-        if line.confidence >= _LEAST_CONFIDENCE and any(map(str.isalnum, line.text))
-    ]
-
-
-def _words(image: bytes, segmentation: str) -> Iterator[list[str]]:
-    """The words that tesseract finds, each as it prints them: level (5: a word), page, block, paragraph,
-    line, word, left, top, width, height, confidence, text. segmentation: its page segmentation mode.
+def _words(image: bytes, segmentation: str) -> Iterator[tuple[tuple[str, ...], RecognisedText]]:
+    """The words that tesseract finds in these pages, and of each its page, block, paragraph and line.
+    segmentation: its page segmentation mode.
     """
     argv = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
     printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
     for row in printed.split("\n")[1:]:
+        # level (5: a word), page, block, paragraph, line, word, left, top, width, height, confidence, text
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
         if len(cells) == 12 and cells[0] == "5" and text:
-            yield [*cells[:11], text]
+            box = Rect(*map(float, cells[6:10]))
+            yield tuple(cells[1:5]), RecognisedText(text, box, float(cells[10]) / 100)
+
+
+def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
+    texts = [at for at, word in enumerate(words) if not _BORDER_WORD.fullmatch(word.text)]
+    return words[texts[0] : texts[-1] + 1] if texts else words
+
+
+def _has_letters(line: RecognisedText) -> bool:
+    return any(map(str.isalnum, line.text))
 
 
 def _standing_alone(grey: bytes) -> list[Rect]:
     """The boxes of what has nothing near it, dark on white: no borders, no words of a text."""
-    printed = run_program(["convert", "pgm:-", *_ALONE, "null:"], timeout_s=_OCR_S, stdin=grey).text
+    printed = run_program(["convert", "pgm:-", *_ALONE.split()], timeout_s=_OCR_S, stdin=grey).text
     boxes = []
     for found in _COMPONENT.finditer(printed):
         width, height, x, y = map(int, found.groups())
@@ -182,39 +158,22 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
     """Each box by itself, so many times enlarged: a page each for one run of tesseract."""
     if not boxes:
         return []
-    cuts: list[str] = []
-    for box in boxes:
-        left, top = max(0, int(box.x) - _MARGIN), max(0, int(box.y) - _MARGIN)
-        place = f"{int(box.width) + 2 * _MARGIN}x{int(box.height) + 2 * _MARGIN}+{left}+{top}"
-        cuts += ["(", "-clone", "0", "-crop", place, "+repage", ")"]
-    larger = ["-normalize", "-filter", "Mitchell", "-resize", f"{size}00%"]
-    framed = ["-bordercolor", "white", "-border", "16"]
-    argv = ["convert", "pgm:-", *cuts, "-delete", "0", *larger, *framed, "-compress", "none", "tiff:-"]
-    pages = run_program(argv, timeout_s=_OCR_S, stdin=grey).stdout
-    found: dict[int, list[RecognisedText]] = {}
-    for cells in _words(pages, "10"):
-        page = int(cells[1]) - 1
-        word = RecognisedText(cells[11], boxes[page], float(cells[10]) / 100)
-        found.setdefault(page, []).append(word)
-    return [_character(words) for words in found.values()]
+    steps = ""
+    for x, y, width, height in (map(int, box) for box in boxes):
+        crop = f"{width + 2 * _MARGIN}x{height + 2 * _MARGIN}+{max(0, x - _MARGIN)}+{max(0, y - _MARGIN)}"
+        steps += f"( -clone 0 -crop {crop} +repage ) "
+    steps += f"-delete 0 -normalize -filter Mitchell -resize {size}00% -bordercolor white -border 16"
+    argv = ["convert", "pgm:-", *steps.split(), "-compress", "none", "tiff:-"]
+    pages: dict[int, list[RecognisedText]] = {}
+    for key, word in _words(run_program(argv, timeout_s=_OCR_S, stdin=grey).stdout, "10"):
+        page = int(key[0]) - 1
+        pages.setdefault(page, []).append(word._replace(box=boxes[page]))
+    return [_character(joined(words)) for words in pages.values()]
 
 
-def _character(words: list[RecognisedText]) -> RecognisedText:
+def _character(found: RecognisedText) -> RecognisedText:
     """What was read in one box, without the doubts of who expects a word there."""
-    text = " ".join(word.text for word in words)
+    text = found.text
     if len(text) == 2 and text[0] != text[1] and text[0].casefold() == text[1].casefold():
         text = text[0]  # Cc for a C that has no neighbour to compare it with
-    if _DASHES.fullmatch(text):
-        text = "-"
-    return RecognisedText(text, words[0].box, sum(word.confidence for word in words) / len(words))
-
-
-def _line_of(words: list[RecognisedText]) -> RecognisedText:
-    """Words as one line with the box around them all, without borders at its ends."""
-    while len(words) > 1 and _BORDER_WORD.fullmatch(words[0].text):
-        words = words[1:]
-    while len(words) > 1 and _BORDER_WORD.fullmatch(words[-1].text):
-        words = words[:-1]
-    confidence = sum(one.confidence for one in words) / len(words)
-    text = " ".join(one.text for one in words)
-    return RecognisedText(text, rect_around([one.box for one in words]), confidence, tuple(words))
+    return RecognisedText("-" if _DASHES.fullmatch(text) else text, found.box, found.confidence)

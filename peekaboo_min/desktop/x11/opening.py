@@ -5,22 +5,20 @@ Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory s
 
 from __future__ import annotations
 
+import configparser
 import mimetypes
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import App, Handler
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import find_program
 from ..matching import find_app
 
 _ANSWER_S = 10.0
-_LONGEST_ENTRY = 256 * 1024
-_MOST_ENTRIES = 5000
 _TEXT_BYTES = 4096
 # What Python's own tables lack, or lack in some versions.
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
@@ -34,47 +32,40 @@ _MORE_TYPES = {
 }  # fmt: skip
 
 
-class _Entry(NamedTuple):
-    """A desktop entry; `entry_id` is its name below `applications`, `-` for each `/` in it."""
-
-    entry_id: str
-    name: str
-    is_shown: bool
-    """False for what menus do not show: NoDisplay, or a program that is not there."""
-
-
 def find_x11_handler(kind: str, target: str) -> Handler:
     """The application that would open it: see Desktop.find_handler."""
     entries = _entries()
     if kind == "app":
-        shown = [one for one in entries.values() if one.is_shown]
-        apps = [App(one.name, bundle_id=one.entry_id[: -len(".desktop")]) for one in shown]
+        apps = [
+            App(values["name"], bundle_id=entry.removesuffix(".desktop"))
+            for entry, values in entries.items()
+            if values.get("nodisplay") != "true"  # menus do not show it
+        ]
         app = find_app(target.removesuffix(".desktop"), apps, "installed")
         return Handler(app.name, f"{app.bundle_id}.desktop")
     if kind == "url":
-        scheme = target.lower().split(":")[0]
-        types = [f"x-scheme-handler/{scheme}", "x-scheme-handler/http", "text/html"]
+        types = [f"x-scheme-handler/{target.lower().split(':')[0]}", "x-scheme-handler/http", "text/html"]
     else:
         mime = _type_of(Path(target))
         types = [mime, "text/plain"] if mime.startswith("text/") else [mime]
     for mime in types:
-        found = entries.get(_default_entry(mime))
-        if found:
-            return Handler(found.name, found.entry_id)
-    setting = f"xdg-mime default NAME.desktop {types[0]}"
+        argv = ["xdg-mime", "query", "default", mime]  # a default that is not set is no failure
+        entry = run_program(argv, timeout_s=_ANSWER_S, accept=None).text.strip()
+        if entry in entries:
+            return Handler(entries[entry]["name"], entry)
     raise PeekabooError(
         ErrorCode.APP_NOT_FOUND,
         f"no installed application opens {types[0]}",
-        hint=f"open an application by its name instead, or set a default: {setting}",
+        hint="open an application by its name instead, or set a default: "
+        f"xdg-mime default NAME.desktop {types[0]}",
     )
 
 
 def open_by_x11(kind: str, target: str, handler: Handler) -> None:
     """Start the application of `handler`, and that one, with the file or address. It lives on after us."""
-    what = [] if kind == "app" else [target]
     # gtk-launch ends as soon as it has started the program
-    words = ["gtk-launch", "--", handler.entry, *what]
-    done = run_program(words, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
+    argv = ["gtk-launch", "--", handler.entry, *([] if kind == "app" else [target])]
+    done = run_program(argv, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
     if done.code:
         raise PeekabooError(
             ErrorCode.PROGRAM_FAILED,
@@ -101,47 +92,29 @@ def _type_of(path: Path) -> str:
         return "application/octet-stream" if b"\0" in f.read(_TEXT_BYTES) else "text/plain"
 
 
-def _default_entry(mime: str) -> str:
-    """The id of the type's default application; a default that is not set is no failure."""
-    words = ["xdg-mime", "query", "default", mime]
-    return run_program(words, timeout_s=_ANSWER_S, accept=None).text.strip()
-
-
-def _entries() -> dict[str, _Entry]:
-    """The installed applications by id; the user's own hide the system's of the same id."""
+def _entries() -> dict[str, Mapping[str, str]]:
+    """The installed applications by the id of their entry, its name below `applications` with `-` for each
+    `/`; the user's own hide the system's of the same id.
+    """
     environment = child_environment()
     home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
-    found: dict[str, Optional[_Entry]] = {}
-    for folder in [home, *system.split(":")]:
+    entries: dict[str, Mapping[str, str]] = {}
+    for folder in [*reversed(system.split(":")), home]:
         applications = Path(folder, "applications")
-        for path in sorted(applications.rglob("*.desktop")) if applications.is_absolute() else ():
-            entry_id = str(path.relative_to(applications)).replace("/", "-")
-            if entry_id not in found and len(found) < _MOST_ENTRIES:
-                found[entry_id] = _read_entry(entry_id, path)
-    return {entry_id: one for entry_id, one in found.items() if one}
+        for path in sorted(applications.rglob("*.desktop"), reverse=True):
+            entries[str(path.relative_to(applications)).replace("/", "-")] = _read_entry(path)
+    return {entry: values for entry, values in entries.items() if values}
 
 
-def _read_entry(entry_id: str, path: Path) -> Optional[_Entry]:
-    """None for what is no application, or is declared as deleted."""
+def _read_entry(path: Path) -> Mapping[str, str]:
+    """The values of an entry by their keys in small letters; empty for what is no application, or deleted."""
+    parser = configparser.RawConfigParser(strict=False, delimiters="=", allow_no_value=True)
     try:
-        if not path.is_file():
-            return None
-        with path.open(encoding="utf-8", errors="replace") as f:
-            text = f.read(_LONGEST_ENTRY)
-    except OSError:
-        return None  # gone, or another user's
-    values: dict[str, str] = {}
-    group = ""
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        if line.startswith("["):
-            group = line.strip()
-        elif equals and group == "[Desktop Entry]":
-            values.setdefault(key.strip(), value.strip())
-    name = clean_text(values.get("Name", ""))
-    if not name or values.get("Type") != "Application" or values.get("Hidden") == "true":
-        return None
-    wanted = values.get("TryExec", "")
-    is_there = not wanted or find_program(wanted) is not None
-    return _Entry(entry_id, name, is_there and values.get("NoDisplay") != "true")
+        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+        values = dict(parser["Desktop Entry"])
+    except (OSError, configparser.Error, KeyError):  # gone, another user's, or damaged
+        return {}
+    values["name"] = clean_text(values.get("name") or "")
+    is_app = values.get("type") == "Application" and values.get("hidden") != "true"
+    return values if values["name"] and is_app else {}

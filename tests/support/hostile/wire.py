@@ -313,7 +313,7 @@ def _argv_problem(code: int, out: bytes, errors: bytes, wants_json: bool) -> str
 
 
 def _commands() -> list[str]:
-    from peekaboo_min.frontends.commands import (
+    from peekaboo_min.frontends.tools import (
         COMMANDS,
     )  # the table itself, so that a new command is tried as well
 

@@ -1,0 +1,127 @@
+"""Acts: the calls that they become, their effects, and when a report that the goal is reached is believed."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import pytest
+from samples import window
+
+from peekaboo_min.agents.actions import Action
+from peekaboo_min.agents.mcp_client import ToolAnswer
+from peekaboo_min.agents.run import AgentStep, doubt_about
+from peekaboo_min.agents.target import AgentTarget
+from peekaboo_min.ai.grid import PIXELS, grid_over
+from peekaboo_min.automation.coordinates import find_record
+from peekaboo_min.automation.listing import window_data
+from peekaboo_min.core.errors import PeekabooError
+from peekaboo_min.core.models import ImageData, ImageInfo, Rect
+
+SAVE = Action("press", {"key": "cmd+s"})
+LAST_SAVE = Action("press", {"key": "cmd+s"}, is_last=True)
+
+
+def act(action: Action = SAVE, changed: Optional[bool] = False, **more: Any) -> AgentStep:
+    effect = {True: "the window changed", False: "nothing changed", None: "it is not known"}[changed]
+    return AgentStep(1, action=action, **{"effect": effect, "changed": changed, **more})
+
+
+WORKED, DONE, WAITED = act(changed=True), act(Action("done", is_last=True)), act(Action("wait"))
+MISSED = act(LAST_SAVE, True, effect="another window got it", is_delivered=False)
+
+
+@pytest.mark.parametrize(
+    "steps, doubt",
+    [
+        ([], ""),
+        ([WORKED], ""),
+        ([act(LAST_SAVE, True)], ""),
+        ([WORKED, act(LAST_SAVE)], "your last action, `press cmd+s`, was delivered, but nothing changed"),
+        ([act(LAST_SAVE, None)], "your last action, `press cmd+s`, was delivered, but it is not known"),
+        ([act(LAST_SAVE), WORKED], ""),
+        ([WORKED, MISSED], "your last action failed: another window got it"),
+        ([WORKED, MISSED, DONE, WAITED], "your last action failed: another window got it"),
+        ([WORKED, MISSED, DONE, WORKED], ""),
+        ([act()], "none of your actions had a visible effect"),
+        ([act(), DONE], "none of your actions had a visible effect"),
+        ([WAITED, DONE], ""),
+    ],
+)
+def test_a_report_is_doubted_where_the_acts_show_no_effect(steps: list[AgentStep], doubt: str) -> None:
+    """ "Repeat until `"done": true` or safety limit triggers": the model is asked again once."""
+    assert doubt_about(steps) == doubt
+
+
+class Server:
+    """Notes the calls of tools, and answers each act alike; window 7 is in front."""
+
+    def __init__(self, **data: Any) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.data = data
+
+    def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
+        if tool == "list_windows":
+            return ToolAnswer("", {"windows": [window_data(window(7))]}, (), False)
+        self.calls.append((tool, arguments))
+        return ToolAnswer("", self.data, (), False)
+
+
+AT = {"x": 6, "y": 5}
+PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
+
+
+@pytest.mark.parametrize(
+    "kind, values, tool, arguments",
+    [
+        ("click", {**AT, "modifiers": ["cmd"]}, "click", {**PIXEL, "modifiers": ["cmd"], "verify": True}),
+        ("move", AT, "move_pointer", PIXEL),
+        ("drag", {**AT, "to_x": 2, "to_y": 9}, "drag", {**PIXEL, "to_x": 20, "to_y": 90, "verify": True}),
+        ("press", {"key": "a", "hold_ms": 500}, "press_key", {"key": "a", "hold_ms": 500, "verify": True}),
+    ],
+)
+def test_an_action_becomes_a_call_with_all_that_it_says(
+    kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
+) -> None:
+    server = Server(summary="done")
+    act_in(server, AgentStep(1, screenshot_id="ab", action=Action(kind, values)))
+    assert server.calls == [(tool, {**arguments, "window_id": 7})]
+
+
+def test_an_image_of_the_screen_is_not_clicked_by_the_pixels_of_an_earlier_one() -> None:
+    server = Server(summary="done")
+    act_in(server, AgentStep(1, action=Action("click", AT)))
+    with pytest.raises(PeekabooError, match="screenshot_id is 16 hexadecimal digits"):
+        find_record("session", window(7), server.calls[0][1]["screenshot_id"])
+
+
+def act_in(server: Server, step: AgentStep) -> None:
+    """Do the step's action in window 7, seen in an image ten times as wide and high as the grid."""
+    step.window, step.image = window(7), ImageData(b"", ImageInfo("jpg", 100, 100))
+    assert step.action
+    step.pixel_action = step.action.in_pixels(grid_over(PIXELS, 10, 10), 100, 100)
+    target = AgentTarget(server)  # type: ignore[arg-type]
+    target._go_to(step.window)
+    target.act(step)
+
+
+RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
+
+
+@pytest.mark.parametrize(
+    "data, changed",
+    [
+        ({"changed": True, "changed_rect": RECT}, True),
+        ({"changed": False}, False),
+        ({"changed": None}, None),
+        ({"changed": False, "delivered": False}, False),
+        ({"changed": True, "window_closed": True}, True),
+        ({"changed": False, "new_window": {"title": "Save"}}, True),
+    ],
+)
+def test_an_effect_is_noted_as_the_tool_tells_it(data: dict[str, Any], changed: Optional[bool]) -> None:
+    step = AgentStep(1, action=SAVE)
+    act_in(Server(summary="pressed cmd+s in window 7; this; and that\na warning", **data), step)
+    assert (step.effect, step.changed) == ("this; and that", changed)
+    assert step.is_delivered == ("delivered" not in data)
+    # in the pixels of the model's image
+    assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)
