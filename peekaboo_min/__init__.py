@@ -10,8 +10,7 @@ desktop       base: what a platform must do; select: which of the two this machi
               x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers images grid: asking a model
-automation    policy coordinates effects capture image listing elements act labels find_text wait opening:
-              the jobs
+automation    policy coordinates effects capture image listing act labels find wait opening: the jobs
 integrations  keynote gmail peekaboo_cli
 agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
 frontends     arguments results tools; capture_tools desktop_tools doctor; server cli

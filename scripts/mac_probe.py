@@ -357,10 +357,10 @@ def _helper(folder: Path) -> Outcome:
     seconds = time.monotonic() - started
     if done.code:
         return Outcome(False, done.stderr[-300:])
-    request = b'{"window": null, "stop_file": "", "steps": [{"do": "access"}]}'
+    request = b'{"window": null, "stop_file": "", "steps": []}'
     own = json.loads(run_program([str(program)], timeout_s=_FACT_S, stdin=request).text)
     grants = _grants()
-    agrees = own["ok"] == grants["accessibility"]
+    agrees = (own["code"] != "PERMISSION_DENIED_ACCESSIBILITY") == grants["accessibility"]
     return Outcome(agrees, f"compiled in {seconds:.1f} s; helper: {own}; osascript: {grants}")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
-from ..desktop.matching import find_window, windows_of
+from ..desktop.matching import find_window, owner_of, windows_of, windows_titled
 from ..system.images import sniff_image
 from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
@@ -17,8 +17,6 @@ LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "list,desktop"
 """What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
 _NEXT_WINDOW_TRIES, _NEXT_WINDOW_POLL_S = 10, 0.1
-# An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
-_X_CLIENT_BITS = 21
 # Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
 # may also come later.
 _RECOVERABLE = (
@@ -147,7 +145,7 @@ class AgentTarget:
             step.effect, step.changed, step.changed_rect = f"{step.effect}; {where}", True, None
 
     def _go_to(self, window: Window) -> None:
-        self.window, self._front_id, self._owner = window, window.window_id, _owner_of(window)
+        self.window, self._front_id, self._owner = window, window.window_id, owner_of(window)
 
     def _app(self, identifier: str) -> App:
         app = self._call("list", {"app": identifier}).data["target_application_info"]
@@ -160,7 +158,7 @@ class AgentTarget:
         """The app's windows on the screen, front to back: an open menu or list first, since it has to be
         answered; no tooltips.
         """
-        own = [each for each in windows if _owner_of(each) == self._owner and each.is_on_screen]
+        own = [each for each in windows if owner_of(each) == self._owner and each.is_on_screen]
         own = [each for each in own if each.kind != "tooltip"]
         return sorted(own, key=lambda window: not window.is_popup)
 
@@ -178,18 +176,9 @@ def _read_window(data: dict[str, Any]) -> Window:
     return Window(app_name=data["owner_name"], bounds=Rect(**data["bounds"]), **same)
 
 
-def _owner_of(window: Window) -> tuple[str, int]:
-    """What the windows of one program have in common."""
-    if window.pid is not None:
-        return "pid", window.pid
-    return "client", window.window_id >> _X_CLIENT_BITS
-
-
 def _only_one_titled(windows: list[Window], title: str) -> Window:
     """The window with this title, or with this in its title. Raises WINDOW_NOT_FOUND."""
-    low = title.lower()
-    matches = [each for each in windows if not each.is_popup and low in (each.title or "").lower()]
-    matches = [each for each in matches if (each.title or "").lower() == low] or matches
+    matches = windows_titled(title, [each for each in windows if not each.is_popup])
     if len(matches) == 1:
         return matches[0]
     names = ", ".join(f"{each.title!r} of {each.app_name}" for each in matches[:5])

@@ -158,7 +158,6 @@ class Display(NamedTuple):
     name: str
     bounds: Rect
     scale: float = 1.0
-    has_twin: bool = False  # True where another is as large: a screenshot's size does not tell which
 
     @property
     def is_main(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
@@ -12,11 +11,9 @@ from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
-# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings
-# apart.
-_CLOSE_ENOUGH, _TIE = 0.7, 0.05
-_HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
-_BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
+# The likeness of two names: of a suggestion, of a misspelling, and what does not tell two misspellings apart.
+_NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
+_X_CLIENT_BITS = 21  # an X server gives each client a range of ids of its own
 
 
 def is_worth_listing(window: Window) -> bool:
@@ -35,19 +32,14 @@ def catalogue_windows(scene: Scene) -> list[Window]:
     """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of
     any size, each right after its owner.
     """
-    listed = [
-        window
-        for window in scene.windows
-        if is_worth_listing(window) and (window.is_on_screen or window.is_minimised)
-    ]
-    popups = [
-        window for window in scene.windows if window.is_popup and window.is_on_screen and window.app_name
-    ]
-    ordered: list[Window] = []
-    for window in sorted(listed, key=lambda window: window.is_minimised):  # wherever X11 stacks those
-        ordered.append(window)
-        ordered += [popup for popup in popups if popup.parent_id == window.window_id]
-    return [popup for popup in popups if popup not in ordered] + ordered
+    listed = [w for w in scene.windows if is_worth_listing(w) and (w.is_on_screen or w.is_minimised)]
+    listed.sort(key=lambda window: window.is_minimised)  # wherever X11 stacks those
+    popups = [w for w in scene.windows if w.is_popup and w.is_on_screen and w.app_name]
+    owners = {window.window_id for window in listed}
+    ordered = [popup for popup in popups if popup.parent_id not in owners]
+    for window in listed:
+        ordered += [window, *(popup for popup in popups if popup.parent_id == window.window_id)]
+    return ordered
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
@@ -56,31 +48,32 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
 
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
-    found = None
     dialogs = [dialog for dialog in scene.windows if dialog.is_modal and dialog.is_on_screen]
     dialogs = [dialog for dialog in dialogs if dialog.window_id != window.window_id]
-    while blocking := [dialog for dialog in dialogs if _is_blocked_by(found or window, dialog, scene)]:
-        found = blocking[0]
-        dialogs.remove(found)
-    return found
+    innermost = None
+    while blocking := [dialog for dialog in dialogs if _is_blocked_by(innermost or window, dialog, scene)]:
+        innermost = blocking[0]
+        dialogs.remove(innermost)
+    return innermost
 
 
 def open_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu that takes a window's keys; None for none, and for a menu itself."""
-    own = (one for one in scene.windows if one.is_menu and one.parent_id == window.window_id)
-    return next((one for one in own if one.is_on_screen), None)
+    menus = (menu for menu in scene.windows if menu.is_menu and menu.is_on_screen)
+    return next((menu for menu in menus if menu.parent_id == window.window_id), None)
 
 
 def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu of another application that has the keyboard, whichever window has the focus."""
     popups = [popup for popup in scene.windows if popup.takes_input and popup.is_on_screen]
-    if not scene.is_keyboard_grabbed or any(_is_same_app(popup, window) for popup in popups):
+    if not scene.is_keyboard_grabbed or any(owner_of(popup) == owner_of(window) for popup in popups):
         return None  # its own application has grabbed the keyboard for its own popup
     return next((popup for popup in popups if popup.is_menu), popups[0] if popups else None)
 
 
-def _is_same_app(window: Window, other: Window) -> bool:
-    return (window.app_name, window.pid) == (other.app_name, other.pid)
+def owner_of(window: Window) -> tuple[str, int]:
+    """What the windows of one program have in common: without a pid, the bits of its X client."""
+    return ("pid", window.pid) if window.pid is not None else ("client", window.window_id >> _X_CLIENT_BITS)
 
 
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
@@ -101,12 +94,15 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
     candidates).
     """
     wanted = identifier.strip()
+    low = wanted.lower()
     if not wanted:
         raise invalid("the app's name is empty", "name an app, or leave it out")
-    if wanted.lower().startswith("pid:"):
-        return _app_by_pid(wanted[4:], apps)
-    low = wanted.lower()
-    candidates = [app for app in apps if not _is_helper(app)]
+    if low.startswith("pid:"):
+        number = wanted[4:].strip()
+        if not (number.isascii() and number.isdigit()):
+            raise invalid(f"{number[:40]!r} is not a process id", "write it like PID:501")
+        return _only_one(wanted, [app for app in apps if str(app.pid) == number], [], kind)
+    candidates = [app for app in apps if app.is_regular]  # no helpers of a browser
     tiers: list[Callable[[App], bool]] = [
         lambda app: app.name == wanted,
         lambda app: app.name.lower() == low,
@@ -116,19 +112,14 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
         lambda app: low in app.name.lower(),
         lambda app: len(low) > 3 and low in (app.bundle_id or "").lower(),
     ]
-    for number, matches in enumerate(tiers):
+    for tier, is_meant in enumerate(tiers):
         # a helper or an agent without windows is meant only by its whole name
-        found = [app for app in (apps if number < 3 else candidates) if matches(app)]
-        found = [app for app in found if app.is_regular] or found
-        if len(found) == 1:
-            return found[0]
-        if found:
-            return _only_one(wanted, found)
+        matches = [app for app in (apps if tier < 3 else candidates) if is_meant(app)]
+        if matches:
+            return _only_one(wanted, [app for app in matches if app.is_regular] or matches, [], kind)
     near = _near_names(low, candidates)
-    if near and near[0][1] >= _CLOSE_ENOUGH:
-        tied = [app for app, likeness in near if near[0][1] - likeness <= _TIE]
-        return tied[0] if len(tied) == 1 else _only_one(wanted, tied)
-    raise _no_such_app(wanted, [app for app, _ in near], kind)
+    close = [app for app, likeness in near if likeness >= max(_CLOSE_ENOUGH, near[0][1] - _TIE)]
+    return _only_one(wanted, close, [app for app, _ in near], kind)
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -139,68 +130,48 @@ def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
     raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
 
 
-def _is_helper(app: App) -> bool:
-    is_browsers = any(name in app.name.lower() for name in _BROWSERS)
-    return not app.is_regular or bool(is_browsers and _HELPER.search(app.name))
-
-
-def _app_by_pid(text: str, apps: Sequence[App]) -> App:
-    if not text.strip().isascii() or not text.strip().isdigit():
-        raise invalid(f"{text[:40]!r} is not a process id", "write it like PID:501")
-    digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
-    for app in apps:
-        if str(app.pid) == digits:
-            return app
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no application has the process id {digits}",
-        hint="list the apps: list apps",
-    )
-
-
-def _only_one(wanted: str, found: Sequence[App]) -> App:
-    with_windows = [app for app in found if app.window_count]
-    if len(with_windows) == 1 and len({app.name for app in found}) == 1:
-        return with_windows[0]
+def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: str) -> App:
+    """The only app that was found, or of several processes of one name the only one with windows."""
+    if not matches:
+        raise _no_such_app(wanted, near, kind)
+    with_windows = [app for app in matches if app.window_count]
+    if len(matches) > 1 and len(with_windows) == 1 and len({app.name for app in matches}) == 1:
+        matches = with_windows
+    if len(matches) == 1:
+        return matches[0]
     names = [
         f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
-        for app in found[:_NAMED_AT_MOST]
+        for app in matches[:_NAMED_AT_MOST]
     ]
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
-        f"{wanted!r} could be {len(found)} applications",
+        f"{wanted!r} could be {len(matches)} applications",
         hint="name one of them: " + ", ".join(names),
         details="\n".join(names),
     )
 
 
 def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
+    """The nearest names, the nearest first, with their likeness from 0 to 1."""
     import difflib  # 3 ms that only a wrong name needs
-
-    low = low[:_COMPARED_CHARACTERS]
 
     def likeness(app: App) -> float:
         name = app.name.lower()[:_COMPARED_CHARACTERS]
-        initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
-        whole = difflib.SequenceMatcher(None, low, name).ratio()
-        # `vscode` for Visual Studio Code: initials and a last word
-        short = (
-            difflib.SequenceMatcher(None, low, initials[:-1] + name.split()[-1]).ratio() if initials else 0.0
-        )
-        return max(whole, short)
+        texts = (name, name.rpartition(" ")[2])  # `Chromee` for Google Chrome
+        return max(difflib.SequenceMatcher(None, low[:_COMPARED_CHARACTERS], text).ratio() for text in texts)
 
     scored = sorted(((app, likeness(app)) for app in apps), key=lambda pair: -pair[1])
-    return [pair for pair in scored[:5] if pair[1] >= 0.45]
+    return [pair for pair in scored[:5] if pair[1] >= _NEAR]
 
 
 def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> PeekabooError:
-    names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
+    names = ", ".join(dict.fromkeys(app.name for app in near[:_NAMED_AT_MOST]))
     first = "open it" if kind == "running" else "install it"
     return PeekabooError(
         ErrorCode.APP_NOT_FOUND,
         f"no {kind} application is called {wanted[:80]!r}",
-        hint=f"{first}, or name another: {', '.join(names)}" if names else f"{first} first",
-        details="Available applications: " + ", ".join(names) if names else "",
+        hint=f"{first}, or name another: {names}" if names else f"{first} first",
+        details=f"Available applications: {names}" if names else "",
     )
 
 
@@ -211,6 +182,14 @@ def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
     return [window for window in windows if window.app_name == app.name and window.pid is None]
 
 
+def windows_titled(title: str, windows: Sequence[Window]) -> list[Window]:
+    """Those with exactly this title, else those with a part of it, whatever the case; in the order given."""
+    low = title.strip().lower()
+    titles = [(window.title or "").lower() for window in windows]
+    exact = [window for window, text in zip(windows, titles) if text == low]
+    return exact or [window for window, text in zip(windows, titles) if low and low in text]
+
+
 def find_window(
     app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
 ) -> Window:
@@ -219,33 +198,19 @@ def find_window(
 
     Raises WINDOW_NOT_FOUND, naming the windows that there are.
     """
-    if not windows:
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"the {app.name!r} process is running, but no capturable windows were found",
-            hint="open or unminimise a window of it, or use foreground focus",
-        )
-    if title is not None:
-        low = title.strip().lower()
-        for matches in (lambda name: name == low, lambda name: low and low in name):
-            for window in windows:
-                if matches((window.title or "").lower()):
-                    return window
-        titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"{app.name} has no window titled {title[:80]!r}",
-            hint=f"its windows are {titles}",
-        )
     if index is not None and index < 0:
         raise invalid(f"the window index is {index}", "count from 0 (the frontmost)")
-    if index is not None and index >= len(windows):
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"{app.name} has no window with index {index}",
-            hint=f"it has {len(windows)}, counted from 0 (the frontmost)",
-        )
-    return windows[index or 0]
+    if not windows:
+        message = f"the {app.name!r} process is running, but no capturable windows were found"
+        hint = "open or unminimise a window of it, or use foreground focus"
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint)
+    matches = windows[index or 0 :] if title is None else windows_titled(title, windows)
+    if matches:
+        return matches[0]
+    which = f"with index {index}" if title is None else f"titled {title[:80]!r}"
+    titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
+    hint = f"its windows are {titles}, counted from 0 (the frontmost)"
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window {which}", hint)
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:

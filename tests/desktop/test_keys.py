@@ -82,17 +82,3 @@ def test_a_chord_is_read_or_refused(key: str, modifiers: Sequence[str], chord: s
             True,
             True,
         )
-
-
-@pytest.mark.parametrize(
-    ("slip", "meant"),
-    [
-        ("Retrun", "return"),
-        ("Retur", "return"),
-        ("escpae", "escape or space"),
-        ("bakcspace", "backspace or space"),
-        ("page-u", "page_up or page_down"),
-    ],
-)
-def test_a_slip_in_a_keys_name_is_answered_with_the_right_name(slip: str, meant: str) -> None:
-    assert f"did you mean {meant}?" == error_of(read_chord, f"cmd+{slip}").hint

@@ -19,8 +19,9 @@ from fakemac import FakeMac, world
 from fakemac.pointer_and_keys import keys_of
 from worlds import need_swift
 
+from peekaboo_min.core.models import Act, Point
 from peekaboo_min.desktop.keys import read_chord
-from peekaboo_min.desktop.macos.input import chord_request, split_text, steps_of
+from peekaboo_min.desktop.macos.input import count_sent, steps_of
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
@@ -31,12 +32,12 @@ BUILD = ROOT / "tests" / "support" / "swift" / "build.py"
 Event = dict[str, Any]
 # The frontmost app's window, which holds the points that are clicked here.
 TERMINAL = {"id": 1080, "pid": 480, "x": 60, "y": 80, "width": 700, "height": 420, "is_popup": False}
-POINT = {"x": 300, "y": 200}
+POINT = Point(300, 200)
 NOT_MEASURED = ("t", "idle_ms", "suppression_s")
 COMMAND, SHIFT, ARROW = 0x100000, 0x20000, 0xA00000
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
 DONE = {
-    "ok": True, "pieces": 0, "pointer": None, "is_certain": True, "code": None, "message": "",
+    "ok": True, "pointer": None, "is_certain": True, "code": None, "message": "",
     "reached_id": None, "released": False,
 }  # fmt: skip
 
@@ -61,11 +62,11 @@ class Bench:
         assert done.stdout.endswith(b"}\n")
         return json.loads(done.stdout)
 
-    def act(self, request: dict[str, Any], **window: Any) -> Any:
+    def act(self, act: Act, **window: Any) -> Any:
         """The executor's answer to the steps of an act; `done` is what has gone out."""
-        steps = steps_of(request)
-        answer = self.ask(*(step.fields for step in steps), **window)
-        return {**answer, "done": max((step.done for step in steps[: answer["step"]]), default=0)}
+        steps = steps_of(act)
+        answer = self.ask(*steps, **window)
+        return {**answer, "done": count_sent(steps[: answer["step"]])}
 
     def raw(self) -> list[Event]:
         return [event for event in self.mac.raw_events() if "type" in event]
@@ -160,28 +161,24 @@ def typed(text: str, layout: str = "us") -> list[Event]:
     return [event for each in text for event in key(*keys.get(each, (0, 0)), each)]
 
 
-def move(x: float, y: float) -> dict[str, Any]:
-    return {"do": "move", "x": x, "y": y}
+def click(clicks: int = 1, button: str = "left", modifiers: tuple[str, ...] = (), at: Point = POINT) -> Act:
+    return Act("click", (at,), button=button, clicks=clicks, modifiers=modifiers)
 
 
-def click(clicks: int = 1, button: str = "left", flags: int = 0, **point: float) -> dict[str, Any]:
-    return {"do": "click", **POINT, **point, "button": button, "clicks": clicks, "flags": flags}
+def scroll(direction: str, amount: int) -> Act:
+    return Act("scroll", (POINT,), direction=direction, amount=amount)
 
 
-def scroll(direction: str, amount: int) -> dict[str, Any]:
-    return {"do": "scroll", **POINT, "direction": direction, "amount": amount}
+def drag(x: float, y: float, button: str = "left") -> Act:
+    return Act("drag", (POINT, Point(x, y)), button=button)
 
 
-def drag(to_x: float, to_y: float, button: str = "left") -> dict[str, Any]:
-    return {"do": "drag", **POINT, "to_x": to_x, "to_y": to_y, "button": button}
+def type_(text: str, **fields: Any) -> Act:
+    return Act("type", text=text, **fields)
 
 
-def type_(text: str, delay_ms: int = 0) -> dict[str, Any]:
-    return {"do": "type", "text": text, "delay_ms": delay_ms}
-
-
-def press(chord: str, hold_ms: int = 0, repeat: int = 1) -> dict[str, Any]:
-    return {"do": "press", **chord_request(read_chord(chord)), "hold_ms": hold_ms, "repeat": repeat}
+def press(chord: str, hold_ms: int = 0, repeat: int = 1) -> Act:
+    return Act("press", chord=read_chord(chord), hold_ms=hold_ms, repeat=repeat)
 
 
 def wheel(vertical: int, horizontal: int, notches: int) -> list[Event]:
@@ -192,7 +189,7 @@ def wheel(vertical: int, horizontal: int, notches: int) -> list[Event]:
 
 
 ACTS = {
-    "a move": (move(100.5, 150), [mouse(5, 100.5, 150)]),
+    "a move": (Act("move_pointer", (Point(100.5, 150),)), [mouse(5, 100.5, 150)]),
     "a scroll down": (scroll("down", 5), wheel(-3, 0, 5)),
     "a scroll to the left": (scroll("left", 2), wheel(0, 3, 2)),
     "a drag": (drag(450, 170), dragged((450, 170), (0, 1, 6, 2))),
@@ -200,7 +197,7 @@ ACTS = {
     "a double click": (click(2), clicked((0, 1, 2), 2)),
     "a right click": (click(button="right"), clicked((1, 3, 4), 1)),
     "a middle click with modifiers": (
-        click(button="middle", flags=COMMAND | SHIFT),
+        click(button="middle", modifiers=("cmd", "shift")),
         clicked((2, 25, 26), 1, COMMAND | SHIFT),
     ),
     "no text": (type_(""), []),
@@ -212,6 +209,11 @@ ACTS = {
         type_(f"x{FAMILY}e\u0301"),
         [*typed("x"), *key(0, text=FAMILY), *key(0, text="e\u0301")],
     ),
+    "a text in place of another": (
+        type_("Hi", replace=True),
+        [*key(0, COMMAND), *typed("Hi")],
+    ),
+    "no text in place of another": (type_("", replace=True), [*key(0, COMMAND), *key(51)]),
     "a key three times": (press("escape", repeat=3), key(53) * 3),
     "a key with flags of its own": (press("shift+left"), key(123, SHIFT | ARROW, up_flags=ARROW)),
     "a key held down": (press("shift+space", hold_ms=100), key(49, SHIFT)),
@@ -220,19 +222,13 @@ ACTS = {
 }
 
 
-@pytest.mark.parametrize("request_, expected", ACTS.values(), ids=ACTS.keys())
-def test_an_act_posts_exactly_these_events(bench: Bench, request_: Any, expected: list[Event]) -> None:
-    answer = bench.act(request_)
+@pytest.mark.parametrize("act, expected", ACTS.values(), ids=ACTS.keys())
+def test_an_act_posts_exactly_these_events(bench: Bench, act: Act, expected: list[Event]) -> None:
+    answer = bench.act(act)
     assert bench.events() == expected
-    steps = steps_of(request_)
-    place = (
-        {"x": request_.get("to_x", request_["x"]), "y": request_.get("to_y", request_["y"])}
-        if "x" in request_
-        else None
-    )
-    pieces = len(split_text(request_["text"])) if request_["do"] == "type" else 0
-    done = max(step.done for step in steps)
-    assert answer == {**DONE, "step": len(steps), "pieces": pieces, "pointer": place, "done": done}
+    steps = steps_of(act)
+    pointer = act.points[-1]._asdict() if act.points else None
+    assert answer == {**DONE, "step": len(steps), "pointer": pointer, "done": count_sent(steps)}
     assert {event["suppression_s"] for event in bench.raw()} <= {0}, (
         "the person at the Mac is never locked out"
     )
@@ -401,9 +397,9 @@ def test_a_window_that_changes_before_the_press_is_not_clicked(bench: Bench, nam
 
 
 @pytest.mark.parametrize(
-    "act", [scroll("up", 3), drag(450, 170), move(300, 200)], ids=["scroll", "drag", "move"]
+    "act", [scroll("up", 3), drag(450, 170), Act("move_pointer", (POINT,))], ids=["scroll", "drag", "move"]
 )
-def test_no_act_at_the_pointer_reaches_what_covers_the_window(bench: Bench, act: dict[str, Any]) -> None:
+def test_no_act_at_the_pointer_reaches_what_covers_the_window(bench: Bench, act: Act) -> None:
     bench.mac.when(MOVE, {"do": "open_window", "pid": 430, "window": COVER})
     answer = bench.act(act)
     assert (answer["ok"], answer["code"], answer["reached_id"]) == (False, "WINDOW_COVERED", 2000)
@@ -423,7 +419,7 @@ def test_a_wheel_stops_when_something_comes_under_the_pointer(bench: Bench) -> N
     assert bench.mac.window(1080)["scroll"] == [6, 0]
 
 
-INTERRUPTED: dict[str, tuple[dict[str, Any], dict[str, Any], Any]] = {
+INTERRUPTED: dict[str, tuple[Act, dict[str, Any], Any]] = {
     "a drag, when somebody moves the pointer": (drag(450, 170), {"do": "point", "x": 9, "y": 9}, None),
     "a drag, at the stop file": (drag(450, 170), {"do": "write_file"}, "POLICY_DENIED"),
     "a click, at the stop file": (click(), {"do": "write_file"}, "POLICY_DENIED"),
@@ -437,27 +433,27 @@ INTERRUPTED: dict[str, tuple[dict[str, Any], dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize(("act", "event", "code"), INTERRUPTED.values(), ids=INTERRUPTED.keys())
 def test_what_is_down_goes_up_when_the_steps_end_early(
-    bench: Bench, act: dict[str, Any], event: dict[str, Any], code: Any
+    bench: Bench, act: Act, event: dict[str, Any], code: Any
 ) -> None:
     # the last of a drag's points, else the press itself
-    on = {"type": 6, "x": 450} if code is None else {"type": {"drag": 6, "click": 1, "press": 10}[act["do"]]}
+    on = {"type": 6, "x": 450} if code is None else {"type": {"drag": 6, "click": 1, "press": 10}[act.kind]}
     bench.mac.when(on, {**event, "path": bench.stop_file})
     answer = bench.act(act)
     assert (answer["ok"], answer["code"], answer["released"]) == (False, code, True)
     assert bench.mac.state()["mouse"]["down"] == {}
     last = bench.events()[-1]
-    assert (last["type"], last["flags"]) == (11 if act["do"] == "press" else 2, 0)
-    if act["do"] == "press":
+    assert (last["type"], last["flags"]) == ((11, ARROW) if act.kind == "press" else (2, 0))
+    if act.kind == "press":
         assert last["keycode"] == 123
     else:
         assert (last["x"], last["y"]) == (300, 200), "nothing is dropped elsewhere"
     assert bench.mac.events("drag") == []
-    assert answer["done"] == (0 if act["do"] == "drag" else 1)
+    assert answer["done"] == (0 if act.kind == "drag" else 1)
 
 
 def test_a_pointer_that_does_not_get_there_presses_nothing(bench: Bench) -> None:
     bench.mac.move_window(1080, 1200, 80)
-    answer = bench.act(click(x=1500), x=1200)
+    answer = bench.act(click(at=Point(1500, 200)), x=1200)
     assert (answer["ok"], answer["code"], answer["pointer"]) == (False, None, {"x": 1439, "y": 200})
     assert (answer["released"], bench.buttons_down()) == (False, 0)
 
@@ -489,7 +485,7 @@ def test_a_point_outside_the_window_is_not_clicked(bench: Bench) -> None:
     bench.mac.update(
         lambda state: state.update(windows=[one for one in state["windows"] if one["id"] == 1080])
     )
-    answer = bench.act(click(x=40, y=600))
+    answer = bench.act(click(at=Point(40, 600)))
     assert (answer["code"], answer["message"]) == ("WINDOW_COVERED", "that point is outside window 1080")
     assert (answer["reached_id"], bench.events()) == (None, [])
 
@@ -533,7 +529,7 @@ def test_a_click_beside_an_open_menu_is_not_certain_and_one_on_its_item_is(bench
     }
     menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101, widgets=[item])
     popup = {"id": menu, "x": 400, "y": 300, "width": 120, "height": 60, "is_popup": True}
-    answer = bench.act({**click(), "x": 410, "y": 310}, **popup)
+    answer = bench.act(click(at=Point(410, 310)), **popup)
     assert (answer["ok"], answer["is_certain"]) == (True, True)
     assert [one["text"] for one in bench.mac.events("note")] == ["pasted"]
     assert bench.act(click())["is_certain"] is False
@@ -574,8 +570,8 @@ def test_typing_stops_when_the_focus_is_lost_and_says_how_much_went_out(
     else:
         bench.mac.update(lambda state: world.apply(state, thief))
     answer = bench.act(type_(LONG))
-    expected = ("FOCUS_LOST", pieces, reached_id)
-    assert (answer["code"], answer["pieces"], answer["reached_id"]) == expected, answer
+    expected = ("FOCUS_LOST", 20 * pieces, reached_id)
+    assert (answer["code"], answer["done"], answer["reached_id"]) == expected, answer
     assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: 20 * pieces]
     assert {one["window"] for one in bench.mac.events("text")} <= {1080}
 
@@ -591,16 +587,12 @@ def test_a_repeated_key_stops_when_the_focus_is_lost_and_none_goes_to_another_wi
 def test_typing_stops_at_a_stop_file_and_at_a_locked_screen(bench: Bench) -> None:
     bench.mac.when(KEY, {"do": "write_file", "path": bench.stop_file})
     answer = bench.act(type_(LONG))
-    assert (answer["code"], answer["pieces"]) == ("POLICY_DENIED", 1)
+    assert (answer["code"], answer["done"]) == ("POLICY_DENIED", 20)
     assert bench.act(press("tab"))["code"] == "POLICY_DENIED"
     Path(bench.stop_file).unlink()
     bench.mac.when(KEY, {"do": "lock_screen"}, skip=19)
     answer = bench.act(type_(LONG))
-    assert (answer["code"], answer["message"], answer["pieces"]) == (
-        "SCREEN_LOCKED",
-        "the screen is locked",
-        1,
-    )
+    assert (answer["code"], answer["done"]) == ("SCREEN_LOCKED", 20)
 
 
 def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
@@ -636,7 +628,7 @@ def test_an_application_that_hangs_is_asked_once_and_typed_into(bench: Bench) ->
     # in front of it, and nobody would type into them
     bench.mac.open_window("Terminal", bounds=[60, 80, 10, 10])
     bench.mac.open_window("Terminal", bounds=[60, 80, 700, 420], alpha=0)
-    assert bench.act(type_(LONG))["pieces"] == 3
+    assert bench.act(type_(LONG))["done"] == 60
     assert len(bench.mac.events("asked_in_vain")) == 1
 
 
@@ -686,12 +678,13 @@ def test_a_session_that_says_nothing_about_the_console_is_on_it_and_another_user
 
 # what Python alone decides --------------------------------------------------------------------------------
 
+# A key as ⏎ ⇥ ⌫, a pause after a step as |.
 TEXTS = {
-    "20 characters are one piece": ("abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
+    "20 characters are one step": ("abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
     "21 are two": ("abcdefghijklmnopqrstu", ["abcdefghijklmnopqrst", "u"]),
     "equal neighbours are parted": ("hello", ["hel|", "lo"]),
-    "a key stands alone": ("a\tb\nc\bd", ["a", "\t|", "b", "\n|", "c", "\b|", "d"]),
-    "line ends of three systems": ("a\r\nb\rc\n", ["a", "\r\n|", "b", "\r|", "c", "\n"]),
+    "a key stands alone": ("a\tb\nc\bd", ["a", "⇥|", "b", "⏎|", "c", "⌫|", "d"]),
+    "line ends of three systems": ("a\r\nb\rc\n", ["a", "⏎|", "b", "⏎|", "c", "⏎"]),
     "a combining mark stays": ("xe\u0301\u0323y", ["x", "e\u0301\u0323", "y"]),
     "a joiner stays": (f"x{FAMILY}", ["x", FAMILY]),
     "a variation selector stays": ("\u2764\ufe0fx", ["\u2764\ufe0f", "x"]),
@@ -705,25 +698,31 @@ TEXTS = {
 }  # fmt: skip
 
 
+def pieces(text: str, delay_ms: int = 0) -> list[tuple[str, int]]:
+    """The text, or the key, and the pause of each step that types."""
+    steps = steps_of(type_(text, delay_ms=delay_ms))
+    assert count_sent(steps) == len(text)
+    keys = {36: "⏎", 48: "⇥", 51: "⌫"}
+    return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in steps]
+
+
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS.keys())
 def test_text_is_split_where_a_person_would(text: str, expected: list[str]) -> None:
-    pieces = split_text(text)
-    assert [piece.text + "|" * (piece.pause_ms == 40) for piece in pieces] == expected
-    assert {piece.pause_ms for piece in pieces} <= {0, 40}
-    wholes = [piece.text for piece in pieces if piece.is_whole]
-    assert wholes == [part for part in expected if len(part) > 1 and not part.isascii()]
+    assert [part + "|" * (ms == 40) for part, ms in pieces(text)] == expected
+    assert {ms for _, ms in pieces(text)} <= {0, 40}
+    at_once = [step["text"] for step in steps_of(type_(text)) if step.get("code") == 0]
+    assert at_once == [part for part in expected if len(part) > 1 and not part.rstrip("|⏎⇥⌫").isascii()]
 
 
 def test_a_delay_parts_every_two_characters() -> None:
-    pieces = [(piece.text, piece.pause_ms) for piece in split_text("abb\t", 25)]
-    assert pieces == [("a", 25), ("b", 40), ("b", 25), ("\t", 0)]
+    assert pieces("abb\t", 25) == [("a", 25), ("b", 40), ("b", 25), ("⇥", 0)]
 
 
 # the bench ------------------------------------------------------------------------------------------------
 
 
 def test_the_start_of_the_compiled_program_is_in_the_log_of_calls(swift: Bench) -> None:
-    swift.ask({"do": "access"})
+    swift.ask()
     assert [(call["program"], call["argv"], call["stdin"]) for call in swift.mac.calls()] == [
         ("swift-helper", [], None)
     ]

@@ -89,7 +89,7 @@ def test_a_declared_modal_dialog_blocks_its_parent_and_the_innermost_is_named() 
 
 def test_a_menu_of_another_application_is_in_the_way_while_it_has_grabbed_the_keyboard() -> None:
     main, menu = window(1), window(2, kind="popup", app_name="Other", pid=61, is_menu=True)
-    untyped, unowned = window(3, kind="popup", app_name="Other", pid=61), window(4, kind="popup", app_name="")
+    untyped, unowned = window(3, kind="popup", app_name="Other", pid=61), window(4, kind="popup", pid=None)
     tooltip, own = window(5, kind="tooltip", app_name="Other", pid=61), window(6, kind="popup")
     hidden = menu._replace(is_on_screen=False)
     for windows, expected in [

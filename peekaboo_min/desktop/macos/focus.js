@@ -1,7 +1,6 @@
-// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
-const TITLE_BAR_HALF = 10;
 
 function raise(app, target) {
     const found = candidates(app, target);
@@ -11,13 +10,6 @@ function raise(app, target) {
     $.AXUIElementPerformAction(element, $('AXRaise'));
     $.AXUIElementSetAttributeValue(element, $('AXMain'), $(true));
     return 1;
-}
-
-function titleBarIsFree(target, onScreen) {
-    const point = {x: target.x + target.width / 2, y: target.y + TITLE_BAR_HALF};
-    // an overlay of another layer that lies over a whole window lets clicks through, as the Dock's does
-    const top = onScreen.find(w => w.alpha > 0 && holds(w.bounds, point) && !(w.layer !== 0 && encloses(w.bounds, target)));
-    return Boolean(top) && top.id === target.id;
 }
 
 function run(argv) {
@@ -36,13 +28,11 @@ function run(argv) {
         // what AppKit tells of the frontmost app does not change before the run loop turns
         $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
     }
-    const onScreen = windowList(ON_SCREEN_ONLY) || [];
-    const front = onScreen.find(w => w.pid === target.pid && isOrdinary(w));
+    const front = (windowList(ON_SCREEN_ONLY) || []).find(w => w.pid === target.pid && isOrdinary(w));
     return JSON.stringify({
         is_active: frontmostPid() === target.pid,
         is_front: Boolean(front) && front.id === target.id,
         is_trusted: trusted,
         matches: matches,
-        title_bar_is_free: titleBarIsFree(target, onScreen),
     });
 }

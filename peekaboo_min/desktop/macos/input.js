@@ -1,5 +1,4 @@
 // one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
-// Besides, key_down may have `ansi_layouts`: on others a character is refused where the layout's keys cannot be read.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -13,9 +12,7 @@ ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsign
 const HID_TAP = 0;
 const PRIVATE_STATE = -1;
 const HID_STATE = 1;
-const EVENT_NUMBER = 0, CLICK_STATE = 1, DELTA_X = 4, DELTA_Y = 5;
-const MOVED = 5;
-const BUTTONS = [{down: 1, up: 2, dragged: 6}, {down: 3, up: 4, dragged: 7}, {down: 25, up: 26, dragged: 27}];
+const FIELDS = {number: 0, clicks: 1, dx: 4, dy: 5}; // CGEventField, by our names
 const LINE_UNIT = 1;
 const SHIFT = 0x20000, COMMAND = 0x100000, MODIFIERS = 0x1e0000;
 const LAST_TYPING_KEY = 50; // beyond it are keys without text, and the numeric pad
@@ -23,13 +20,14 @@ const TYPED_S = 0.004;
 const SLICE_MS = 50; // so often a pause looks at the stop file
 const ANSWER_S = 0.5;
 const DOCK = 'com.apple.dock';
+// On these keyboards a key code is the place of the character; '' where the name cannot be read.
+const ANSI_LAYOUTS = ['', 'US', 'ABC'];
 // Events of a process that ends at once may be lost: one library gives each 20 ms.
 const SETTLE_MS = 20, LEAST_SETTLE_MS = 60, MOST_SETTLE_MS = 500;
 
-const progress = {pieces: 0, pointer: null, isCertain: true};
-const keysDown = [];
-let buttonDown = null; // the step that pressed it, and whether it was dragged since
 let source = null;
+let pointer = null;
+let isCertain = true;
 let settledAt = 0;
 
 function failure(code, message, reachedId) {
@@ -84,13 +82,13 @@ function checkReached(target, point) {
     if (!isSameFrame(now.bounds, target)) {
         throw failure('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
     }
-    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) progress.isCertain = false;
+    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) isCertain = false;
     for (const w of windows) {
         if (w.alpha <= 0 || !holds(w.bounds, point)) continue;
         if (w.id === target.id) return;
         const passes = w.layer !== 0 && encloses(w.bounds, now.bounds) ? letsThrough(w, now, point) : false;
         if (passes === false) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, w.id);
-        if (passes === null) progress.isCertain = false;
+        if (passes === null) isCertain = false;
     }
     throw failure('WINDOW_COVERED', `that point is outside window ${target.id}`);
 }
@@ -102,7 +100,8 @@ function focusedWindow(pid, windows) {
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
-function checkKeyboard(target) {
+function checkKeyboard(target, stopFile) {
+    checkNotStopped(stopFile);
     // what AppKit tells of the frontmost app does not change before the run loop turns
     $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
     const windows = look();
@@ -123,10 +122,10 @@ function checkKeyboard(target) {
 
 // What a person holds, by the hardware's own state; caps lock does not count.
 function checkNothingHeld() {
-    const isButton = BUTTONS.some((_, number) => $.CGEventSourceButtonState(HID_STATE, number));
+    const isButton = [0, 1, 2].some(number => $.CGEventSourceButtonState(HID_STATE, number));
     const isModifier = (Number($.CGEventSourceFlagsState(HID_STATE)) & MODIFIERS) !== 0;
     if (isButton || isModifier) {
-        throw failure('WINDOW_BLOCKED', `a ${isButton ? 'mouse button' : 'modifier key'} is held down; nothing was posted`);
+        throw failure('WINDOW_BLOCKED', `a ${isButton ? 'mouse button' : 'modifier key'} is held down`);
     }
 }
 
@@ -134,7 +133,7 @@ function checkNothingHeld() {
 function checkPointer(point) {
     for (let tries = 0; tries < 20; tries++) {
         const now = $.CGEventGetLocation($.CGEventCreate(null));
-        progress.pointer = {x: now.x, y: now.y};
+        pointer = {x: now.x, y: now.y};
         if (Math.abs(now.x - point.x) <= 1 && Math.abs(now.y - point.y) <= 1) return;
         sleep(0.01);
     }
@@ -149,7 +148,7 @@ function checkNotStopped(stopFile) {
 // the two answers may be a false no.
 function checkAccess() {
     if (!mayAct()) {
-        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
+        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard cannot be used');
     }
     limitAccessibility(ANSWER_S);
     // A private source does not inherit the modifier keys that somebody is holding down.
@@ -191,11 +190,10 @@ function layoutName() {
 }
 
 function resolved(step) {
-    const key = step.character === undefined ? null : keyOf(step.character, step.held);
-    if (key || step.character === undefined) return key || step;
-    const name = layoutName();
-    if (Object.keys(layoutWith(0)).length === 0 && name !== '' && !step.ansi_layouts.includes(name)) {
-        throw failure('INVALID_ARGUMENT', `the keys of the keyboard layout ${name} cannot be read`);
+    const key = step.character === undefined ? step : keyOf(step.character, step.held);
+    if (key) return key;
+    if (Object.keys(layoutWith(0)).length === 0 && !ANSI_LAYOUTS.includes(layoutName())) {
+        throw failure('INVALID_ARGUMENT', `the keys of the keyboard layout ${layoutName()} cannot be read`);
     }
     return step; // the place that it has on a US keyboard, as macOS takes it on Cyrillic ones
 }
@@ -212,16 +210,12 @@ function post(event, flags) {
     settledAt = Math.max(Date.now(), settledAt) + SETTLE_MS;
 }
 
-function postMouse(type, step, more) {
-    const event = $.CGEventCreateMouseEvent(source, type, $.CGPointMake(step.x, step.y), step.button || 0);
-    for (const [field, value] of more) $.CGEventSetIntegerValueField(event, field, value);
+function postMouse(step) {
+    const event = $.CGEventCreateMouseEvent(source, step.type, $.CGPointMake(step.x, step.y), step.button || 0);
+    for (const [name, field] of Object.entries(FIELDS)) {
+        if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, step[name]);
+    }
     post(event, step.flags || 0);
-}
-
-function postButton(kind, step) {
-    const more = [[CLICK_STATE, step.clicks], [EVENT_NUMBER, step.number]];
-    if (kind === 'dragged') more.push([DELTA_X, step.dx], [DELTA_Y, step.dy]);
-    postMouse(BUTTONS[step.button][kind], step, more);
 }
 
 function postKey(code, isDown, flags, text) {
@@ -239,80 +233,53 @@ function typeOne(key, text) {
     sleep(TYPED_S);
 }
 
-function typePiece(piece) {
-    if (piece.code !== undefined) return typeOne({code: piece.code, flags: 0}, '');
-    // Python has split the text: what is not whole has one UTF-16 unit a character
-    for (const text of piece.is_whole ? [piece.text] : piece.text.split('')) typeOne(keyOf(text, 0) || {code: 0, flags: 0}, text);
-}
-
-// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
-function release() {
-    const isHeld = keysDown.length > 0 || buttonDown !== null;
-    while (keysDown.length > 0) postKey(keysDown.pop(), false, 0, '');
-    if (buttonDown !== null) {
-        const {step, isDragged} = buttonDown;
-        if (isDragged) {
-            postButton('dragged', Object.assign({}, step, {dx: 1, dy: 1}));
-            sleep(LEAST_SETTLE_MS / 1000);
-        }
-        postButton('up', step);
-    }
-    return isHeld;
+function typeText(step) {
+    if (step.code !== undefined) return typeOne({code: step.code, flags: 0}, step.text || '');
+    for (const unit of step.text.split('')) typeOne(keyOf(unit, 0) || {code: 0, flags: 0}, unit);
 }
 
 // steps ----------------------------------------------------------------------------------------------------------------
 
 const STEPS = {
-    access: checkAccess,
-    nothing_held: checkNothingHeld,
     window_at: (step, request) => checkReached(request.window, step),
-    has_keyboard: (step, request) => checkKeyboard(request.window),
-    not_stopped: (step, request) => checkNotStopped(request.stop_file),
     pointer_at: checkPointer,
-    move: step => postMouse(MOVED, step, []),
-    button_down: step => {
-        buttonDown = {step: step, isDragged: false};
-        postButton('down', step);
-    },
-    button_drag: step => {
-        buttonDown.isDragged = true;
-        postButton('dragged', step);
-    },
-    button_up: step => {
-        postButton('up', step);
-        buttonDown = null;
-    },
+    has_keyboard: (step, request) => checkKeyboard(request.window, request.stop_file),
+    mouse: postMouse,
     wheel: step => post($.CGEventCreateScrollWheelEvent2(source, LINE_UNIT, 2, step.vertical, step.horizontal, 0), 0),
-    key_down: step => {
+    key: step => {
         const key = resolved(step);
-        keysDown.push(key.code);
-        postKey(key.code, true, key.flags, '');
-    },
-    key_up: step => postKey(keysDown.pop(), false, step.flags, ''),
-    sleep: (step, request) => {
-        for (let left = step.ms; left > 0; left -= SLICE_MS) {
-            sleep(Math.min(left, SLICE_MS) / 1000);
-            checkNotStopped(request.stop_file);
-        }
+        postKey(key.code, step.is_down, step.is_down ? key.flags : step.flags, '');
     },
     type: (step, request) => {
-        for (const piece of step.pieces) {
-            checkKeyboard(request.window);
-            checkNotStopped(request.stop_file);
-            typePiece(piece);
-            progress.pieces += 1;
-            sleep((piece.pause_ms || 0) / 1000);
-        }
+        checkKeyboard(request.window, request.stop_file);
+        typeText(step);
     },
 };
 
+function pause(ms, stopFile) {
+    for (let left = ms || 0; left > 0; left -= SLICE_MS) {
+        sleep(Math.min(left, SLICE_MS) / 1000);
+        checkNotStopped(stopFile);
+    }
+}
+
 function run(argv) {
     const request = JSON.parse(argv[0]);
-    let [count, failed, released] = [0, null, false];
+    let [count, held, failed] = [0, [], null];
     try {
-        for (; count < request.steps.length; count++) STEPS[request.steps[count].do](request.steps[count], request);
+        checkAccess();
+        checkNothingHeld();
+        for (const step of request.steps) {
+            STEPS[step.do](step, request);
+            held = step.release || held;
+            count += 1;
+            pause(step.ms, request.stop_file);
+        }
     } catch (reason) {
-        released = release();
+        for (const step of held) {
+            STEPS[step.do](step, request);
+            sleep((step.ms || 0) / 1000);
+        }
         if (!reason.isFailure) throw reason;
         failed = reason;
     } finally {
@@ -320,7 +287,7 @@ function run(argv) {
     }
     const {code, message, reached_id} = failed || {code: null, message: '', reached_id: null};
     return JSON.stringify({
-        ok: failed === null, step: count, pieces: progress.pieces, pointer: progress.pointer, is_certain: progress.isCertain,
-        code: code, message: message, reached_id: reached_id, released: released,
+        ok: failed === null, step: count, pointer: pointer, is_certain: isCertain, code: code, message: message,
+        reached_id: reached_id, released: failed !== null && held.length > 0,
     });
 }

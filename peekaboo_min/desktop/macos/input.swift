@@ -1,21 +1,20 @@
 // one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
+// Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
-//   access                         may this process post? First, for the steps that post
-//   nothing_held                   does nobody hold a mouse button or a modifier key?
-//   window_at x y                  would a press there reach the window, where it was and as large?
-//   has_keyboard, not_stopped      would a key reach the window? Is there no stop file?
-//   pointer_at x y                 is the pointer there, within 200 ms?
-// acts, in screen points; flags are CGEventFlags, button 0 to 2, clicks the count of a double click:
-//   move x y;  button_down, button_drag, button_up: x y button clicks number flags, and dx dy for a drag
+//   window_at x y       would a press there reach the window, where it was and as large?
+//   pointer_at x y      is the pointer there, within 200 ms?
+//   has_keyboard        would a key reach the window, and is there no stop file?
+// acts, in screen points; flags are CGEventFlags, button 0 to 2:
+//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType
 //   wheel vertical horizontal      in lines, positive is up and left
-//   key_down, key_up: code flags   with a `character`, the key that makes it on this keyboard layout, with the flags `held`
-//   sleep ms                       ends the steps when there is a stop file
-//   type pieces                    for each has_keyboard, not_stopped, the piece, "pause_ms". {"text"} has one UTF-16 unit a character,
-//                                  with "is_whole" it is one of several, with "code" a key
-// {"ok", "step": how many are through, "pieces": how many of `type` are, "pointer": {"x","y"}|null, "is_certain": no overlay or
-// open menu leaves a doubt whom a press reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the
-// window that is in the way|null, "released": whether what was still held has been let go of, a dragged button where it was pressed}
+//   key is_down code flags         with a `character`, the key that makes it on this layout, when it goes down with the flags `held`
+//   type text                      has_keyboard, then each UTF-16 unit by its key; with "code" all of it by that key, at once
+// A step may have "ms", a pause after it that ends at a stop file, and "release": what is to be done from then on where the steps
+// end early, until another step has one.
+// {"ok", "step": how many are through, "pointer": {"x","y"}|null, "is_certain": no overlay or open menu leaves a doubt whom a press
+// reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the window that is in the way|null,
+// "released": whether something was}
 import AppKit
 import ApplicationServices
 import Carbon
@@ -46,24 +45,17 @@ struct Target: Decodable {
     var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
-struct Piece: Decodable {
-    let text: String
-    let isWhole: Bool?
-    let code: CGKeyCode?
-    let pauseMs: Double?
-}
-
 struct Step: Decodable {
     let `do`: String
-    let x: Double!, y: Double!, ms: Double!
-    let button: Int!, clicks: Int64?, number: Int64?
-    var dx: Int64?, dy: Int64?
+    let x: Double!, y: Double!, ms: Double?
+    let type: UInt32!, button: UInt32?, number: Int64?, clicks: Int64?, dx: Int64?, dy: Int64?
     let vertical: Int32!, horizontal: Int32!
-    let code: CGKeyCode!, flags: UInt64?, held: UInt64!
-    let character: String?
-    let pieces: [Piece]!
+    let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!
+    let character: String?, text: String?
+    let release: [Step]?
 
     var point: CGPoint { CGPoint(x: x, y: y) }
+    var eventFlags: CGEventFlags { CGEventFlags(rawValue: flags ?? 0) }
 }
 
 struct Request: Decodable {
@@ -73,10 +65,8 @@ struct Request: Decodable {
 }
 
 var hungPids: Set<pid_t> = []
-var (pieces, isCertain) = (0, true)
+var isCertain = true
 var pointer: CGPoint?
-var keysDown: [CGKeyCode] = []
-var buttonDown: (step: Step, isDragged: Bool)?
 var source: CGEventSource?
 var settledAt: Date?
 
@@ -205,7 +195,8 @@ func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
-func checkKeyboard(_ target: Target) throws {
+func checkKeyboard(_ target: Target, _ stopFile: String) throws {
+    try checkNotStopped(stopFile)
     // what AppKit tells of the frontmost app does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
     let windows = try look()
@@ -234,7 +225,7 @@ func checkNothingHeld() throws {
     let modifiers: CGEventFlags = [.maskShift, .maskControl, .maskAlternate, .maskCommand]
     if isButton || !CGEventSource.flagsState(.hidSystemState).intersection(modifiers).isEmpty {
         let held = isButton ? "mouse button" : "modifier key"
-        throw Failure(code: "WINDOW_BLOCKED", message: "a \(held) is held down; nothing was posted")
+        throw Failure(code: "WINDOW_BLOCKED", message: "a \(held) is held down")
     }
 }
 
@@ -257,9 +248,7 @@ func checkNotStopped(_ stopFile: String) throws {
 // the two answers may be a false no.
 func checkAccess() throws {
     guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
-        throw Failure(
-            code: "PERMISSION_DENIED_ACCESSIBILITY",
-            message: "mouse and keyboard events are not allowed without Accessibility access")
+        throw Failure(code: "PERMISSION_DENIED_ACCESSIBILITY", message: "mouse and keyboard cannot be used")
     }
     // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
     AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
@@ -305,7 +294,7 @@ func key(of character: String, held: CGEventFlags) -> Key? {
 // Where no key makes the character: the place that it has on a US keyboard, as macOS takes it on Cyrillic ones.
 func resolved(_ step: Step) -> Key {
     let made = step.character.flatMap { key(of: $0, held: CGEventFlags(rawValue: step.held)) }
-    return made ?? (step.code, CGEventFlags(rawValue: step.flags ?? 0))
+    return made ?? (step.code ?? 0, step.eventFlags)
 }
 
 // posting --------------------------------------------------------------------------------------------------------------
@@ -321,25 +310,15 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
     settledAt = max(Date(), settledAt ?? Date()).addingTimeInterval(settleSeconds)
 }
 
-func postMouse(_ type: CGEventType, _ step: Step) throws {
-    let button = CGMouseButton(rawValue: UInt32(step.button ?? 0)) ?? .left
+func postMouse(_ step: Step) throws {
+    let (type, button) = (CGEventType(rawValue: step.type) ?? .null, CGMouseButton(rawValue: step.button ?? 0) ?? .left)
     let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
     let fields: [(CGEventField, Int64?)] = [
-        (.mouseEventClickState, step.clicks), (.mouseEventNumber, step.number), (.mouseEventDeltaX, step.dx),
+        (.mouseEventNumber, step.number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx),
         (.mouseEventDeltaY, step.dy),
     ]
     for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
-    try post(event, CGEventFlags(rawValue: step.flags ?? 0))
-}
-
-enum ButtonEvent: Int { case down, up, dragged }
-
-func postButton(_ kind: ButtonEvent, _ step: Step) throws {
-    let types: [[CGEventType]] = [
-        [.leftMouseDown, .leftMouseUp, .leftMouseDragged], [.rightMouseDown, .rightMouseUp, .rightMouseDragged],
-        [.otherMouseDown, .otherMouseUp, .otherMouseDragged],
-    ]
-    try postMouse(types[step.button][kind.rawValue], step)
+    try post(event, step.eventFlags)
 }
 
 func postKey(_ code: CGKeyCode, _ isDown: Bool, _ flags: CGEventFlags, _ text: String = "") throws {
@@ -357,95 +336,69 @@ func type(_ key: Key, _ text: String) throws {
     sleep(typedSeconds)
 }
 
-func type(_ piece: Piece) throws {
-    if let code = piece.code { return try type((code, []), "") }
-    // Python has split the text: what is not whole has one UTF-16 unit a character
-    let parts = piece.isWhole == true ? [piece.text] : piece.text.utf16.map { String(utf16CodeUnits: [$0], count: 1) }
-    for part in parts { try type(key(of: part, held: []) ?? (0, []), part) }
-}
-
-// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
-func release() throws -> Bool {
-    let isHeld = !keysDown.isEmpty || buttonDown != nil
-    while let code = keysDown.popLast() { try postKey(code, false, []) }
-    if let (step, isDragged) = buttonDown {
-        if isDragged {
-            var back = step
-            (back.dx, back.dy) = (1, 1)
-            try postButton(.dragged, back)
-            sleep(leastSettleSeconds)
-        }
-        try postButton(.up, step)
+func typeText(_ step: Step) throws {
+    if let code = step.code { return try type((code, []), step.text ?? "") }
+    for unit in (step.text ?? "").utf16.map({ String(utf16CodeUnits: [$0], count: 1) }) {
+        try type(key(of: unit, held: []) ?? (0, []), unit)
     }
-    return isHeld
 }
 
 // steps ----------------------------------------------------------------------------------------------------------------
 
 func execute(_ step: Step, _ request: Request) throws {
     switch step.do {
-    case "access": try checkAccess()
-    case "nothing_held": try checkNothingHeld()
     case "window_at": try checkReached(request.window, step.point)
-    case "has_keyboard": try checkKeyboard(request.window)
-    case "not_stopped": try checkNotStopped(request.stopFile)
     case "pointer_at": try checkPointer(step.point)
-    case "move": try postMouse(.mouseMoved, step)
-    case "button_down":
-        buttonDown = (step, false)
-        try postButton(.down, step)
-    case "button_drag":
-        buttonDown?.isDragged = true
-        try postButton(.dragged, step)
-    case "button_up":
-        try postButton(.up, step)
-        buttonDown = nil
+    case "has_keyboard": try checkKeyboard(request.window, request.stopFile)
+    case "mouse": try postMouse(step)
     case "wheel":
         let event = CGEvent(
             scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
         try post(event, [])
-    case "key_down":
+    case "key":
         let key = resolved(step)
-        keysDown.append(key.code)
-        try postKey(key.code, true, key.flags)
-    case "key_up": try postKey(keysDown.removeLast(), false, CGEventFlags(rawValue: step.flags ?? 0))
-    case "sleep":
-        for left in stride(from: step.ms / 1000, to: 0, by: -slice) {
-            sleep(min(left, slice))
-            try checkNotStopped(request.stopFile)
-        }
+        try postKey(key.code, step.isDown, step.isDown ? key.flags : step.eventFlags)
     case "type":
-        for piece in step.pieces {
-            try checkKeyboard(request.window)
-            try checkNotStopped(request.stopFile)
-            try type(piece)
-            pieces += 1
-            sleep((piece.pauseMs ?? 0) / 1000)
-        }
+        try checkKeyboard(request.window, request.stopFile)
+        try typeText(step)
     default: throw Failure(code: "INVALID_ARGUMENT", message: "there is no step \(step.do)")
+    }
+}
+
+func pause(_ seconds: Double, _ stopFile: String) throws {
+    for left in stride(from: seconds, to: 0, by: -slice) {
+        sleep(min(left, slice))
+        try checkNotStopped(stopFile)
     }
 }
 
 let decoder = JSONDecoder()
 decoder.keyDecodingStrategy = .convertFromSnakeCase
 let request = try decoder.decode(Request.self, from: FileHandle.standardInput.readToEnd() ?? Data())
-var (count, released) = (0, false)
+var count = 0
+var held: [Step] = []
 var failure: Failure?
 do {
+    try checkAccess()
+    try checkNothingHeld()
     for step in request.steps {
         try execute(step, request)
+        held = step.release ?? held
         count += 1
+        try pause((step.ms ?? 0) / 1000, request.stopFile)
     }
 } catch let reason as Failure {
     failure = reason
-    released = try release()
+    for step in held {
+        try execute(step, request)
+        sleep((step.ms ?? 0) / 1000)
+    }
 }
 if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
 let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let answer: [String: Any] = [
-    "ok": failure == nil, "step": count, "pieces": pieces, "pointer": place, "is_certain": isCertain,
-    "code": failure?.code ?? NSNull(), "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(),
-    "released": released,
+    "ok": failure == nil, "step": count, "pointer": place, "is_certain": isCertain, "code": failure?.code ?? NSNull(),
+    "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "released": failure != nil && !held.isEmpty,
 ]
 let output = try JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))

@@ -20,20 +20,25 @@ _NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
 
 # The text before the number is localised, and may quote a user's text: only the number is read.
 _CODES = {
-    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
-    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
-    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
-    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "another application cannot be controlled"),
+    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "another application cannot be controlled"),
+    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "the script was refused"),
+    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "the script was refused"),
     -1712: (ErrorCode.TIMEOUT, "the application did not answer in time"),
     -600: (ErrorCode.APP_NOT_FOUND, "the application is not running"),
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
 }
 _HINTS = {
-    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
+    ErrorCode.NO_GUI_SESSION: "run this in a Terminal of the logged-in user, not over ssh or from a daemon",
+    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
+    ErrorCode.SCREEN_LOCKED: "unlock it",
+    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
+    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
+    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
+    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
+    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
 }
-_SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
-_SILENT_HINT = "run peekaboo-min doctor"
 
 
 def run_jxa(
@@ -48,17 +53,14 @@ def run_jxa(
     pass_fds: descriptors that osascript inherits, where it acts.
     """
     source = "\n".join(native_source(name) for name in names)
-    script_argv = ["-l", "JavaScript", "-", json.dumps(argument)]
-    answer = _run_script(script_argv, source, timeout_s, pass_fds)
+    # without blanks: a long text has a thousand steps, and an argument its limits
+    argv = ["-l", "JavaScript", "-", json.dumps(argument, separators=(",", ":"))]
+    answer = _run_script(argv, source, timeout_s, pass_fds)
     try:
         return dict(json.loads(answer))
     except ValueError as e:
-        raise PeekabooError(
-            ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"{names[-1]} did not answer with JSON",
-            hint="please report this",
-            details=answer[:300],
-        ) from e
+        message = f"{names[-1]} did not answer with JSON"
+        raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, answer[:300]) from e
 
 
 def run_applescript(
@@ -74,14 +76,9 @@ def run_applescript(
     return _run_script(["-", *arguments], source, timeout_s)
 
 
-def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
-    done = run_program(
-        ["osascript", *arguments],
-        timeout_s=timeout_s,
-        stdin=source.encode("utf-8"),
-        accept=None,
-        pass_fds=pass_fds,
-    )
+def _run_script(argv: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
+    stdin = source.encode("utf-8")
+    done = run_program(["osascript", *argv], timeout_s=timeout_s, stdin=stdin, accept=None, pass_fds=pass_fds)
     if done.code == 0:
         return done.text.rstrip("\n")
     raise script_error(done.code, done.stderr)
@@ -90,21 +87,20 @@ def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fd
 def script_error(exit_code: int, stderr: str) -> PeekabooError:
     """What osascript's exit and its message mean."""
     details = stderr.strip()[-500:]
-    found = _NUMBER_AT_END.search(details)
-    number = int(found.group(1)) if found else None
-    if number in _CODES:
-        code, message = _CODES[number]
-    elif number == -1719 and "assistive" in details:
-        code, message = _CODES[-25211]  # the same number also means a bad index
-    elif exit_code < 0 or exit_code > 128:
-        code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
-    else:
-        message = f"the script failed{f' with error {number}' if number else ''}"
-        code = ErrorCode.PROGRAM_FAILED
-    hint = _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT)
+    match = _NUMBER_AT_END.search(details)
+    number = int(match.group(1)) if match else None
+    if number == -1719 and "assistive" in details:
+        number = -25211  # else -1719 means a bad index
+    failed = f"the script failed{f' with error {number}' if number else ''}"
+    code, message = _CODES.get(number or 0, (ErrorCode.PROGRAM_FAILED, failed))
+    return mac_error(code, message, details)
+
+
+def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError:
+    """An error that a Mac or a script on it told, with what to do next."""
     if code in _PANES:
-        hint = f"allow it in System Settings > Privacy & Security > {_PANES[code][0]}: {settings_line(code)}"
-    return PeekabooError(code, message, hint, details)
+        return permission_error(code, message, details)
+    return PeekabooError(code, message, _HINTS.get(code, "run peekaboo-min doctor"), details)
 
 
 # grants -----------------------------------------------------------------------------------------------
@@ -112,6 +108,7 @@ def script_error(exit_code: int, stderr: str) -> PeekabooError:
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
+_PROCESS = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
 # A missing grant -> the name of its pane, and the last part of its address.
@@ -132,47 +129,21 @@ def responsible_app() -> str:
     except PeekabooError as e:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""
-    parents: dict[int, tuple[int, str]] = {}
-    for line in listed.splitlines():
-        fields = line.split(None, 2)
-        if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
-            parents[int(fields[0])] = (int(fields[1]), fields[2])
-    pid = os.getpid()
-    for _ in range(64):
-        if pid not in parents:
-            break
-        pid, command = parents[pid]
+    processes = {pid: (parent, command) for pid, parent, command in _PROCESS.findall(listed)}
+    pid = str(os.getpid())
+    while pid in processes:
+        pid, command = processes.pop(pid)
         app = _OUTERMOST_APP.match(command)
         if app and not _PYTHONS_OWN.search(command):
             return app.group(2)
     return "the app that started this"
 
 
-def settings_line(code: ErrorCode) -> str:
-    """The shell line that opens the pane of a grant."""
-    return f'open "{_SETTINGS}{_PANES[code][1]}"'
-
-
-def permission_error(code: ErrorCode, what: str) -> PeekabooError:
+def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
-    app, (pane, _) = responsible_app(), _PANES[code]
-    return PeekabooError(
-        code,
-        f"{what}: {app} lacks the {pane} permission",
-        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), "
-        f"then quit and reopen {app}",
+    app, (pane, address) = responsible_app(), _PANES[code]
+    hint = (
+        f"switch {app} on in System Settings > Privacy & Security > {pane} "
+        f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
     )
-
-
-def screen_locked_error(details: str) -> PeekabooError:
-    """SCREEN_LOCKED, to be raised."""
-    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
-
-
-def no_session_error() -> PeekabooError:
-    """NO_GUI_SESSION, to be raised."""
-    return PeekabooError(
-        ErrorCode.NO_GUI_SESSION,
-        "there is no GUI session: the window server answers nothing",
-        hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    )
+    return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)

@@ -146,23 +146,6 @@ def note(state: State, event: Event) -> None:
     log(state, event["kind"], **event.get("what", {}))
 
 
-def keystroke(state: State, event: Event) -> None:
-    """System Events types by the keys of the layout: a character without a key of its own comes as key 0, an "a" (facts F)."""  # noqa: E501
-    from .pointer_and_keys import DIGITS, KEY_DOWN, LETTERS, SHIFT, SHIFTED, SIGNS, apply_input, character
-
-    base = {character(state, code, 0): code for table in (LETTERS, DIGITS, SIGNS) for code in table}
-    shifted = {upper: base.get(lower, 0) for lower, upper in SHIFTED.items()}
-    shifted.update({letter.upper(): code for code, letter in LETTERS.items()})
-    keys_of_no_text = {"\n": 36, "\r": 36, "\t": 48, "\b": 51, "\x1b": 53}
-    for letter in event["text"]:
-        if letter in shifted:
-            code, flags = shifted[letter], event["flags"] | SHIFT
-        else:
-            code, flags = base.get(letter, keys_of_no_text.get(letter, 0)), event["flags"]
-        apply_input(state, {"type": KEY_DOWN, "keycode": code, "flags": flags})
-    state["keyboard"]["session_flags"] = 0
-
-
 def use_fault(state: State, event: Event) -> None:
     for fault in state["faults"]:
         if fault["key"] == event["key"] and fault.get("times") is not None:
@@ -228,7 +211,6 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "quit": windows.quit_app,
     "forget_window": windows.forget_window,
     "open_target": open_target,
-    "keystroke": keystroke,
     "dialog": dialog,
     "started": started,
     "open_window": open_window_act,

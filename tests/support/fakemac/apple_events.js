@@ -2,7 +2,7 @@
 // JXA (specifiers.js) and the one AppleScript (applescript.js) both come here.
 //
 // A path is a list of steps: {element, by: 'index'|'name'|'id'|'every'|'whose', value}, {property}, or first {fixed: an object already found}.
-// An app's own objects are handles ({cls, ...}) that only its module (keynote.js, system_events.js) understands.
+// An app's own objects are handles ({cls, ...}) that only its module (keynote.js) understands.
 'use strict';
 const { state, post, appleError, appWithBundle } = load('world');
 
@@ -16,13 +16,11 @@ const cannotAssign = () => appleError('Access not allowed.', -10006);
 
 function dictionaryOf(app) {
   if (app.name === 'Keynote') return TABLES.keynote;
-  if (app.name === 'System Events') return TABLES['system events'];
   return { classes: TABLES.standard, commands: ['activate', 'quit'] };
 }
 
 function objectsOf(app) {
   if (app.name === 'Keynote') return load('keynote');
-  if (app.name === 'System Events') return load('system_events');
   return load('plain_app');
 }
 
