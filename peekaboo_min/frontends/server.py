@@ -236,17 +236,18 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
     """What a model is told of an exception."""
     from pydantic import ValidationError
 
-    if isinstance(error, PeekabooError):
-        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
-        if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
-            error.hint = _HOW_TO_SET_DISPLAY
-        return error
     if isinstance(error, ValidationError):
         problems = [
             f"{'.'.join(map(str, wrong['loc'])) or 'arguments'}: {wrong['msg']}"
             for wrong in error.errors()[:5]
         ]
-        return invalid(f"{name}: {'; '.join(problems)}", "call it again with the arguments of its schema")
+        hint = "call it again with the arguments of its schema"
+        error = invalid(f"{name}: {'; '.join(problems)}", hint)
+    if isinstance(error, PeekabooError):
+        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
+        if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
+            error.hint = _HOW_TO_SET_DISPLAY
+        return error
     log_error(f"{name}: unexpected {type(error).__name__}: {error}", exc_info=True)
     hint = "try again; the server's log has the traceback"
     return PeekabooError(ErrorCode.INTERNAL_ERROR, f"{name} failed unexpectedly", hint)
