@@ -3,9 +3,8 @@
 The map, from the ground up. A module imports only from its own wing and from those before it in this list;
 tests/test_architecture.py enforces that.
 
-core          errors models offer settings log cancellation text version: imports nothing of ours
+core          errors models settings log cancellation text: imports nothing of ours
 system        process (the only subprocess) programs, web (the only urllib.request), files images
-              resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
@@ -20,6 +19,4 @@ Data goes one way down and one way back: arguments from a front end through a to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.
 """
 
-from .core.version import VERSION as __version__
-
-__all__ = ["__version__"]
+__version__ = "0.1.0"

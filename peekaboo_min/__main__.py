@@ -15,7 +15,7 @@ if __name__ == "__main__":
         import os.path  # loaded since Python's start
 
         sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-        import peekaboo_min  # noqa: F401  its __init__ imports nothing but our version
+        import peekaboo_min  # noqa: F401  its __init__ imports nothing
 
         del sys.path[0]
     from peekaboo_min.frontends.cli import start

@@ -59,12 +59,9 @@ def raw_string(text: str) -> str:
 
 def bundle() -> str:
     """The single file, as text."""
-    title = (
-        ast.get_docstring(ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))) or ""
-    ).splitlines()[0]
-    version = re.findall(r'VERSION = "(.+)"', (PACKAGE / "core" / "version.py").read_text(encoding="utf-8"))[
-        0
-    ]
+    package = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    title = (ast.get_docstring(ast.parse(package)) or "").splitlines()[0]
+    version = re.findall(r'__version__ = "(.+)"', package)[0]
     text = (
         HEADER.format(title=title, version=version) + LOADER.read_text(encoding="utf-8").split('"""\n', 1)[1]
     )

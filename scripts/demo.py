@@ -27,7 +27,7 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.frontends.doctor import doctor
 from peekaboo_min.system.process import run_program
-from peekaboo_min.system.resources import own_command
+from peekaboo_min.system.programs import own_command
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "demo-output"

@@ -22,10 +22,10 @@ from typing import Any, Callable, NamedTuple, Optional
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from peekaboo_min import __version__  # noqa: E402
 from peekaboo_min.core.errors import PeekabooError  # noqa: E402
 from peekaboo_min.core.models import Rect  # noqa: E402
 from peekaboo_min.core.settings import platform_name  # noqa: E402
-from peekaboo_min.core.version import VERSION  # noqa: E402
 from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
     WINDOW_SOURCES,
     responsible_app,
@@ -35,7 +35,7 @@ from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
 from peekaboo_min.system.images import Bitmap, read_image_info  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
-from peekaboo_min.system.resources import native_source  # noqa: E402
+from peekaboo_min.system.programs import native_source  # noqa: E402
 
 _PROBE_SOURCES = (*WINDOW_SOURCES, str(ROOT / "scripts" / "mac_probe.js"))
 _FACT_S, _COMPILE_S = 20.0, 180.0
@@ -67,7 +67,7 @@ def main() -> int:
         answers = [_answer(fact, probe, folder) for fact, probe in _probes().items()]
     for each in answers:
         print(f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)")
-    report = {"version": VERSION, **_this_mac(), "probes": answers}
+    report = {"version": __version__, **_this_mac(), "probes": answers}
     print("\nto report, paste this:", json.dumps(report, ensure_ascii=False), sep="\n")
     return 0
 

@@ -123,15 +123,14 @@ SOURCES['peekaboo_min/__init__.py'] = 121, r'''"""Eyes and hands for AI agents o
 The map, from the ground up. A module imports only from its own wing and from those before it in this list;
 tests/test_architecture.py enforces that.
 
-core          errors models offer settings log cancellation text version: imports nothing of ours
+core          errors models settings log cancellation text: imports nothing of ours
 system        process (the only subprocess) programs, web (the only urllib.request), files images
-              resources
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
                    clipboard ocr
 ai            client providers images grid: asking a model
-automation    policy coordinates effects capture image listing act labels find wait opening: the jobs
+automation    policy coordinates capture image listing act labels find wait opening: the jobs
 integrations  keynote gmail peekaboo_cli
 agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
 frontends     arguments results tools; capture_tools desktop_tools doctor; server cli
@@ -140,16 +139,14 @@ Data goes one way down and one way back: arguments from a front end through a to
 the Desktop; a frozen Result comes back, or one PeekabooError sideways.
 """
 
-from .core.version import VERSION as __version__
-
-__all__ = ["__version__"]
+__version__ = "0.1.0"
 '''
 
 # ==================== peekaboo_min/agents/__init__.py =====================================================
-SOURCES['peekaboo_min/agents/__init__.py'] = 149, r''''''
+SOURCES['peekaboo_min/agents/__init__.py'] = 146, r''''''
 
 # ==================== peekaboo_min/agents/actions.py ======================================================
-SOURCES['peekaboo_min/agents/actions.py'] = 152, r'''"""What a vision model may do: one table, of which prompt and reader are made."""
+SOURCES['peekaboo_min/agents/actions.py'] = 149, r'''"""What a vision model may do: one table, of which prompt and reader are made."""
 
 from __future__ import annotations
 
@@ -380,7 +377,7 @@ def _read_value(name: str, value: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 383, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 380, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -657,7 +654,7 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 660, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 657, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -670,7 +667,7 @@ from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.settings import child_environment
-from ..system.resources import how_to_install, own_command
+from ..system.programs import how_to_install, own_command
 
 _LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
 
@@ -759,7 +756,7 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 762, r'''"""`agent --check-model`: in which grid a model says where something is."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 759, r'''"""`agent --check-model`: in which grid a model says where something is."""
 
 from __future__ import annotations
 
@@ -853,7 +850,7 @@ def unit_of(places: dict[str, list[Point]]) -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 856, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 853, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -895,7 +892,7 @@ class Planner:
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
             current = fit_for_model(
-                this_desktop(), self._choice.provider, self._choice.model, step.image, self._unit == PIXELS
+                this_desktop(), self._choice.model, step.image, self._unit == PIXELS
             )._replace(label=step.window.title or "")
             images = [self._previous, current] if self._previous else [current]
             step.grid = grid_over(self._unit, current.info.width, current.info.height)
@@ -1042,7 +1039,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1045, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1042, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -1159,7 +1156,7 @@ def _figure(image: ImageData, marks: str = "") -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1162, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1159, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
 
 from __future__ import annotations
 
@@ -1172,10 +1169,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from .. import __version__
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
-from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
 
@@ -1299,7 +1296,7 @@ class AgentRun:
         left_out = ("deadline", "folder", "steps", "final_image")
         own = {name: value for name, value in vars(self).items() if name not in left_out}
         started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
-        return {**own, **self.summary_data(), "started": started, "version": VERSION}
+        return {**own, **self.summary_data(), "started": started, "version": __version__}
 
 
 def new_run_folder(requested: Optional[str]) -> Path:
@@ -1323,7 +1320,7 @@ def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) ->
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 1326, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 1323, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -1332,7 +1329,7 @@ from typing import Any, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
-from ..desktop.matching import find_window, windows_of
+from ..desktop.matching import find_window, owner_of, windows_of, windows_titled
 from ..system.images import sniff_image
 from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
@@ -1342,8 +1339,6 @@ LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "list,desktop"
 """What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
 _NEXT_WINDOW_TRIES, _NEXT_WINDOW_POLL_S = 10, 0.1
-# An X server gives each client its own range of ids; without a pid nothing else shows a window's owner.
-_X_CLIENT_BITS = 21
 # Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
 # may also come later.
 _RECOVERABLE = (
@@ -1472,7 +1467,7 @@ class AgentTarget:
             step.effect, step.changed, step.changed_rect = f"{step.effect}; {where}", True, None
 
     def _go_to(self, window: Window) -> None:
-        self.window, self._front_id, self._owner = window, window.window_id, _owner_of(window)
+        self.window, self._front_id, self._owner = window, window.window_id, owner_of(window)
 
     def _app(self, identifier: str) -> App:
         app = self._call("list", {"app": identifier}).data["target_application_info"]
@@ -1485,7 +1480,7 @@ class AgentTarget:
         """The app's windows on the screen, front to back: an open menu or list first, since it has to be
         answered; no tooltips.
         """
-        own = [each for each in windows if _owner_of(each) == self._owner and each.is_on_screen]
+        own = [each for each in windows if owner_of(each) == self._owner and each.is_on_screen]
         own = [each for each in own if each.kind != "tooltip"]
         return sorted(own, key=lambda window: not window.is_popup)
 
@@ -1503,18 +1498,9 @@ def _read_window(data: dict[str, Any]) -> Window:
     return Window(app_name=data["owner_name"], bounds=Rect(**data["bounds"]), **same)
 
 
-def _owner_of(window: Window) -> tuple[str, int]:
-    """What the windows of one program have in common."""
-    if window.pid is not None:
-        return "pid", window.pid
-    return "client", window.window_id >> _X_CLIENT_BITS
-
-
 def _only_one_titled(windows: list[Window], title: str) -> Window:
     """The window with this title, or with this in its title. Raises WINDOW_NOT_FOUND."""
-    low = title.lower()
-    matches = [each for each in windows if not each.is_popup and low in (each.title or "").lower()]
-    matches = [each for each in matches if (each.title or "").lower() == low] or matches
+    matches = windows_titled(title, [each for each in windows if not each.is_popup])
     if len(matches) == 1:
         return matches[0]
     names = ", ".join(f"{each.title!r} of {each.app_name}" for each in matches[:5])
@@ -1537,7 +1523,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 1540, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 1526, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -1802,10 +1788,10 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 1805, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 1791, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 1808, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 1794, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -1825,8 +1811,9 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..system.files import asked_path
+from ..system.images import image_file
 from ..system.web import WebError
-from .images import fit_for_model, load_image, private_copy
+from .images import fit_for_model, load_image
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
 OCR = "ocr"
@@ -2022,7 +2009,7 @@ def ask_model(
             hint = "set it, or choose another provider"
             raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
         if not are_fitted:
-            loaded = [fit_for_model(desktop, choice.provider, choice.model, image) for image in loaded]
+            loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]
         answer = _ask_vendor(vendor, Question(choice.model, prompt, loaded, system, schema), deadline)
     answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)
     sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in loaded)]
@@ -2038,7 +2025,7 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
     lines = []
     for image in images:
-        with private_copy(image) as path:
+        with image_file(image.info.kind, image.data) as path:
             lines += [clean_text(line.text, _LONGEST_OCR_LINE) for line in desktop.read_text(path)]
     return Answer("\n".join(filter(None, lines)) or "No text was found in this image.")
 
@@ -2077,7 +2064,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2080, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2067, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -2189,64 +2176,47 @@ def describe_unit(model: str) -> str:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2192, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2179, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
 import math
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from ..core.errors import PeekabooError, file_errors, invalid
+from ..core.errors import file_errors, invalid
 from ..core.models import ImageData
 from ..desktop.base import Desktop
-from ..system.files import new_temporary_path, write_privately
-from ..system.images import MODEL_BYTES, model_size, sniff_image, whole_image
+from ..system.images import MODEL_BYTES, MODEL_EDGE, image_file, model_size, whole_image
 from .grid import PIXELS, base_name, unit_by_name
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 _MAX_PIXELS = 200_000_000
 _MAX_IMAGE_BYTES = 3_600_000  # Anthropic takes 5 MB of base64 per image
 _JPEG_QUALITIES = (80, 60, 40, 20)
-_NOT_AN_IMAGE = "is not an image, whatever its name suggests"
-_PATCH = 28  # Anthropic's and Qwen2.5-VL's, pixels
+_PATCH = 28  # Qwen2.5-VL's, pixels
 _FEWEST_PATCHES, _MOST_PATCHES = 1024, 1536
-_STRIP = 50  # the longer side in shorter ones
 _SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato"
-# The families of Claude that take larger images, each from this version on.
-_LARGER_FROM = {"opus": (4, 7), "sonnet": (5, 0), "fable": (5, 0), "mythos": (5, 0)}
+_SHORT_SIDED = r"\bgpt-4|\bchatgpt-4"
 
 
 def load_image(path: Path) -> ImageData:
     """An image file's bytes and true kind, whatever its name. Raises FILE_IO_ERROR, INVALID_ARGUMENT."""
     with file_errors(path):
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe must not block us
-            raise _unfit(path, "is not a regular file")
-        if status.st_size > _MAX_FILE_BYTES:
-            raise _unfit(path, f"has more than {_MAX_FILE_BYTES // 1024 // 1024} MB")
-        data = path.read_bytes()
+        # a pipe would block us
+        is_readable = stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_FILE_BYTES
+        data = path.read_bytes() if is_readable else b""
     info = whole_image(data)
-    if not info:
-        is_part = sniff_image(data) is not None
-        raise _unfit(path, "is only a part of an image" if is_part else _NOT_AN_IMAGE if data else "is empty")
-    if info.kind in ("gif", "bmp"):
-        raise _unfit(path, f"holds a {info.kind} image, which is not supported")
-    if info.width * info.height > _MAX_PIXELS:
-        raise _unfit(path, f"is too large ({info.width}x{info.height} pixels)")
+    if not info or info.kind not in ("png", "jpg", "webp") or info.width * info.height > _MAX_PIXELS:
+        most = f"{_MAX_FILE_BYTES // 1024**2} MB and {_MAX_PIXELS // 1_000_000} megapixels"
+        hint = f"name a PNG, JPEG or WebP file of at most {most}"
+        raise invalid(f"{path} is not a whole image that a model takes", hint)
     return ImageData(data, info, path.name, str(path))
 
 
-def _unfit(path: Path, why: str) -> PeekabooError:
-    return invalid(f"{path} {why}", hint="name a PNG, JPEG or WebP file")
-
-
-def fitted_size(
-    provider: str, model: str, width: int, height: int, in_pixels: bool = False
-) -> tuple[int, int]:
+def fitted_size(model: str, width: int, height: int, in_pixels: bool = False) -> tuple[int, int]:
     """The largest size in these proportions that nobody shrinks or enlarges on the way to the model.
 
     By the model's name, because gateways offer every vendor's models. A model whose image is resized answers
@@ -2254,73 +2224,38 @@ def fitted_size(
     in_pixels: it answers in pixels, although its name does not tell; then what everything known leaves alone.
     """
     name = base_name(model)
-    if "claude" in name or provider == "anthropic":
-        return _fit_anthropic(name, width, height)
     if re.search(_SMART_RESIZED, name) or (in_pixels and unit_by_name(model) != PIXELS):
         return _fit_smart_resize(width, height)
-    if re.search(r"\bgpt-4|\bchatgpt-4", name):
-        return _fit_edges(width, height, 2048, 768)
-    size = _fit_edges(width, height, *((1280, 1280) if provider == "ollama" else (1440, 900)))
-    return _whole_patches(*size) if re.search(r"qwen-?3", name) else size
-
-
-def _fit_edges(width: int, height: int, longest: int, shortest: int) -> tuple[int, int]:
-    factor = min(1.0, longest / max(width, height), shortest / min(width, height))
-    return max(1, round(width * factor)), max(1, round(height * factor))
-
-
-def _fit_anthropic(name: str, width: int, height: int) -> tuple[int, int]:
-    """Anthropic limits the pixels of the long edge, and the number of patches."""
-    # where a version is unknown, the smaller size is safe for all
-    edge, patches = (2576, 4784) if _takes_larger(name) else (1568, 1568)
-    for long_side in range(min(max(width, height), edge), 0, -1):
-        size = _fit_edges(width, height, long_side, long_side)
-        if math.ceil(size[0] / _PATCH) * math.ceil(size[1] / _PATCH) <= patches:
-            break
-    return size
-
-
-def _takes_larger(name: str) -> bool:
-    """Whether a model of Claude's name takes larger images than those before it."""
-    found = re.search(r"(opus|sonnet|fable|mythos)-(\d+)(?:[-.](\d{1,2})(?!\d))?", name)
-    return bool(found and (int(found[2]), int(found[3] or 0)) >= _LARGER_FROM[found[1]])
+    # the short side of those is shrunk to 768
+    edge = max(width, height) * 768 // min(width, height) if re.search(_SHORT_SIDED, name) else MODEL_EDGE
+    return model_size(width, height, min(edge, MODEL_EDGE))
 
 
 def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
     """Qwen2.5-VL and its descendants see whole patches. Ollama enlarges their images to 1024 of these first.
 
-    Their own `smart_resize` leaves such a size alone. A strip is not enlarged: it would become too long.
+    Their own `smart_resize` leaves such a size alone.
     """
     columns, rows = max(1, round(width / _PATCH)), max(1, round(height / _PATCH))
-    count, is_strip = columns * rows, max(columns, rows) > _STRIP * min(columns, rows)
-    if count > _MOST_PATCHES:
-        factor = math.sqrt(_MOST_PATCHES / count)
+    if columns * rows > _MOST_PATCHES:
+        factor = math.sqrt(_MOST_PATCHES / (columns * rows))
         columns, rows = (max(1, math.floor(side * factor)) for side in (columns, rows))
         columns, rows = min(columns, _MOST_PATCHES // rows), min(rows, _MOST_PATCHES // columns)
-    elif count < _FEWEST_PATCHES and not is_strip:
-        factor = math.sqrt(_FEWEST_PATCHES / count)
+    elif columns * rows < _FEWEST_PATCHES:
+        factor = math.sqrt(_FEWEST_PATCHES / (columns * rows))
         columns, rows = math.ceil(columns * factor), math.ceil(rows * factor)
     return columns * _PATCH, rows * _PATCH
 
 
-def _whole_patches(width: int, height: int) -> tuple[int, int]:
-    """Qwen3's models see whole patches of 32 pixels, and answer in thousandths."""
-    most = max(1280, width, height) // 32
-    columns, rows = (max(1, min(most, round(side / 32))) for side in (width, height))
-    return 32 * columns, 32 * rows
-
-
-def fit_for_model(
-    desktop: Desktop, provider: str, model: str, image: ImageData, in_pixels: bool = False
-) -> ImageData:
+def fit_for_model(desktop: Desktop, model: str, image: ImageData, in_pixels: bool = False) -> ImageData:
     """An image as the model should get it, see fitted_size; one that fits already keeps its bytes."""
-    size = fitted_size(provider, model, image.info.width, image.info.height, in_pixels)
+    size = fitted_size(model, image.info.width, image.info.height, in_pixels)
     return _fit(desktop, image, size, _MAX_IMAGE_BYTES)
 
 
 def fit_for_client(desktop: Desktop, image: ImageData) -> ImageData:
     """An image as any MCP client takes it, whatever its model; one that fits already keeps its bytes."""
-    return _fit(desktop, image, model_size(image.info), MODEL_BYTES)
+    return _fit(desktop, image, model_size(image.info.width, image.info.height), MODEL_BYTES)
 
 
 def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: int) -> ImageData:
@@ -2334,42 +2269,28 @@ def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: 
     attempts = [("jpg", quality) for quality in _JPEG_QUALITIES]
     if not is_right_size and image.info.kind != "jpg":
         attempts.insert(0, ("png", _JPEG_QUALITIES[0]))
-    with private_copy(image) as source:
-        for kind, quality in attempts:
-            fitted = resized(desktop, source, size, kind, quality)
-            if len(fitted.data) <= most_bytes:
-                break
-    return image._replace(data=fitted.data, info=fitted.info)
+    for kind, quality in attempts:
+        fitted = resized(desktop, image, size, kind, quality)
+        if len(fitted.data) <= most_bytes:
+            break
+    return fitted
 
 
-def resized(desktop: Desktop, source: Path, size: tuple[int, int], kind: str, quality: int = 80) -> ImageData:
-    """A file's image at another size. Raises INVALID_ARGUMENT where that fails, and what fit_image raises."""
-    target = new_temporary_path("model", kind)  # the desktop's programs read and write files
-    try:
-        desktop.fit_image(source, target, size[0], size[1], kind, quality)
-        with file_errors(target):
-            data = target.read_bytes()
-    finally:
-        target.unlink(missing_ok=True)
+def resized(
+    desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str, quality: int = 80
+) -> ImageData:
+    """An image at another size. Raises INVALID_ARGUMENT where that fails, and what fit_image raises."""
+    with image_file(image.info.kind, image.data) as source, image_file(kind) as target:
+        desktop.fit_image(source, target, *size, kind, quality)
+        data = target.read_bytes()
     info = whole_image(data)
     if info is None:
         raise invalid("the image cannot be scaled", "save it again as PNG")
-    return ImageData(data, info)
-
-
-@contextmanager
-def private_copy(image: ImageData) -> Iterator[Path]:
-    """An image as a file of ours (0600) while the `with` block runs. Raises FILE_IO_ERROR."""
-    path = new_temporary_path("model", image.info.kind)
-    write_privately(path, image.data)
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
+    return image._replace(data=data, info=info)
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2372, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2293, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
 
 from __future__ import annotations
 
@@ -2699,10 +2620,10 @@ def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 2702, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 2623, r''''''
 
 # ==================== peekaboo_min/automation/act.py ======================================================
-SOURCES['peekaboo_min/automation/act.py'] = 2705, r'''"""Do an act in a window: its safety rules, the input lock, the effect."""
+SOURCES['peekaboo_min/automation/act.py'] = 2626, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -2716,14 +2637,15 @@ from typing import Any, Callable, Optional
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Scene, Window
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Scene, Window
 from ..core.settings import settings
-from ..core.text import control_character_in
+from ..core.text import clean_text, control_character_in
 from ..desktop.base import Desktop
-from ..desktop.matching import blocking_dialog, cover_at, foreign_menu, open_menu
+from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
+from ..system.images import changed_rect, is_caret
+from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
-from .effects import Effect, Watch
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0
@@ -2731,6 +2653,9 @@ _FOCUS_S = 2.0
 _FOCUS_AGAIN_S = 0.6
 _FOCUS_POLL_S = 0.05
 _MENU_S = 0.4  # a menu whose item was chosen closes within that time
+_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
+_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
+_AGAIN_S = 0.05
 # What is posted within a tool's 50 seconds.
 _LONGEST_TEXT, _MOST_LINES = 20_000, 1000
 _LONGEST_MS = 40_000
@@ -2757,11 +2682,11 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} is a popup: it never has the focus, and closes when another gets it",
-                hint="click it, or type into it, without focusing it",
+            message = (
+                f"window {window_id} is a popup: it has no focus, and closes when another window gets it"
             )
+            hint = "click it, or type into it, without focusing it"
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
         write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
@@ -2778,70 +2703,125 @@ def perform(
     nothing was done. FOCUS_LOST and POLICY_DENIED (the stop file) say how much of a text went out.
     """
     act = _checked(act)
-    given = list(act.points)
+    given = act.points
     record: Optional[Screenshot] = None
-    pixels: list[Point] = []
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window(act.kind, scene, window_id)
-        if act.points:
+        if given:
             record = find_record(desktop.session, window, screenshot_id)
-            pixels = [_clamped(pixel, record) for pixel in act.points]
-            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
-            is_covered = any(cover_at(point, window, scene.windows) for point in points)
-            scene = _ready_for_input(desktop, scene, window, is_covered)
-        else:
-            scene = _ready_for_keys(desktop, scene, window, act)
+            pixels = tuple(_clamped(pixel, record) for pixel in given)
+            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+        scene = _ready(desktop, scene, window, act)
         window = scene.by_id(window_id)
         if record:
             record = find_record(desktop.session, window, record.screenshot_id)
-            points = [record.to_point(pixel, window.bounds) for pixel in pixels]
-            _check_on_a_display(scene, window, points)
-            act = act._replace(points=tuple(points))
-        watch = Watch(desktop, scene, window) if verify else None
+            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+            _check_on_a_display(scene, window, act.points)
+        watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
         delivery = desktop.act(window, act, stop_file())
-        effect = _effect_of(watch)
+        effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        return {**data, **done, "delivered": delivery.delivered, **effect.as_data()}
+        return {**data, **done, "delivered": delivery.delivered, **effect}
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
         data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-    factor = record.image_width / watch.width if watch else 1.0
-    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect.as_data(factor))
+    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
     return data
 
 
-def _effect_of(watch: Optional[Watch]) -> Effect:
-    """The act is done: a look afterwards that fails is not its failure, or somebody would repeat it."""
-    try:
-        return watch.effect() if watch else Effect()
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        log_warning(f"what the act changed is not known: {e.message}")
-        return Effect()
-
-
 def _audited_act(act: Act) -> dict[str, Any]:
-    """What the audit log says of an act: never the text."""
-    details: dict[str, dict[str, Any]] = {
-        "click": {"button": act.button, "clicks": act.clicks, "modifiers": act.modifiers or None},
-        "scroll": {"direction": act.direction, "amount": act.amount},
-        "drag": {"button": act.button},
-        "type": {"characters": len(act.text), "replace": act.replace or None},
-        "press": {"key": str(act.chord), "repeat": act.repeat if act.repeat > 1 else None},
-    }
-    where = {"point": act.points[0].as_data()} if act.points else {}
-    return {
-        **where,
-        **{name: value for name, value in details.get(act.kind, {}).items() if value is not None},
-    }
+    """What the audit log says of an act, never the text."""
+    names = {"click": ("button", "clicks"), "scroll": ("direction", "amount"), "drag": ("button",)}
+    data = {name: getattr(act, name) for name in names.get(act.kind, ())}
+    if act.points:
+        data["point"] = act.points[0].as_data()
+    elif act.kind == "type":
+        data["characters"] = len(act.text)
+    else:
+        data["key"] = str(act.chord)
+    unusual = {"modifiers": act.modifiers, "repeat": act.repeat > 1 and act.repeat, "replace": act.replace}
+    return {**data, **{name: value for name, value in unusual.items() if value}}
+
+
+# what an act changed
+
+
+class _Watch:
+    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+
+    def __init__(self, desktop: Desktop, window: Window) -> None:
+        self._desktop = desktop
+        self._window = window
+        self._before = take_bitmap(desktop, window)
+        for _ in range(_BEFORE_AT_MOST - 1):
+            pause(_BEFORE_S)
+            last, self._before = self._before, take_bitmap(desktop, window)
+            self._changes_by_itself = self._is_large(changed_rect(last, self._before))
+            if not self._changes_by_itself:
+                break
+        # only now: a window that came before the act is not its effect
+        self._known_ids = {known.window_id for known in desktop.snapshot().windows}
+
+    def effect(self, record: Optional[Screenshot]) -> dict[str, Any]:
+        """Whether the window changed, where in pixels of `record`'s image, else of a full-size one, and which
+        window came. A window that closed is an outcome, and a change; one that was minimised is a change.
+
+        The act is done: a look afterwards that fails is not its failure, or somebody would repeat it.
+        """
+        start = time.monotonic()
+        try:
+            has_changed, rect = self._change()
+            waited_ms = (time.monotonic() - start) * 1000
+            scene = self._desktop.snapshot()
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            log_warning(f"what the act changed is not known: {e.message}")
+            return {"changed": None}
+        is_closed = scene.find(self._window.window_id) is None
+        data: dict[str, Any] = {"changed": is_closed or has_changed}
+        if rect:
+            width, image_width = self._before.width, record.image_width if record else self._before.width
+            place = rect.scaled(image_width / width).as_data()
+            data["changed_rect"] = {**place, "image_width": image_width}
+        if is_closed:
+            data["window_closed"] = True
+        for new in catalogue_windows(scene):
+            if new.window_id not in self._known_ids and new.kind != "tooltip":
+                data["new_window"] = {"window_id": new.window_id, "title": clean_text(new.title or "")}
+                break  # the front one
+        return {**data, "effect_ms": round(waited_ms)}
+
+    def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
+        """None for a window that changes by itself. One that does not react is watched for a second; what is
+        not larger than a caret counts only when each screenshot has it: a caret blinks.
+        """
+        was_large, is_always_other = False, True
+        for seconds in _AFTER_S:
+            pause(_AGAIN_S if was_large else seconds)
+            try:
+                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
+            except PeekabooError as e:
+                if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
+                    raise
+                return True, None
+            if self._changes_by_itself:
+                return None, None
+            if was_large and self._is_large(rect):
+                return True, rect
+            was_large = self._is_large(rect)
+            is_always_other = is_always_other and rect is not None
+        return (True, rect) if was_large or is_always_other else (False, None)
+
+    def _is_large(self, rect: Optional[Rect]) -> bool:
+        return rect is not None and not is_caret(rect, self._before.width, self._window)
 
 
 # the rules
@@ -2849,76 +2829,58 @@ def _audited_act(act: Act) -> dict[str, Any]:
 
 def _checked(act: Act) -> Act:
     """The act, its modifiers in our order. Raises INVALID_ARGUMENT for what its fields cannot be."""
-    named = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
-    for what, name in named:
+    names = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
+    for what, name in names:
         if name not in ACT_NAMES[what]:
             raise invalid(f"there is no {what} {name[:40]!r}", f"choose one of {', '.join(ACT_NAMES[what])}")
-    if act.clicks not in (1, 2, 3):
-        raise invalid(f"clicks is {act.clicks}", "give 1, 2 or 3")
-    if act.kind == "type":
-        _check_text(act.text, act.replace)
-    for what in ("amount", "hold_ms", "repeat", "delay_ms"):
-        check_range(what, getattr(act, what), *ACT_LIMITS[what])
+    for what, (least, most) in ACT_LIMITS.items():
+        check_range(what, getattr(act, what), least, most)
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
     check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
     if not all(math.isfinite(value) for point in act.points for value in point):
         raise invalid("x and y must be numbers", "give pixels of the screenshot")
-    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
-
-
-def _check_text(text: str, may_be_empty: bool) -> None:
-    if not text and not may_be_empty:
+    if act.kind == "type" and not act.text and not act.replace:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
-    lines = sum(text.count(key) for key in "\n\r\t")
-    if len(text) > _LONGEST_TEXT or lines > _MOST_LINES:
-        raise invalid(
-            f"the text has {len(text)} characters, {lines} of them returns and tabs",
-            f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once",
-        )
-    bad = control_character_in(text)
-    if bad:
+    lines = sum(map(act.text.count, "\n\r\t"))
+    if len(act.text) > _LONGEST_TEXT or lines > _MOST_LINES:
+        message = f"the text has {len(act.text)} characters, {lines} of them returns and tabs"
+        raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once")
+    if bad := control_character_in(act.text):
         raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
+    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        raise denied(
-            f"{action} in window {window_id} is refused: it belongs to no known application",
-            "act on a window that list_windows shows",
-        )
+        message = f"{action} in window {window_id} is refused: it belongs to no known application"
+        raise denied(message, "act on a window that list_windows shows")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
-        raise PeekabooError(
-            ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was clicked or typed", hint="unlock it"
-        )
+        message = "the screen is locked; nothing was clicked or typed"
+        raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
     return window
 
 
-def _ready_for_input(desktop: Desktop, scene: Scene, window: Window, is_covered: bool = False) -> Scene:
-    """The desktop as it is once the window can be acted on: in front, focused, and not blocked by a dialog.
+def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
+    """The desktop as it is once the act can be done in the window: in front, focused, blocked by no dialog;
+    of keys, once no menu takes them, but that the window's own may take one without modifiers.
 
     A popup stays as it is: it would close if anything was focused.
     """
-    if window.is_popup:
-        return scene
-    _check_not_blocked(window, scene)
-    if is_covered or not (window.is_focused and window.is_on_screen):
-        return _focused(desktop, scene, window.window_id)
-    return scene
-
-
-def _ready_for_keys(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
-    """As _ready_for_input, once no menu takes the keys; the window's own may take a key without modifiers."""
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
-        raise invalid(
-            f"{window.app_name} has no field whose text the keys for `select all` would select",
-            "clear its line by keys of its own, then type without replace",
-        )
-    scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
-    scene = _ready_for_input(desktop, scene, scene.by_id(window.window_id))
-    if act.kind == "type" or set(act.chord.modifiers) - {"shift"}:
+        message = f"{window.app_name} has no field whose text the keys for `select all` would select"
+        raise invalid(message, "clear its line by keys of its own, then type without replace")
+    if not act.points:
+        scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
+        window = scene.by_id(window.window_id)
+    if not window.is_popup:
+        _check_not_blocked(window, scene)
+        is_covered = any(cover_at(point, window, scene.windows) for point in act.points)
+        if is_covered or not (window.is_focused and window.is_on_screen):
+            scene = _focused(desktop, scene, window.window_id)
+    if act.kind == "type" or (act.kind == "press" and set(act.chord.modifiers) - {"shift"}):
         scene = _without_menu(desktop, scene, window.window_id, open_menu)
     return scene
 
@@ -2926,12 +2888,10 @@ def _ready_for_keys(desktop: Desktop, scene: Scene, window: Window, act: Act) ->
 def _check_not_blocked(window: Window, scene: Scene) -> None:
     dialog = blocking_dialog(window, scene)
     if dialog:
-        raise PeekabooError(
-            ErrorCode.WINDOW_BLOCKED,
-            f"window {window.window_id} takes no input while its dialog {dialog.title!r} "
-            f"(window {dialog.window_id}) is open; nothing was done",
-            hint=f"act on window {dialog.window_id}: answer it or close it",
-        )
+        dialog_name = f"its dialog {dialog.title!r} (window {dialog.window_id})"
+        message = f"window {window.window_id} takes no input while {dialog_name} is open; nothing was done"
+        hint = f"act on window {dialog.window_id}: answer it or close it"
+        raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
 
 
 def _without_menu(
@@ -2941,12 +2901,10 @@ def _without_menu(
     deadline = time.monotonic() + _MENU_S
     while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                f"a menu of {menu.app_name or 'another program'} (window {menu.window_id}) is open and takes "
-                "the keys; nothing was done",
-                hint=f"choose from window {menu.window_id}, or close it: press escape, or click beside it",
-            )
+            name = f"a menu of {menu.app_name or 'another program'} (window {menu.window_id})"
+            message = f"{name} is open and takes the keys; nothing was done"
+            hint = f"choose from window {menu.window_id}, or close it: press escape, or click beside it"
+            raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         pause(_FOCUS_POLL_S)
         scene = desktop.snapshot()
     return scene
@@ -2972,68 +2930,52 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
+            message = f"window {window_id} of {window.app_name} could not be brought to the front"
+            hint = "nothing was done; close a dialog that may be in its way, or bring it forward by hand"
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
-            raise PeekabooError(
-                ErrorCode.FOCUS_FAILED,
-                f"window {window_id} of {window.app_name} could not be brought to the front",
-                hint="nothing was done; close a dialog that may be in its way, or bring it forward by hand"
-                + may_click,
-            )
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint + may_click)
         pause(_FOCUS_POLL_S)
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
-    for point in points:
-        if not any(display.bounds.contains(point) for display in scene.displays):
-            # the pointer would be held at the screen's edge, and the click would go there
-            raise PeekabooError(
-                ErrorCode.WINDOW_COVERED,
-                f"that part of window {window.window_id} is outside the screen; nothing was clicked",
-                hint="move the window onto the screen",
-            )
+    displays = [display.bounds for display in scene.displays]
+    if not all(any(display.contains(point) for display in displays) for point in points):
+        # the pointer would be held at the screen's edge, and the click would go there
+        message = f"that part of window {window.window_id} is outside the screen; nothing was clicked"
+        raise PeekabooError(ErrorCode.WINDOW_COVERED, message, "move the window onto the screen")
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
     """The nearest pixel inside the image: [0, width) x [0, height)."""
-
-    def nearest(value: float, size: int) -> float:
-        return value if 0 <= value < size else min(max(value, 0), size - 1)
-
-    return Point(nearest(pixel.x, record.image_width), nearest(pixel.y, record.image_height))
+    sizes = (record.image_width, record.image_height)
+    inside = [v if 0 <= v < size else min(max(v, 0), size - 1) for v, size in zip(pixel, sizes)]
+    return Point(*inside)
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 3006, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2956, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from ..ai.images import fit_for_client, resized
-from ..core.cancellation import in_parallel, pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, WindowMoves, file_errors
+from ..core.cancellation import pause
+from ..core.errors import ErrorCode, PeekabooError, WindowMoves, check_range
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
-from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_all_into_place, new_temporary_path, write_privately
-from ..system.images import model_size, prepare_target, read_bitmap, read_image_info
-from .coordinates import (
-    Screenshot,
-    find_record,
-    find_region,
-    forget_records,
-    record_of,
-    save_record,
-)
+from ..system.files import move_into_place, new_temporary_path, write_privately
+from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
+from .coordinates import Screenshot, find_record, forget_records, save_record
 
 _TRIES = 3
 _CAPTURE_SETTLE_S = 0.15
+_PAINT_S, _PAINT_POLL_S = 2.0, 0.15
 _NOT_CLICKABLE = (
     "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
     "has no screenshot_id, and its pixels cannot be clicked"
@@ -3045,10 +2987,8 @@ class Subject(NamedTuple):
 
     display: Optional[Display] = None
     window: Optional[Window] = None
-    number: Optional[int] = None
-    """The index of a window in its app, or of a display, from 0."""
-    windows: tuple[Window, ...] = ()
-    """Of a display: the windows that it shows, front to back."""
+    number: Optional[int] = None  # the index of a window in its app, or of a display, from 0
+    windows: tuple[Window, ...] = ()  # of a display: the windows that it shows, front to back
 
     @property
     def label(self) -> str:
@@ -3066,29 +3006,45 @@ class Subject(NamedTuple):
 
 
 class CapturedImage(NamedTuple):
-    """An image file, and what it shows."""
+    """An image, and what it shows."""
 
-    path: Path
-    info: ImageInfo
+    content: ImageData
     subject: Subject
+    # the coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)
     screenshot: Optional[Screenshot] = None
-    """The coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)."""
-    is_of_rect: bool = False
-    """True where it shows what the screen shows in the window's rectangle."""
+    is_of_rect: bool = False  # True where it shows what the screen shows in the window's rectangle
+    # the part of the window that it shows, in pixels of `screenshot`, which `click` takes; None: all of it
     region: Optional[Rect] = None
-    """The part of the window that it shows, in pixels of `screenshot`; None: all. `click` takes those pixels,
-    never this image's.
-    """
+
+    @property
+    def info(self) -> ImageInfo:
+        return self.content.info
+
+    @property
+    def path(self) -> str:
+        """The file that holds it; empty for none."""
+        return self.content.source_path
+
+    @property
+    def scale(self) -> float:
+        """Pixels per screen point, of a window's whole image."""
+        assert self.subject.window
+        width = self.screenshot.image_width if self.screenshot else self.info.width
+        return round(width / (self.screenshot or self.subject.window).bounds.width, 4)
 
     def window_data(self) -> dict[str, Any]:
         """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
         assert self.subject.window
-        data = (self.screenshot or record_of(self.subject.window, self.info)).as_data()
-        if not self.screenshot:
-            del data["screenshot_id"]
+        window, record, info = self.subject.window, self.screenshot, self.info
+        data = {"window_id": window.window_id, "bounds": (record or window).bounds.as_data()}
+        if record:
+            data.update(image_width=record.image_width, image_height=record.image_height, scale=self.scale)
+            data["screenshot_id"] = record.screenshot_id
+        else:
+            data.update(image_width=info.width, image_height=info.height, scale=self.scale)
         if self.region:
-            size = {"region_image_width": self.info.width, "region_image_height": self.info.height}
-            data.update(region=self.region.as_data(), **size)
+            data["region"] = self.region.as_data()
+            data.update(region_image_width=info.width, region_image_height=info.height)
         return data
 
     def region_text(self) -> str:
@@ -3117,77 +3073,44 @@ def scene_to_capture(desktop: Desktop) -> Scene:
     return scene
 
 
-def take_images(
-    desktop: Desktop,
-    subjects: Sequence[Subject],
-    targets: Sequence[Path],
-    kind: str,
-    max_dimension: Optional[int],
-) -> list[CapturedImage]:
-    """One file for each subject, all or none: a failure leaves the files and folders as they were before."""
-    new_folders = _missing_folders(targets)
-    taken: list[CapturedImage] = []
-
-    def take(subject: Subject) -> CapturedImage:
-        image = shrunk(desktop, _capture_subject(desktop, subject, kind), max_dimension)
-        taken.append(image)
-        report_progress(f"captured {clean_text(subject.label)}")
-        return image
-
-    try:
-        for target in targets:
-            prepare_target(target)
-        images = in_parallel(take, subjects)
-        move_all_into_place([image.path for image in images], targets)
-    except BaseException:
-        for image in taken:
-            image.path.unlink(missing_ok=True)
-        for folder in new_folders:
-            with suppress(OSError):  # something is in it
-                folder.rmdir()
-        raise
-    return [image._replace(path=target) for image, target in zip(images, targets)]
+# take them
 
 
-def _missing_folders(targets: Sequence[Path]) -> list[Path]:
-    """The parents that do not exist yet, inner ones first."""
-    missing = {parent for target in targets for parent in target.parents if not os.path.exists(parent)}
-    return sorted(missing, key=lambda folder: len(folder.parts), reverse=True)
-
-
-def image_to_read(desktop: Desktop, window: Window) -> CapturedImage:
-    """One window at its own pixels, as a PNG, without a record. The caller deletes the file."""
-    return _capture_subject(desktop, Subject(window=window), "png")
-
-
-def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
-    """The record of a window's image at the size that take_window_screenshot would give it."""
-    width, height = model_size(image.info)
-    window = image.subject.window
-    assert window
-    return save_record(desktop.session, window, image.info._replace(width=width, height=height))
+def take_image(
+    desktop: Desktop, subject: Subject, kind: str = "png", with_shadow: bool = False
+) -> CapturedImage:
+    """A display or a window at its own pixels, without a record."""
+    if subject.window:
+        return _capture_settled(desktop, subject.window, subject, kind, with_shadow)
+    assert subject.display
+    with image_file(kind) as path:
+        desktop.capture_display(subject.display, path, kind)
+        return CapturedImage(_read_captured(path), subject)
 
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """What the screen shows where the window is, whatever that is."""
-    subject = Subject(window=window)
-    image = _new_image(subject, kind, lambda path: desktop.capture_rect(window.bounds, path, kind))
-    return image._replace(is_of_rect=True)
+    with image_file(kind) as path:
+        desktop.capture_rect(window.bounds, path, kind)
+        return CapturedImage(_read_captured(path), Subject(window=window), is_of_rect=True)
 
 
 def screenshot_window(
     desktop: Desktop, scene: Scene, window: Window, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
-    """One window into a file of our temporary folder.
+    """One window.
 
     Where that fails and the screen shows the whole window, as screenshot_rect: then a click by the pixels of
     an older image is refused, for it might be meant for this one.
     """
     try:
-        return _capture_subject(desktop, Subject(window=window), kind, with_shadow)
+        return take_image(desktop, Subject(window=window), kind, with_shadow)
     except PeekabooError as e:
         is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
-        if not is_failure or not _is_seen_whole(window, scene):
+        is_seen = window.is_on_screen and not window.is_obscured
+        is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
+        is_covered = cover_of(window.bounds, window, scene.windows) is not None
+        if not is_failure or not is_seen or not is_on_a_display or is_covered:
             raise
         log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     image = screenshot_rect(desktop, window, kind)
@@ -3195,110 +3118,42 @@ def screenshot_window(
     return image
 
 
-def screenshot_whole_or_region(
-    desktop: Desktop,
-    scene: Scene,
-    window: Window,
-    kind: str,
-    region: Optional[Sequence[float]],
-    screenshot_id: Optional[str],
-) -> CapturedImage:
-    """A window as screenshot_window, or a part of it at its own pixels, as a PNG.
+def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, region: Rect) -> CapturedImage:
+    """A part of a window at its own pixels, as a PNG; the region is in pixels of `record`.
 
-    region: x, y, width and height in pixels of a screenshot: of this id, else the window's last.
-
-    Raises INVALID_ARGUMENT for a region that is not in it, and as find_record does.
+    Raises STALE_SCREENSHOT where the window is not as it was there.
     """
-    found = find_region(desktop.session, window, region, screenshot_id)
-    if found is None:
-        return screenshot_window(desktop, scene, window, kind)
-    record, inside = found
-    whole = _capture_subject(desktop, Subject(window=window), "bmp")
-    bitmap = read_bitmap(whole.path)
-    whole.path.unlink(missing_ok=True)
-    assert bitmap and whole.subject.window
+    whole = take_image(desktop, Subject(window=window), "bmp")
+    assert whole.subject.window
     record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
-    scale_x, scale_y = bitmap.width / record.image_width, len(bitmap.rows) / record.image_height
-    left, right = inside.x * scale_x, (inside.x + inside.width) * scale_x
-    top, bottom = inside.y * scale_y, (inside.y + inside.height) * scale_y
-    png = bitmap.cropped(round(left), round(top), round(right), round(bottom)).as_png()
-    image = _new_image(whole.subject, "png", lambda path: write_privately(path, png))
-    return image._replace(screenshot=record, region=inside)
+    bitmap = read_bitmap(whole.content.data).cropped(region, record.image_width)
+    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
+    return whole._replace(content=content, screenshot=record, region=region)
 
 
-def _is_seen_whole(window: Window, scene: Scene) -> bool:
-    """Whether the screen shows all of the window, and nothing else in its rectangle."""
-    is_covered = cover_of(window.bounds, window, scene.windows)
-    is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
-    return window.is_on_screen and not window.is_obscured and is_on_a_display and not is_covered
+def _read_captured(path: Path) -> ImageData:
+    """An image is checked before it is reported: there, not empty, of a size, and whole."""
+    data = path.read_bytes() if path.is_file() else b""
+    info = whole_image(data)
+    if info is None:
+        message = "the capture program ended with success, but left no whole image"
+        hint = "check that the screen is unlocked and the window open, then try again"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
+    return ImageData(data, info)
 
 
-def _capture_subject(
-    desktop: Desktop, subject: Subject, kind: str, with_shadow: bool = False
+def _capture_settled(
+    desktop: Desktop, window: Window, subject: Subject, kind: str, with_shadow: bool
 ) -> CapturedImage:
-    def take(path: Path) -> Optional[Window]:
-        if subject.window:
-            return _capture_settled(desktop, subject.window, path, kind, with_shadow)
-        if subject.display:
-            desktop.capture_display(subject.display, path, kind)
-        return None
-
-    return _new_image(subject, kind, take)
-
-
-def recorded(
-    desktop: Desktop, image: CapturedImage, info: ImageInfo, supersedes_older: bool = False
-) -> CapturedImage:
-    """An image as it is given away, in `info`'s size: of a window by itself, with the record of these pixels.
-
-    supersedes_older: from then on older images of the window count by their ids only.
-    """
-    window, record = image.subject.window, image.screenshot
-    is_shown_so = record and (image.region or info[1:] == image.info[1:])
-    if window and not image.is_of_rect and not is_shown_so:
-        record = save_record(desktop.session, window, info, supersedes_older)
-    return image._replace(info=info, screenshot=record)
-
-
-def _new_image(subject: Subject, kind: str, take: Callable[[Path], Optional[Window]]) -> CapturedImage:
-    """A file of our temporary folder (0600) that `take` fills, checked.
-
-    take: returns the subject's window as it was then, where it looked.
-    """
-    path = new_temporary_path("peekaboo", kind)
-    try:
-        with file_errors(path):
-            window = take(path) or subject.window
-            info = _checked(path)
-            path.chmod(0o600)
-        return CapturedImage(path, info, subject._replace(window=window))
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-
-
-def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
-    """An image with at most so many pixels on the long side, in the same file; a failure deletes that."""
-    if not max_dimension or max(image.info.width, image.info.height) <= max_dimension:
-        return image
-    size = model_size(image.info, max_dimension, 10**9)
-    try:
-        smaller = resized(desktop, image.path, size, image.info.kind)
-        write_privately(image.path, smaller.data)
-    except BaseException:
-        image.path.unlink(missing_ok=True)
-        raise
-    return image._replace(info=smaller.info)
-
-
-def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, with_shadow: bool) -> Window:
-    """Capture a window, and return it as it was then. Tried again: a window that opens or closes just now,
+    """Capture a window, with the window as it was then. Tried again: a window that opens or closes just now,
     which is listed but cannot be captured for a moment; one that moved or was resized meanwhile, whose image
     would get a record that is not its own.
     """
     for left in reversed(range(_TRIES)):
         try:
-            bounds = desktop.capture_window(window, path, kind, with_shadow)
+            with image_file(kind) as path:
+                bounds = desktop.capture_window(window, path, kind, with_shadow)
+                image = CapturedImage(_read_captured(path), subject._replace(window=window))
         except PeekabooError as e:
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
@@ -3307,50 +3162,116 @@ def _capture_settled(desktop: Desktop, window: Window, path: Path, kind: str, wi
                 raise
             log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
         else:
-            info = _checked(path)
-            if bounds in (None, window.bounds) and (with_shadow or _is_of(window, info, [window.scale])):
-                return window
+            if bounds in (None, window.bounds) and (with_shadow or _is_of(window, image, [window.scale])):
+                return image
             before, scene = window.bounds, desktop.snapshot()
             window = scene.by_id(window.window_id)
             # between two displays it may have the other one's scale; a sheet may reach beyond its window
             scales = [1.0, *(display.scale for display in scene.displays)]
-            is_one = _is_of(window, info, scales) or (bounds is None and not left)
+            is_one = _is_of(window, image, scales) or (bounds is None and not left)
             if is_one and before == window.bounds and bounds in (None, before):
-                return window
+                return image._replace(subject=subject._replace(window=window))
             log_debug(f"window {window.window_id} moved or was resized while it was captured")
         if left:
             pause(_CAPTURE_SETTLE_S)
     raise WindowMoves(window.window_id)
 
 
-def _is_of(window: Window, info: ImageInfo, scales: Sequence[float]) -> bool:
+def _is_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> bool:
     """Whether an image has a window's size at one of these scales, pixels per point."""
-    sizes = [Rect(0, 0, info.width / scale, info.height / scale) for scale in scales]
+    sizes = [Rect(0, 0, image.info.width / scale, image.info.height / scale) for scale in scales]
     return any(size.has_size_of(window.bounds) for size in sizes)
 
 
-def _checked(path: Path) -> ImageInfo:
-    """An image is checked before it is reported: there, not empty, of a size, and whole."""
-    info = read_image_info(path) if path.is_file() else None
-    if info is None:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            "the capture program ended with success, but left no whole image",
-            hint="check that the screen is unlocked and the window open, then try again",
-        )
-    return info
+# give them away
 
 
-def image_for_model(desktop: Desktop, image: CapturedImage) -> ImageData:
-    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes. The
-    file of `image` is left as it is.
+def check_dimension(max_dimension: Optional[int]) -> None:
+    """Raises INVALID_ARGUMENT for a size that no image can have."""
+    if max_dimension is not None:
+        check_range("max_dimension", max_dimension, 1, 100_000)
+
+
+def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
+    """An image with at most so many pixels on the long side."""
+    kind, width, height = image.info
+    if max_dimension is None or max(width, height) <= max_dimension:
+        return image
+    size = model_size(width, height, max_dimension, 10**9)
+    return image._replace(content=resized(desktop, image.content, size, kind))
+
+
+def for_client(desktop: Desktop, image: CapturedImage) -> CapturedImage:
+    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes."""
+    return image._replace(content=fit_for_client(desktop, image.content._replace(label=image.subject.label)))
+
+
+def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> list[CapturedImage]:
+    """Write each image into its file, all or none."""
+    for target in targets:
+        prepare_target(target)
+    files = [new_temporary_path("peekaboo", image.info.kind) for image in images]
+    try:
+        for file, image in zip(files, images):
+            write_privately(file, image.content.data)
+        move_into_place(files, targets)
+    finally:
+        for file in files:
+            file.unlink(missing_ok=True)
+    return [
+        image._replace(content=image.content._replace(source_path=str(target)))
+        for image, target in zip(images, targets)
+    ]
+
+
+def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
+    """An image as it is given away: of a window by itself, with the record of its pixels.
+
+    supersedes_older: from then on older images of the window count by their ids only.
     """
-    taken = ImageData(image.path.read_bytes(), image.info, image.subject.label, str(image.path))
-    return fit_for_client(desktop, taken)
+    window, record = image.subject.window, image.screenshot
+    has_record = record and (image.region or (record.image_width, record.image_height) == image.info[1:])
+    if window and not image.is_of_rect and not has_record:
+        record = save_record(desktop.session, window, image.info, supersedes_older)
+    return image._replace(screenshot=record)
+
+
+def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
+    """The record of a window's image at the size that take_window_screenshot would give it."""
+    width, height = model_size(image.info.width, image.info.height)
+    assert image.subject.window
+    return save_record(desktop.session, image.subject.window, ImageInfo(image.info.kind, width, height))
+
+
+# compare them
+
+
+def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
+    """A window's pixels as they are now. Raises CAPTURE_FAILED."""
+    with image_file("bmp") as path:
+        desktop.capture_window(window, path, "bmp")
+        return read_bitmap(_read_captured(path).data)
+
+
+def wait_until_painted(desktop: Desktop, window: Window) -> None:
+    """A window that was just restored shows nothing until its app has painted it: wait, but not for ever."""
+    last: Optional[Bitmap] = None
+    deadline = time.monotonic() + _PAINT_S
+    while time.monotonic() < deadline:
+        pause(_PAINT_POLL_S)
+        try:
+            bitmap = take_bitmap(desktop, window)
+        except PeekabooError as e:
+            if e.code is not ErrorCode.CAPTURE_FAILED:
+                raise
+            continue
+        if bitmap == last and not bitmap.is_of_one_colour:
+            return
+        last = bitmap
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3353, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3274, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3369,7 +3290,6 @@ from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _ROUNDING = 2  # pixels, between images of one scale
-_SIZES_SHOWN = 8
 
 
 class Screenshot(NamedTuple):
@@ -3382,34 +3302,14 @@ class Screenshot(NamedTuple):
     bounds: Rect
     image_width: int
     image_height: int
-    taken_at: float
-    """Seconds since 1970."""
-    identity: str = ""
-    """Window.identity at that time."""
-    supersedes_older: bool = False
-    """True where older screenshots of the window count by their ids only from then on."""
-
-    @property
-    def scale(self) -> float:
-        """Pixels of the returned image per screen point."""
-        return round(self.image_width / self.bounds.width, 4)
-
-    def as_data(self) -> dict[str, Any]:
-        """What take_window_screenshot answers besides its image."""
-        return {
-            "window_id": self.window_id,
-            "bounds": self.bounds.as_data(),
-            "image_width": self.image_width,
-            "image_height": self.image_height,
-            "scale": self.scale,
-            "screenshot_id": self.screenshot_id,
-        }
+    taken_at: float  # seconds since 1970
+    identity: str = ""  # Window.identity at that time
+    supersedes_older: bool = False  # True where older screenshots of the window count by their ids only
 
     def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
         """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
-        return Rect(rect.x - bounds.x, rect.y - bounds.y, rect.width, rect.height).scaled(
-            self.image_width / bounds.width
-        )
+        inside = rect._replace(x=rect.x - bounds.x, y=rect.y - bounds.y)
+        return inside.scaled(self.image_width / bounds.width)
 
     def to_point(self, pixel: Point, bounds: Rect) -> Point:
         """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
@@ -3419,25 +3319,10 @@ class Screenshot(NamedTuple):
         )
 
 
-def record_of(window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
-    """That an image of `info`'s size shows `window`, under a new id."""
-    return Screenshot(
-        screenshot_id=os.urandom(8).hex(),
-        window_id=window.window_id,
-        app_name=window.app_name,
-        pid=window.pid,
-        bounds=window.bounds,
-        image_width=info.width,
-        image_height=info.height,
-        taken_at=time.time(),
-        identity=window.identity,
-        supersedes_older=supersedes_older,
-    )
-
-
 def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
-    """The record of an image, kept for clicks by its pixels."""
-    screenshot = record_of(window, info, supersedes_older)
+    """The record that an image of `info`'s size shows `window`, kept for clicks by its pixels."""
+    shown = (window.window_id, window.app_name, window.pid, window.bounds, info.width, info.height)
+    screenshot = Screenshot(os.urandom(8).hex(), *shown, time.time(), window.identity, supersedes_older)
     path = _record_path(session, window.window_id, screenshot.screenshot_id)
     write_privately(path, json.dumps(as_plain(screenshot)))
     return screenshot
@@ -3490,11 +3375,10 @@ def find_region(
     record = find_record(session, window, screenshot_id)
     left, top = math.floor(region[0]), math.floor(region[1])
     right, bottom = math.ceil(region[0] + region[2]), math.ceil(region[1] + region[3])
-    whole = Rect(0, 0, record.image_width, record.image_height)
-    inside = Rect(left, top, right - left, bottom - top).clipped(whole)
+    width, height = record.image_width, record.image_height
+    inside = Rect(left, top, right - left, bottom - top).clipped(Rect(0, 0, width, height))
     if inside is None:
-        size = f"{record.image_width}x{record.image_height}"
-        raise invalid("region is outside the window's screenshot", f"that is {size} pixels")
+        raise invalid("region is outside the window's screenshot", f"that is {width}x{height} pixels")
     return record, inside
 
 
@@ -3526,12 +3410,10 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     expected_width = record.image_width / record.bounds.width
     if any(abs(other.image_width - expected_width * other.bounds.width) > _ROUNDING for other in live):
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
-        shown = ", ".join(f"{ids[size]} ({size})" for size in list(ids)[-_SIZES_SHOWN:])
-        raise _stale(
-            f"window {window.window_id} has screenshots of different scales: {shown}",
-            "pass the screenshot_id of the one whose pixels these are; or take a new one with "
-            "take_window_screenshot (in the shell: screenshot), which settles it",
-        )
+        shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
+        hint = "pass the screenshot_id of the one whose pixels these are; or take a new one with "
+        hint += "take_window_screenshot (in the shell: screenshot), which settles it"
+        raise _stale(f"window {window.window_id} has screenshots of different scales: {shown}", hint)
 
 
 def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:
@@ -3542,9 +3424,7 @@ def _read(path: Path) -> Optional[Screenshot]:
     """A record; None for one that is swept in this moment, or is not what we write."""
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        record = Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
-        sizes = (record.bounds.width, record.bounds.height, record.image_width, record.image_height)
-        return record if all(math.isfinite(size) and size > 0 for size in sizes) else None
+        return Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -3553,185 +3433,8 @@ def _stale(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
 '''
 
-# ==================== peekaboo_min/automation/effects.py ==================================================
-SOURCES['peekaboo_min/automation/effects.py'] = 3557, r'''"""What an act changed in its window, by screenshots before and after."""
-
-from __future__ import annotations
-
-import time
-from typing import Any, NamedTuple, Optional
-
-from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, file_errors
-from ..core.log import log_debug
-from ..core.models import Rect, Scene, Window
-from ..core.text import clean_text
-from ..desktop.base import Desktop
-from ..desktop.matching import catalogue_windows
-from ..system.files import new_temporary_path
-from ..system.images import Bitmap, changed_rect, read_bitmap
-
-_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
-_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
-_AGAIN_S = 0.05
-_PAINT_S, _PAINT_POLL_S = 2.0, 0.15
-# Screen points: the block caret of a large terminal font.
-_CARET_WIDTH, _CARET_HEIGHT = 14, 40
-_CARET_LINE_WIDTH = 3
-
-
-class Effect(NamedTuple):
-    """What was seen of an act. None for what was not looked at."""
-
-    has_changed: Optional[bool] = None
-    """Also None for a window that changes by itself."""
-    is_window_closed: bool = False
-    rect: Optional[Rect] = None
-    """What changed, in pixels of the window's screenshot at full size."""
-    image_width: int = 0
-    """That screenshot's width; 0 where nothing was looked at."""
-    waited_ms: float = 0.0
-    new_window: Optional[Window] = None
-    """The front one of those that came."""
-
-    def as_data(self, factor: float = 1.0) -> dict[str, Any]:
-        """factor: pixels of the caller's screenshot for each one of a full-size screenshot.
-
-        changed_rect names the width of the image that it counts in: after a key it is the full-size one.
-        """
-        data: dict[str, Any] = {"changed": self.has_changed}
-        if self.rect:
-            rect = self.rect.scaled(factor).as_data()
-            data["changed_rect"] = {**rect, "image_width": round(self.image_width * factor)}
-        if self.is_window_closed:
-            data["window_closed"] = True
-        if self.new_window:
-            title = clean_text(self.new_window.title or "")
-            data["new_window"] = {"window_id": self.new_window.window_id, "title": title}
-        if self.image_width:
-            data["effect_ms"] = round(self.waited_ms)
-        return data
-
-
-class Watch:
-    """A window's screenshots before an act, and the comparison after it. Raises CAPTURE_FAILED."""
-
-    def __init__(self, desktop: Desktop, scene: Scene, window: Window) -> None:
-        self._desktop = desktop
-        self._window = window
-        self._known_ids = {known.window_id for known in scene.windows}
-        self._before = [take_bitmap(desktop, window)]
-        self.width = self._before[0].width
-        for _ in range(_BEFORE_AT_MOST - 1):
-            pause(_BEFORE_S)
-            self._before = [self._before[-1], take_bitmap(desktop, window)]
-            self._changes_by_itself = self._is_large(changed_rect(*self._before))
-            if not self._changes_by_itself:
-                break
-
-    def effect(self) -> Effect:
-        """Whether the window's pixels changed, and which window came; one that does not react is watched for
-        a second.
-
-        What is not larger than a caret counts only when each screenshot has it: a caret blinks.
-        A window that closed is an outcome, and a change; one that was minimised is a change.
-        """
-        start = time.monotonic()
-        found = self._effect()
-        waited_ms = (time.monotonic() - start) * 1000
-        scene = self._desktop.snapshot()
-        is_closed = scene.find(self._window.window_id) is None
-        came = [window for window in catalogue_windows(scene) if window.window_id not in self._known_ids]
-        return found._replace(
-            has_changed=True if is_closed else found.has_changed,
-            is_window_closed=is_closed,
-            image_width=self.width,
-            waited_ms=waited_ms,
-            new_window=next((window for window in came if window.kind != "tooltip"), None),
-        )
-
-    def _effect(self) -> Effect:
-        was_large, is_always_other = False, True
-        rect: Optional[Rect] = None
-        for seconds in _AFTER_S:
-            pause(_AGAIN_S if was_large else seconds)
-            try:
-                now = take_bitmap(self._desktop, self._window)
-            except PeekabooError as e:
-                if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
-                    raise
-                return Effect(True)
-            if self._changes_by_itself:
-                return Effect(None)
-            rects = [changed_rect(before, now) for before in self._before]
-            rect = rects[-1]
-            is_large = all(map(self._is_large, rects))
-            if is_large and was_large:
-                return Effect(True, rect=rect)
-            was_large = is_large
-            is_always_other = is_always_other and all(rects)
-        return Effect(True, rect=rect) if was_large or is_always_other else Effect(False)
-
-    def _is_large(self, rect: Optional[Rect]) -> bool:
-        return rect is not None and not is_caret(rect, self.width, self._window)
-
-
-def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
-    """Whether a part of a window shows something else now, but for a caret.
-
-    box: in pixels of a screenshot of that width.
-    """
-    whole = box.scaled(before.width / image_width)
-    place = map(int, (whole.x, whole.y, whole.x + whole.width + 1, whole.y + whole.height + 1))
-    left, top, right, bottom = place
-    rect = changed_rect(before.cropped(left, top, right, bottom), now.cropped(left, top, right, bottom))
-    return rect is not None and rect.width > _CARET_LINE_WIDTH
-
-
-def is_caret(rect: Rect, width: int, window: Window) -> bool:
-    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
-    scale = max(1.0, width / max(1.0, window.bounds.width))
-    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
-
-
-def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
-    """A window's pixels as they are now. Raises CAPTURE_FAILED."""
-    path = new_temporary_path("peekaboo", "bmp")
-    try:
-        with file_errors(path):
-            desktop.capture_window(window, path, "bmp")
-        bitmap = read_bitmap(path) if path.is_file() else None
-    finally:
-        path.unlink(missing_ok=True)
-    if bitmap is None:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", hint="try again"
-        )
-    return bitmap
-
-
-def wait_until_painted(desktop: Desktop, window: Window) -> None:
-    """A window that was just restored shows nothing until its app has painted it: wait, but not for ever."""
-    last: Optional[Bitmap] = None
-    deadline = time.monotonic() + _PAINT_S
-    while time.monotonic() < deadline:
-        pause(_PAINT_POLL_S)
-        try:
-            bitmap = take_bitmap(desktop, window)
-        except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
-                raise
-            log_debug(f"whether window {window.window_id} is painted is not known: {e.message}")
-            if e.code is not ErrorCode.CAPTURE_FAILED:
-                return  # the screenshot itself says what is wrong
-            continue
-        if bitmap == last and not bitmap.is_of_one_colour:
-            return
-        last = bitmap
-'''
-
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3734, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3437, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3744,10 +3447,10 @@ from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..system.images import image_file, is_other_within
 from .act import perform
-from .capture import CapturedImage, image_to_read, record_to_read, scene_to_capture
+from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
 from .coordinates import Screenshot, find_region
-from .effects import is_other_within, take_bitmap
 from .labels import Place, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
 
@@ -3816,20 +3519,18 @@ def search_image(
     desktop: Desktop, image: CapturedImage, wanted: str, part: Optional[tuple[Screenshot, Rect]] = None
 ) -> TextSearch:
     """Look for a text in a window's screenshot, recognised at full resolution, placed in the pixels of a new
-    record; without one, read all. The image's file is deleted.
+    record; without one, read all.
 
     part: of the window, as find_region has it; only what has its middle there counts.
     """
-    try:
-        record = record_to_read(desktop, image)
-        report_progress(f"reading the text of window {record.window_id}")
-        lines = desktop.read_text(image.path)
+    record = record_to_read(desktop, image)
+    report_progress(f"reading the text of window {record.window_id}")
+    with image_file(image.info.kind, image.content.data) as path:
+        lines = desktop.read_text(path)
         if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # what a key may show
             places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
             if all(place.match == "similar" for place in places):
-                lines = with_characters(lines, desktop.read_characters(image.path))
-    finally:
-        image.path.unlink(missing_ok=True)
+                lines = with_characters(lines, desktop.read_characters(path))
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None
@@ -3867,7 +3568,7 @@ def find_text_in_window(
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
-    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     if wanted:
         return seen.result()
     lines = []
@@ -3903,7 +3604,7 @@ def click_text_in_window(
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    seen = search_image(desktop, image_to_read(desktop, window), wanted, part)
+    seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
         raise PeekabooError(
@@ -3950,8 +3651,7 @@ def find_elements_in_window(
     """
     window = scene_to_capture(desktop).by_id(window_id)
     elements = desktop.read_elements(window)
-    image = image_to_read(desktop, window)
-    image.path.unlink(missing_ok=True)
+    image = take_image(desktop, Subject(window=window))
     record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
@@ -3998,7 +3698,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 4001, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3701, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -4008,25 +3708,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional
 
+from ..core.cancellation import in_parallel
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
-from ..core.models import Display, ImageData, ImageInfo, Rect, Result, Scene, Window
+from ..core.models import Display, ImageInfo, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, new_temporary_path
+from ..system.files import asked_path, file_name, temporary_folder
 from ..system.images import EXTENSIONS, kind_by_name
 from .act import focus_by_id
 from .capture import (
     CapturedImage,
     Subject,
-    image_for_model,
+    check_dimension,
+    for_client,
     recorded,
+    save_images,
     scene_to_capture,
-    take_images,
+    shrunk,
+    take_image,
+    wait_until_painted,
 )
-from .effects import wait_until_painted
 from .listing import session_warnings
 from .policy import check_may_act
 
@@ -4044,21 +3748,19 @@ class ImageRequest(NamedTuple):
     """What `image` was asked for. Exactly what the specification's parameters say; None means not given."""
 
     app: Optional[str] = None
-    mode: Optional[str] = None
-    """screen, window, multi or frontmost; None: window when an app or a window is named, else screen."""
+    mode: Optional[str] = None  # screen, window, multi or frontmost
     window_title: Optional[str] = None
     window_index: Optional[int] = None
     window_id: Optional[int] = None
     screen_index: Optional[int] = None
-    kind: Optional[str] = None
-    """png or jpg; None: what the path's name says, else png."""
+    kind: Optional[str] = None  # png or jpg; None: what the path's name says, else png
     path: Optional[str] = None
     max_dimension: Optional[int] = None
-    is_temporary: bool = False
-    """True where no file is wanted: only what is returned as data."""
+    is_temporary: bool = False  # True where no file is wanted: only what is returned as data
 
     @property
     def effective_mode(self) -> str:
+        """The mode that is asked, else window where an app or a window is named, else screen."""
         is_of_window = self.app is not None or self.window_id is not None
         return self.mode or ("window" if is_of_window else "screen")
 
@@ -4083,55 +3785,40 @@ def image_result(
         subjects, messages = _subjects_in_front(desktop, request)
     else:
         subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
-    targets = _paths_of(base, is_file, kind, subjects)
-    images = take_images(desktop, subjects, targets, kind, request.max_dimension)
-    if not request.is_temporary:
-        images = [recorded(desktop, image, image.info) for image in images]
+
+    def take(subject: Subject) -> CapturedImage:
+        return shrunk(desktop, take_image(desktop, subject, kind), request.max_dimension)
+
+    images = in_parallel(take, subjects)
     data: dict[str, Any] = {"saved_files": []}
-    returned: tuple[ImageData, ...] = ()
-    try:
-        text = _summary(images, request.is_temporary)
-        if not request.is_temporary:
-            data["saved_files"] = [{"path": str(image.path), **_image_data(image)} for image in images]
-        if returns_data:
-            returned = tuple(image_for_model(desktop, image) for image in images)
-            shown = [recorded(desktop, image, fitted.info) for image, fitted in zip(images, returned)]
-            data["images"] = [
-                {**({} if request.is_temporary else {"source_path": str(image.path)}), **_image_data(image)}
-                for image in shown
-            ]
-        if analyse:
-            data.update(analyse(images))
-            text += f"\n\n{data['analysis_text']}"
-    finally:
-        if request.is_temporary:
-            for image in images:
-                image.path.unlink(missing_ok=True)
-    return Result(text, data, returned, (*session_warnings(desktop), *messages))
+    if not request.is_temporary:
+        images = save_images(images, _paths_of(base, is_file, kind, subjects))
+        images = [recorded(desktop, image) for image in images]
+        data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
+    text, returned = _summary(images), []
+    if returns_data:
+        returned = [recorded(desktop, for_client(desktop, image)) for image in images]
+        data["images"] = [
+            {**({"source_path": image.path} if image.path else {}), **_image_data(image)}
+            for image in returned
+        ]
+    if analyse:
+        data.update(analyse(images))
+        text += f"\n\n{data['analysis_text']}"
+    contents = tuple(image.content for image in returned)
+    return Result(text, data, contents, (*session_warnings(desktop), *messages))
 
 
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
     check_dimension(request.max_dimension)
-    mode = request.effective_mode
-    names_window = request.window_title is not None or request.window_index is not None
-    problem, hint = "", ""
     if request.window_title is not None and not request.window_title.strip():
-        problem, hint = "the window's title is empty", "give a part of it, or leave it out"
-    elif request.mode is None and request.app is None and request.window_id is None and names_window:
-        problem, hint = "a window's title or index is given, but no app", "name its app, or leave it out"
-    elif mode in ("screen", "multi") and names_window:
-        problem, hint = f"mode {mode} takes no window title or index", "leave it out, or use mode window"
-    elif mode in ("window", "multi") and request.app is None and request.window_id is None:
-        problem, hint = f"mode {mode} needs an app", "name one, or a window id"
-    if problem:
-        raise invalid(problem, hint)
-
-
-def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no image can have."""
-    if max_dimension is not None and max_dimension < 1:
-        raise invalid(f"max_dimension is {max_dimension}", "give the pixels of the long side, 1 or more")
+        raise invalid("the window's title is empty", "give a part of it, or leave it out")
+    mode = request.effective_mode
+    if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
+        raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
+    if mode in ("window", "multi") and request.app is None and request.window_id is None:
+        raise invalid(f"mode {mode} needs an app", "name one, or a window id")
 
 
 def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]], dict[str, str]]:
@@ -4141,13 +3828,12 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
     choice = choose_provider()
 
     def analyse(images: list[CapturedImage]) -> dict[str, str]:
-        answers = [ask_model(desktop, [image.path], question, choice=choice) for image in images]
-        blocks = [
-            f'Analysis for "{clean_text(image.subject.label)}":\n{answer.text}'
-            for image, answer in zip(images, answers)
-        ]
-        text = answers[0].text if len(answers) == 1 else "\n\n".join(blocks)
-        return {"analysis_text": text, "model_used": answers[0].model_used}
+        texts = []
+        for image in images:
+            answer = ask_model(desktop, [image.content], question, choice=choice)
+            head = f'Analysis for "{clean_text(image.subject.label)}":\n' if len(images) > 1 else ""
+            texts.append(head + answer.text)
+        return {"analysis_text": "\n\n".join(texts), "model_used": answer.model_used}
 
     return analyse
 
@@ -4157,34 +3843,39 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
 
 def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     """What the images are to show. Raises as find_app and find_window do."""
-    mode = request.effective_mode
-    if mode == "screen":
-        return _screens(scene, request.screen_index)
-    chosen = _named_window(scene, request)
+    if request.effective_mode != "screen":
+        return _find_windows(scene, request)
+    displays, index = scene.displays, request.screen_index
+    if not displays:
+        message = "no displays available for capture"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "wake or attach a display")
+    if index is not None and not 0 <= index < len(displays):
+        raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
+    windows = tuple(visible_windows(scene.windows))
+    subjects = [Subject(display, number=number, windows=windows) for number, display in enumerate(displays)]
+    return subjects if index is None else [subjects[index]]
+
+
+def _find_windows(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> list[Subject]:
+    """The window that is meant, or all of its app. Raises as find_app and find_window do, WINDOW_NOT_FOUND.
+
+    with_off_screen: an app's minimised and hidden windows count too, after the others.
+    """
     if request.window_id is not None:
-        return [Subject(window=chosen)]
-    if mode == "frontmost" or request.app is None:
-        return [Subject(window=chosen, number=0)]
-    windows = visible_windows(windows_of(find_app(request.app, scene.apps), scene.windows))
+        return [Subject(window=scene.by_id(request.window_id))]
+    if request.effective_mode == "frontmost" or request.app is None:
+        visible = visible_windows(scene.windows)
+        if not visible:
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
+        return [Subject(window=max(visible, key=lambda window: window.is_focused), number=0)]
+    app = find_app(request.app, scene.apps)
+    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
+    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
+    chosen = find_window(app, windows, request.window_title, request.window_index)
     return [
         Subject(window=window, number=index)
         for index, window in enumerate(windows)
-        if mode == "multi" or window == chosen
-    ]
-
-
-def _screens(scene: Scene, index: Optional[int]) -> list[Subject]:
-    displays = scene.displays
-    if not displays:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED, "no displays available for capture", hint="wake or attach a display"
-        )
-    if index is not None and not 0 <= index < len(displays):
-        raise invalid(f"there is no screen {index}", f"there are {len(displays)}, counted from 0")
-    return [
-        Subject(display=display, windows=tuple(visible_windows(scene.windows)), number=number)
-        for number, display in enumerate(displays)
-        if index is None or number == index
+        if request.effective_mode == "multi" or window == chosen
     ]
 
 
@@ -4194,56 +3885,30 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     What cannot be raised is captured as it is; where it is not on the screen, the app's front window instead.
     """
     check_may_act("foreground capture")
-    scene = scene_to_capture(desktop)
-    if request.effective_mode == "screen" and request.app is None:
+    scene, mode = scene_to_capture(desktop), request.effective_mode
+    if mode == "screen" and request.app is None:
         return _find_subjects(scene, request), ()  # a screen has no front
-    try:
-        window = _named_window(scene, request, with_off_screen=True)
-    except PeekabooError as e:
-        if request.effective_mode != "screen" or e.code is not ErrorCode.WINDOW_NOT_FOUND:
-            raise
-        return _find_subjects(scene, request), (f"nothing was brought to the front: {e.message}",)
     messages: tuple[str, ...] = ()
-    was_shown = window.is_on_screen
     try:
-        window = focus_by_id(desktop, window.window_id)
-        if not was_shown:
+        meant = _find_windows(scene, request, with_off_screen=True)[0].window
+        assert meant
+        window = focus_by_id(desktop, window_id := meant.window_id)
+        if not meant.is_on_screen:
             wait_until_painted(desktop, window)
     except PeekabooError as e:
-        if e.code not in _MAY_STAY_BEHIND:
+        has_no_window = mode == "screen" and e.code is ErrorCode.WINDOW_NOT_FOUND
+        if not has_no_window and e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning(_NOT_RAISED)
-        messages = (f"the window could not be brought to the front: {e.sentence()}",)
-    shows_more = request.effective_mode in ("screen", "multi")
-    if shows_more or messages:
-        scene = scene_to_capture(desktop)
-        window = scene.by_id(window.window_id)
-    is_behind = bool(messages) and window.is_on_screen and request.window_index is None
-    if shows_more or is_behind:
-        return _find_subjects(scene, request), messages
-    if request.window_id is not None:
-        return [Subject(window=window)], messages
-    if window.is_on_screen:
-        return [Subject(window=window, number=request.window_index or 0)], messages
-    return _find_subjects(scene, request._replace(window_title=None, window_index=None)), messages
-
-
-def _named_window(scene: Scene, request: ImageRequest, with_off_screen: bool = False) -> Window:
-    """The window that is meant. Raises as find_app and find_window do, and WINDOW_NOT_FOUND.
-
-    with_off_screen: an app's minimised and hidden windows count too, after the others.
-    """
-    if request.window_id is not None:
-        return scene.by_id(request.window_id)
-    if request.effective_mode == "frontmost" or request.app is None:
-        visible = visible_windows(scene.windows)
-        if not visible:
-            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
-        return next((window for window in visible if window.is_focused), visible[0])
-    app = find_app(request.app, scene.apps)
-    windows = visible_windows(windows_of(app, scene.windows), with_off_screen)
-    windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
-    return find_window(app, windows, request.window_title, request.window_index)
+        messages = (f"nothing was brought to the front: {e.sentence()}",)
+    scene = scene_to_capture(desktop)
+    if mode == "window":
+        window = scene.by_id(window_id)
+        if window.is_on_screen and request.window_index is not None:
+            return [Subject(window=window, number=request.window_index)], messages
+        if not window.is_on_screen:
+            request = request._replace(window_title=None, window_index=None)
+    return _find_subjects(scene, request), messages
 
 
 # where to save it
@@ -4265,52 +3930,38 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
 
 
 def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence[Subject]) -> list[Path]:
-    if base is None:
-        return [new_temporary_path(_stem(subject), kind) for subject in subjects]
-    if not is_file:
-        return [base / file_name(f"{_moment()}_{_stem(subject)}", kind) for subject in subjects]
-    if len(subjects) == 1:
-        return [base]
-    return [base.parent / file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
-
-
-def _stem(subject: Subject) -> str:
-    return (subject.window.app_name if subject.window else "screen") + subject.suffix
-
-
-def _moment() -> str:
+    if base and is_file:
+        names = [file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
+        return [base.parent / name for name in names] if len(names) > 1 else [base]
     # two captures within a second must not meet
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    moment = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    apps = [subject.window.app_name if subject.window else "screen" for subject in subjects]
+    return [
+        (base or temporary_folder()) / file_name(f"{moment}_{app}", kind, subject.suffix)
+        for app, subject in zip(apps, subjects)
+    ]
 
 
 # the answer
 
 
-def _summary(images: Sequence[CapturedImage], is_temporary: bool) -> str:
-    labels = [clean_text(image.subject.label) for image in images]
-    if not is_temporary:
-        labels = [f"{image.path} ({label}, {_about(image)})" for label, image in zip(labels, images)]
-    head = f"Captured {len(images)} image(s)" + (":" if is_temporary else ". Saved files:")
-    return "\n".join([head, *(f"{number}. {label}" for number, label in enumerate(labels, 1))])
-
-
-def _about(image: CapturedImage) -> str:
-    """An image's size, and what a click by its pixels needs."""
-    text = f"{image.info.width}x{image.info.height}"
-    if image.screenshot:
-        text += f", window {image.screenshot.window_id}, screenshot_id {image.screenshot.screenshot_id}"
-    return text
+def _summary(images: Sequence[CapturedImage]) -> str:
+    is_saved = all(image.path for image in images)
+    lines = [f"Captured {len(images)} image(s)" + (". Saved files:" if is_saved else ":")]
+    for number, image in enumerate(images, 1):
+        label, record = clean_text(image.subject.label), image.screenshot
+        about = f"{label}, {image.info.width}x{image.info.height}"
+        if record:
+            about += f", window {record.window_id}, screenshot_id {record.screenshot_id}"
+        lines.append(f"{number}. {image.path} ({about})" if is_saved else f"{number}. {label}")
+    return "\n".join(lines)
 
 
 def _image_data(image: CapturedImage) -> dict[str, Any]:
     """What an image shows, and what its pixels mean: of the file, or of what a model gets."""
     info, subject, window = image.info, image.subject, image.subject.window
-    data: dict[str, Any] = {
-        "item_label": clean_text(subject.label),
-        "mime_type": info.mime_type,
-        "image_width": info.width,
-        "image_height": info.height,
-    }
+    data: dict[str, Any] = {"item_label": clean_text(subject.label), "mime_type": info.mime_type}
+    data.update(image_width=info.width, image_height=info.height)
     if window:
         data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
         if subject.number is not None:
@@ -4318,31 +3969,24 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if image.screenshot:
-        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
+        data.update(scale=image.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 
 def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageInfo) -> list[dict[str, Any]]:
     """The windows that a display's image shows, front to back: to read it, and to act on one of them."""
-    frame, factor = display.bounds, info.width / display.bounds.width
-    rows = []
+    frame, rows = display.bounds, []
     for window in windows:
-        part = window.bounds.clipped(frame)
-        if part:
-            place = Rect(part.x - frame.x, part.y - frame.y, part.width, part.height).scaled(factor)
-            rows.append(
-                {
-                    "window_id": window.window_id,
-                    "owner_name": window.app_name,
-                    "title": clean_text(window.title or ""),
-                    **{key: round(value) for key, value in place.as_data().items()},
-                }
-            )
+        if part := window.bounds.clipped(frame):
+            place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
+            title = clean_text(window.title or "")
+            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": title}
+            rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
     return rows
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 4345, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3989, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4602,16 +4246,14 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4605, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4249, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Optional
 
 from ..core.errors import ErrorCode
-from ..core.models import App, Display, Result, Window
-from ..core.offer import SHELL_ONLY
+from ..core.models import SHELL_ONLY, App, Rect, Result, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -4653,16 +4295,13 @@ def list_apps() -> Result:
 
     Example: peekaboo-min list apps --json-output
     """
-    apps = sorted(
-        (app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count),
-        key=lambda app: app.name.lower(),
-    )
-    lines = [
-        f"{number}. {_app_text(app)}{' [ACTIVE]' if app.is_active else ''} - Windows: {app.window_count}"
-        for number, app in enumerate(apps, 1)
-    ]
-    text = "\n".join([f"Found {len(apps)} running application(s):", "", *lines]).rstrip()
-    return Result(text, {"applications": [_app_data(app) for app in apps]})
+    apps = [app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count]
+    rows, lines = [], [f"Found {len(apps)} running application(s):", ""]
+    for number, app in enumerate(sorted(apps, key=lambda app: app.name.lower()), 1):
+        rows.append({**_app_data(app), "is_active": app.is_active, "window_count": app.window_count})
+        active = " [ACTIVE]" if app.is_active else ""
+        lines.append(f"{number}. {_app_text(app)}{active} - Windows: {app.window_count}")
+    return Result("\n".join(lines).rstrip(), {"applications": rows})
 
 
 def list_app_windows(
@@ -4681,11 +4320,22 @@ def list_app_windows(
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
     owner = find_app(app, scene.apps)
     windows = visible_windows(windows_of(owner, scene.windows), with_off_screen="off_screen" in details)
-    lines = [_window_line(index, window, details) for index, window in enumerate(windows)]
-    head = f"Found {len(windows)} window(s) for application: {_app_text(owner)}"
-    text = "\n".join([head, "", "Windows:", *lines] if lines else [head])
-    rows = [_listed_window(index, window, details) for index, window in enumerate(windows)]
-    return Result(text, {"windows": rows, "target_application_info": app_info(owner)})
+    rows, lines = [], [f"Found {len(windows)} window(s) for application: {_app_text(owner)}"]
+    for index, window in enumerate(windows):
+        row: dict[str, Any] = {"window_title": _title(window), "window_index": index}
+        line = f'{index + 1}. "{_title(window)}"'
+        if "ids" in details:
+            row["window_id"] = window.window_id
+            line += f" [ID: {window.window_id}]"
+        if "off_screen" in details:
+            row["is_on_screen"] = window.is_on_screen
+            line += " [ON-SCREEN]" if window.is_on_screen else " [OFF-SCREEN]"
+        if "bounds" in details:
+            row["bounds"] = window.bounds.as_data()
+            line += f" [{_bounds_text(window.bounds)}]"
+        rows.append(row)
+        lines += ["", "Windows:", line] if index == 0 else [line]
+    return Result("\n".join(lines), {"windows": rows, "target_application_info": _app_data(owner)})
 
 
 def list_screens() -> Result:
@@ -4694,17 +4344,14 @@ def list_screens() -> Result:
     Example: peekaboo-min list screens
     """
     displays = this_desktop().snapshot().displays
-    rows = [
-        {
-            "screen_index": display.number - 1,
-            "name": clean_text(display.name),
-            "is_main": display.is_main,
-            "bounds": display.bounds.as_data(),
-            "scale": display.scale,
-        }
-        for display in displays
-    ]
-    lines = [f"Found {len(displays)} screen(s):", "", *map(_display_line, displays)]
+    rows, lines = [], [f"Found {len(displays)} screen(s):", ""]
+    for display in displays:
+        bounds, name = display.bounds, clean_text(display.name)
+        index = {"screen_index": display.number - 1, "name": name, "is_main": display.is_main}
+        rows.append({**index, "bounds": bounds.as_data(), "scale": display.scale})
+        size = f"{bounds.width:g}x{bounds.height:g} points at {bounds.x:g},{bounds.y:g}"
+        main = " [MAIN]" if display.is_main else ""
+        lines.append(f"{display.number - 1}. {name}: {size}, scale {display.scale:g}{main}")
     return Result("\n".join(lines), {"screens": rows})
 
 
@@ -4719,10 +4366,6 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
 
 def _catalogue_line(window: Window) -> str:
     owner = f"{window.app_name} ({'no pid' if window.pid is None else window.pid})"
-    return f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window)}{_marks(window)}"
-
-
-def _marks(window: Window) -> str:
     belongs = f" of window {window.parent_id}" if window.parent_id is not None else ""
     marks = [
         "" if window.kind == "window" else f"{window.kind.upper()}{belongs}",
@@ -4730,23 +4373,20 @@ def _marks(window: Window) -> str:
         "FOCUSED" if window.is_focused else "",
         "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
     ]
-    return "".join(f" [{mark}]" for mark in marks if mark)
+    line = f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window.bounds)}"
+    return line + "".join(f" [{mark}]" for mark in marks if mark)
 
 
 def window_data(window: Window) -> dict[str, Any]:
     """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
+    flags = ("is_on_screen", "is_focused", "is_minimised", "kind", "parent_id", "is_modal")
     return {
         "window_id": window.window_id,
         "owner_name": window.app_name,
         "pid": window.pid,
         "title": _title(window),
         "bounds": window.bounds.as_data(),
-        "is_on_screen": window.is_on_screen,
-        "is_focused": window.is_focused,
-        "is_minimised": window.is_minimised,
-        "kind": window.kind,
-        "parent_id": window.parent_id,
-        "is_modal": window.is_modal,
+        **{name: getattr(window, name) for name in flags},
     }
 
 
@@ -4755,53 +4395,20 @@ def _app_text(app: App) -> str:
     return f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
 
 
-def app_info(app: App) -> dict[str, Any]:
-    return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
-
-
 def _app_data(app: App) -> dict[str, Any]:
-    return {**app_info(app), "is_active": app.is_active, "window_count": app.window_count}
-
-
-def _listed_window(index: int, window: Window, details: Sequence[str]) -> dict[str, Any]:
-    data: dict[str, Any] = {"window_title": _title(window), "window_index": index}
-    if "ids" in details:
-        data["window_id"] = window.window_id
-    if "bounds" in details:
-        data["bounds"] = window.bounds.as_data()
-    if "off_screen" in details:
-        data["is_on_screen"] = window.is_on_screen
-    return data
-
-
-def _window_line(index: int, window: Window, details: Sequence[str]) -> str:
-    parts = [f'{index + 1}. "{_title(window)}"']
-    if "ids" in details:
-        parts.append(f"[ID: {window.window_id}]")
-    if "off_screen" in details:
-        parts.append("[ON-SCREEN]" if window.is_on_screen else "[OFF-SCREEN]")
-    if "bounds" in details:
-        parts.append(f"[{_bounds_text(window)}]")
-    return " ".join(parts)
-
-
-def _display_line(display: Display) -> str:
-    bounds = display.bounds
-    size = f"{bounds.width:g}x{bounds.height:g} points at {bounds.x:g},{bounds.y:g}"
-    main = " [MAIN]" if display.is_main else ""
-    return f"{display.number - 1}. {clean_text(display.name)}: {size}, scale {display.scale:g}{main}"
+    return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
 
 
 def _title(window: Window) -> str:
     return clean_text(window.title or "")
 
 
-def _bounds_text(window: Window) -> str:
-    return f"{window.bounds.x:g},{window.bounds.y:g} {window.bounds.width:g}x{window.bounds.height:g}"
+def _bounds_text(bounds: Rect) -> str:
+    return f"{bounds.x:g},{bounds.y:g} {bounds.width:g}x{bounds.height:g}"
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4804, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4411, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4949,7 +4556,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4952, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4559, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4957,6 +4564,7 @@ import json
 import os
 import time
 import unicodedata
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -4975,43 +4583,27 @@ def stop_file() -> Path:
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
     """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
     if settings().is_read_only:
-        raise denied(
-            f"{action} is refused: PEEKABOO_READONLY is set", "unset it to let this machine be acted on"
-        )
+        raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
-    if not app_name:
-        return
-    if _matches(settings().deny_apps, app_name, bundle_id, skeleton):
+    names = [name for name in (app_name, bundle_id) if name]
+    if _matches(settings().deny_apps, names, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
-    if settings().allow_apps and not _matches(settings().allow_apps, app_name, bundle_id):
-        raise denied(
-            f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it", "use an allowed app"
-        )
+    if names and settings().allow_apps and not _matches(settings().allow_apps, names, str.lower):
+        message = f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it"
+        raise denied(message, "use an allowed app")
 
 
-def _matches(
-    patterns: str, app_name: str, bundle_id: Optional[str], read: Callable[[str], str] = str.lower
-) -> bool:
-    """Whether a pattern of the list fits the app's name or bundle id, both as `read` gives them."""
-    names = [read(name) for name in (app_name, bundle_id) if name]
+def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) -> bool:
+    """Whether a pattern of the list fits one of an app's names, both as `read` gives them."""
     wanted = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
-    return any(fnmatchcase(name, pattern) for name in names for pattern in wanted)
+    return any(fnmatchcase(read(name), pattern) for name in names for pattern in wanted)
 
 
-# ruff: noqa: RUF001
-# Letters of other alphabets, and digits, that look like a Latin letter (after Unicode's confusables.txt).
-_LOOKALIKES = str.maketrans(
-    "АВЕКМНОРСТХУЅІЈԚԜҺавеёкмнорстхуѕіїјԛԝһԁӏαβεηικμνορτυχωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıłøđɑɡոսօցհ1|i05",
-    "abekmhopctxysijqwhabeekmhopctxysiijqwhdlabenikuvoptuxwyabezhikmnoptyxilodagnuoghlllos",
-)
-
-
-def skeleton(name: str) -> str:
-    """A name in the form in which names that look alike are equal: for a list of what is forbidden."""
+def plain_name(name: str) -> str:
+    """A name without case, width, accents and what is not shown: for a list of what is forbidden."""
     text = unicodedata.normalize("NFKD", name)
-    text = "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc"))
-    return text.translate(_LOOKALIKES).casefold().translate(_LOOKALIKES)
+    return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc")).casefold()
 
 
 def denied(message: str, hint: str) -> PeekabooError:
@@ -5025,12 +4617,8 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
     Raises FILE_IO_ERROR: what cannot be logged must not be done, so this comes before the act.
     """
     path = state_folder() / "audit.jsonl"
-    line = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "pid": os.getpid(),
-        "action": action,
-        **where,
-    }
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = {"time": now, "pid": os.getpid(), "action": action, **where}
     with file_errors(path):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with open(descriptor, "a", encoding="utf-8") as f:
@@ -5040,16 +4628,12 @@ def write_audit_line(action: str, where: dict[str, Any]) -> None:
 
 def audited(window: Window) -> dict[str, Any]:
     """What the audit log says of a window."""
-    return {
-        "window_id": window.window_id,
-        "app": window.app_name,
-        "bundle_id": window.bundle_id,
-        "window_pid": window.pid,
-    }
+    owner = {"app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}
+    return {"window_id": window.window_id, **owner}
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 5052, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4636, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -5064,9 +4648,8 @@ from ..core.models import Rect, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
-from ..system.images import Bitmap, changed_rect, png_pixels
-from .capture import image_to_read, scene_to_capture
-from .effects import is_caret, take_bitmap
+from ..system.images import Bitmap, changed_rect, is_caret
+from .capture import Subject, scene_to_capture, take_bitmap, take_image
 from .find import search_image, wanted_text
 from .listing import window_data
 
@@ -5190,10 +4773,9 @@ def _text_look(desktop: Desktop, wanted: str) -> _Look:
         nonlocal last
         shown = [window for window in windows if window.is_on_screen] or windows
         for window in shown[:_WINDOWS_READ]:
-            image = image_to_read(desktop, window)
-            state = hash((window.window_id, png_pixels(image.path)))
+            image = take_image(desktop, Subject(window=window))
+            state = hash((window.window_id, image.content.data))
             if state in read:
-                image.path.unlink()
                 continue
             seen = search_image(desktop, image, wanted)
             read.add(state)
@@ -5233,23 +4815,25 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 5236, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4818, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 5239, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4821, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Callable, Optional, TypeVar
+from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from .errors import ErrorCode, PeekabooError
 
 _AT_ONCE = 4
+_Item = TypeVar("_Item")
+_Answer = TypeVar("_Answer")
 
 
 class CancelToken(threading.Event):
@@ -5258,118 +4842,95 @@ class CancelToken(threading.Event):
     cancel = threading.Event.set
 
 
-_TOKEN: ContextVar[Optional[CancelToken]] = ContextVar("cancel_token", default=None)
-_DEADLINE: ContextVar[Optional[float]] = ContextVar("deadline", default=None)
+class _Call(NamedTuple):
+    token: CancelToken = CancelToken()
+    deadline: float = float("inf")
+    report: Optional[Callable[[str], None]] = None
+    is_uninterrupted: bool = False
+
+
+_CALL = ContextVar("call", default=_Call())  # noqa: B039 - nobody changes it in place
 
 
 def use_cancel_token(token: CancelToken) -> None:
     """From now on, in this context, programs and waits end when `token` is cancelled."""
-    _TOKEN.set(token)
+    _CALL.set(_CALL.get()._replace(token=token))
 
 
-def check_cancelled() -> None:
-    """Raises CANCELLED when the current call was cancelled."""
-    token = _TOKEN.get()
-    if token and token.is_set():
-        raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
-
-
-_REPORTER: ContextVar[Optional[Callable[[str], None]]] = ContextVar("progress_reporter", default=None)
-
-
-def use_progress_reporter(reporter: Callable[[str], None]) -> None:
-    """From now on, in this context, what jobs report goes to `reporter`, which any thread may call."""
-    _REPORTER.set(reporter)
-
-
-def report_progress(message: str) -> None:
-    """What is being done now, for a client that waits; nobody may be listening."""
-    reporter = _REPORTER.get()
-    if reporter:
-        reporter(message)
+def use_progress_reporter(report: Callable[[str], None]) -> None:
+    """From now on, in this context, what jobs report goes to `report`, which any thread may call."""
+    _CALL.set(_CALL.get()._replace(report=report))
 
 
 @contextmanager
-def time_budget(seconds: float) -> Iterator[None]:
-    """Everything that runs in this block shares `seconds`: a program gets no more than what is left."""
-    reset = _DEADLINE.set(time.monotonic() + seconds)
+def _changed(**changes: Any) -> Iterator[None]:
+    reset = _CALL.set(_CALL.get()._replace(**changes))
     try:
         yield
     finally:
-        _DEADLINE.reset(reset)
+        _CALL.reset(reset)
 
 
-def within_budget(timeout_s: float) -> float:
-    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT for nothing."""
-    deadline = _DEADLINE.get()
-    if deadline is None:
-        return timeout_s
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise PeekabooError(ErrorCode.TIMEOUT, "the time for this call is used up", hint="allow it more time")
-    return min(timeout_s, left)
+def time_budget(seconds: float) -> AbstractContextManager[None]:
+    """Everything that runs in this block shares `seconds`: a program gets no more than what is left."""
+    return _changed(deadline=time.monotonic() + seconds)
 
 
-def pause(seconds: float) -> None:
-    """Sleep; a cancelled call wakes up at once, with CANCELLED."""
-    token = _TOKEN.get()
-    if token:
-        token.wait(seconds)
-        check_cancelled()
-    else:
-        time.sleep(seconds)
-
-
-_Item = TypeVar("_Item")
-_Answer = TypeVar("_Answer")
-
-
-def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
-    """work(item) for every item, four at a time at most, in order; the first exception is raised."""
-    if len(items) < 2:
-        return [work(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor  # 7 ms that a listing does not need
-
-    # each thread gets the caller's context, and with it the cancel token
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        futures = [pool.submit(copy_context().run, work, item) for item in items]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
-
-
-_IS_UNINTERRUPTED: ContextVar[bool] = ContextVar("is_uninterrupted", default=False)
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted() -> AbstractContextManager[None]:
     """What runs in this block is neither cancelled nor out of time, and gets a moment when a signal ends us.
 
     For what restores what an act changed, and for keys: a program that is killed between the press and the
     release of a key leaves it pressed.
     """
-    token, deadline, flag = _TOKEN.set(None), _DEADLINE.set(None), _IS_UNINTERRUPTED.set(True)
-    try:
-        yield
-    finally:
-        _IS_UNINTERRUPTED.reset(flag)
-        _DEADLINE.reset(deadline)
-        _TOKEN.reset(token)
+    return _changed(token=CancelToken(), deadline=float("inf"), is_uninterrupted=True)
 
 
 def is_uninterrupted() -> bool:
-    return _IS_UNINTERRUPTED.get()
+    return _CALL.get().is_uninterrupted
+
+
+def check_cancelled() -> None:
+    """Raises CANCELLED when the current call was cancelled."""
+    if _CALL.get().token.is_set():
+        raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
+
+
+def report_progress(message: str) -> None:
+    """What is being done now, for a client that waits; nobody may be listening."""
+    report = _CALL.get().report
+    if report:
+        report(message)
+
+
+def within_budget(timeout_s: float) -> float:
+    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT for nothing."""
+    timeout_s = min(timeout_s, _CALL.get().deadline - time.monotonic())
+    if timeout_s <= 0:
+        raise PeekabooError(ErrorCode.TIMEOUT, "the time for this call is used up", hint="allow it more time")
+    return timeout_s
+
+
+def pause(seconds: float) -> None:
+    """Sleep; a cancelled call wakes up at once, with CANCELLED."""
+    _CALL.get().token.wait(seconds)
+    check_cancelled()
+
+
+def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
+    """work(item) for every item, four at a time at most, in order; the first exception is raised."""
+    from concurrent.futures import ThreadPoolExecutor  # 7 ms that a listing does not need
+
+    # each thread gets the caller's context, and with it the cancel token
+    contexts = [copy_context() for _ in items]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda context, item: context.run(work, item), contexts, items))
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 5368, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4930, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -5386,25 +4947,32 @@ class ErrorCode(str, Enum):
     The first ten names are the Peekaboo specification's and never change.
     """
 
-    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING"
-    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY"
-    APP_NOT_FOUND = "APP_NOT_FOUND"
-    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER"
-    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND"
-    CAPTURE_FAILED = "CAPTURE_FAILED"
-    FILE_IO_ERROR = "FILE_IO_ERROR"
-    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    exit_code: int
+
+    def __new__(cls, name: str, exit_code: int = 1) -> ErrorCode:
+        code = str.__new__(cls, name)
+        code._value_, code.exit_code = name, exit_code
+        return code
+
+    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11
+    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12
+    APP_NOT_FOUND = "APP_NOT_FOUND", 18
+    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19
+    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15
+    CAPTURE_FAILED = "CAPTURE_FAILED", 14
+    FILE_IO_ERROR = "FILE_IO_ERROR", 17
+    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2
     SIPS_ERROR = "SIPS_ERROR"
     INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR"
 
-    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION"
-    STALE_SCREENSHOT = "STALE_SCREENSHOT"
-    POLICY_DENIED = "POLICY_DENIED"
+    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13
+    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20
+    POLICY_DENIED = "POLICY_DENIED", 21
     FOCUS_FAILED = "FOCUS_FAILED"
     WINDOW_COVERED = "WINDOW_COVERED"
     WINDOW_BLOCKED = "WINDOW_BLOCKED"
     FOCUS_LOST = "FOCUS_LOST"
-    TIMEOUT = "TIMEOUT"
+    TIMEOUT = "TIMEOUT", 22
     CANCELLED = "CANCELLED"
     NO_ELEMENTS = "NO_ELEMENTS"
     TEXT_NOT_FOUND = "TEXT_NOT_FOUND"
@@ -5417,26 +4985,6 @@ class ErrorCode(str, Enum):
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
     AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
-
-    @property
-    def exit_code(self) -> int:
-        return _EXIT_CODES.get(self, 1)
-
-
-_EXIT_CODES = {
-    ErrorCode.INVALID_ARGUMENT: 2,
-    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: 11,
-    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: 12,
-    ErrorCode.PERMISSION_DENIED_AUTOMATION: 13,
-    ErrorCode.CAPTURE_FAILED: 14,
-    ErrorCode.WINDOW_NOT_FOUND: 15,
-    ErrorCode.FILE_IO_ERROR: 17,
-    ErrorCode.APP_NOT_FOUND: 18,
-    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: 19,
-    ErrorCode.STALE_SCREENSHOT: 20,
-    ErrorCode.POLICY_DENIED: 21,
-    ErrorCode.TIMEOUT: 22,
-}
 
 
 class PeekabooError(Exception):
@@ -5482,9 +5030,8 @@ class WindowMoves(PeekabooError):
 
     def __init__(self, window_id: int) -> None:
         hint = "wait for it: wait_for with still=true, then try again"
-        super().__init__(
-            ErrorCode.CAPTURE_FAILED, f"window {window_id} keeps moving or changing its size", hint
-        )
+        message = f"window {window_id} keeps moving or changing its size"
+        super().__init__(ErrorCode.CAPTURE_FAILED, message, hint)
 
 
 def invalid(message: str, hint: str = "") -> PeekabooError:
@@ -5501,16 +5048,8 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
 
 def file_error(path: Path, error: Exception) -> PeekabooError:
     """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
-    not_writable = (errno.EACCES, errno.EPERM, errno.EROFS)
-    hints = {
-        **dict.fromkeys(not_writable, "choose a folder that you may write to"),
-        errno.ENOSPC: "free some space, or choose another disk",
-        errno.ENAMETOOLONG: "choose a shorter path",
-        errno.ENOTDIR: "a part of that path is a file; choose another path",
-        errno.ENOENT: "check the path",
-    }
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    hint = hints.get(getattr(error, "errno", None) or 0, "choose another path")
+    hint = "check the path, that you may write there, and that the disk has space; or choose another path"
     return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)
 
 
@@ -5524,7 +5063,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5527, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5066, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5535,27 +5074,19 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
 from .errors import PeekabooError, file_errors
 from .settings import settings, without_secrets
-from .text import encodable, on_one_line
+from .text import clean_text, encodable
 
-# pino's names, which the specification uses
-_LEVELS = {
-    "trace": logging.DEBUG,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "fatal": logging.CRITICAL,
-}
-_NAMES = {logging.WARNING: "warn", logging.CRITICAL: "fatal"}
-_ROTATE_BYTES = 5_000_000
+# pino's names, which the specification uses; the last name of a number is the one that is written
+_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "fatal": 50}
+_NAMES = {number: name for name, number in _LEVELS.items()}
+_LONGEST_LINE = 100_000  # characters
 
 _logger = logging.getLogger("peekaboo_min")
 _logger.setLevel(logging.DEBUG)
@@ -5563,43 +5094,24 @@ _logger.addHandler(logging.NullHandler())  # or Python prints warnings where nob
 log_debug, log_info, log_warning, log_error = _logger.debug, _logger.info, _logger.warning, _logger.error
 
 
-class LogSafe(str):
-    """An argument of a program that may be logged as it is: a flag or a subcommand, nothing from outside."""
-
-
-def log_safe(*arguments: str) -> list[str]:
-    return list(map(LogSafe, arguments))
-
-
-def loggable_arguments(arguments: Sequence[str]) -> list[str]:
-    """Safe arguments as they are; of all others, such as typed text, only the lengths."""
-    return [each if isinstance(each, LogSafe) else f"<{len(each)} characters>" for each in arguments]
-
-
 def _loggable(text: str) -> str:
     return encodable(without_secrets(text))
-
-
-class _Lines(logging.Handler):
-    """Collects the texts of what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(_loggable(record.getMessage()))
 
 
 @contextmanager
 def collected_debug_lines() -> Iterator[list[str]]:
     """The list that what is logged while the block runs goes into, too."""
-    handler = _Lines()
-    _logger.addHandler(handler)
+    lines: list[str] = []
+
+    def collect(record: logging.LogRecord) -> bool:
+        lines.append(_loggable(record.getMessage()))
+        return True
+
+    _logger.addFilter(collect)
     try:
-        yield handler.lines
+        yield lines
     finally:
-        _logger.removeHandler(handler)
+        _logger.removeFilter(collect)
 
 
 class _JsonLines(logging.Formatter):
@@ -5618,72 +5130,43 @@ class _JsonLines(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
-class _LogFile(logging.FileHandler):  # logging.handlers costs every command 5 ms
-    """A file of this user's own, which servers share; a full one is kept as `PATH.1`.
+def _open_log(path: Path) -> TextIO:
+    """A file of this user's own, which servers share. Raises OSError.
 
-    Raises OSError, at first, for a file that is not to be written to.
+    The default path is a name that others can guess in a shared folder: only a regular file of ours is
+    written to, no link, pipe or file of another user, and nobody else may read it (0600).
     """
-
-    def _open(self) -> TextIOWrapper:
-        # without O_NONBLOCK a pipe without a reader would block us here
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-        stream = os.fdopen(os.open(self.baseFilename, flags, 0o600), "a", encoding="utf-8")
-        status = os.fstat(stream.fileno())
-        problem = ""
-        if not stat.S_ISREG(status.st_mode):
-            problem = "it is not a regular file"
-        elif status.st_uid != os.getuid():
-            problem = "it belongs to another user"
-        elif status.st_nlink != 1:
-            problem = "it has another name elsewhere (a hard link)"
-        if problem:
-            stream.close()
-            raise OSError(errno.EPERM, problem)
-        os.fchmod(stream.fileno(), 0o600)
-        return stream
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            path = self.baseFilename
-            if self.stream is None:  # it is closed: we are ending
-                return
-            if os.path.exists(path) and os.path.getsize(path) > _ROTATE_BYTES:
-                os.replace(path, f"{path}.1")
-            is_moved = not os.path.exists(path) or not os.path.samestat(
-                os.stat(path), os.fstat(self.stream.fileno())
-            )
-            if is_moved:
-                self.stream.close()
-                self.stream = self._open()
-            super().emit(record)
-        except (OSError, ValueError):  # ValueError: it was closed, and could not be opened anew
-            self.handleError(record)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # without O_NONBLOCK a pipe without a reader would block us here
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    stream = open(os.open(path, flags, 0o600), "a", encoding="utf-8")  # noqa: SIM115 - until we end
+    status = os.fstat(stream.fileno())
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_nlink != 1:
+        stream.close()
+        raise OSError(errno.EPERM, "it is not a regular file of yours with one name")
+    os.fchmod(stream.fileno(), 0o600)
+    return stream
 
 
 def start_log_file(path: Path, level: str, also_console: bool) -> None:
     """Log to `path` as JSON lines, with what the SDK warns of; an unknown level means info.
 
-    The default path is a name that others can guess in a shared folder: only a regular file of ours is
-    written to, no link, pipe or file of another user, and nobody else may read it (0600). What cannot be
-    opened is reported on stderr, and the server runs without a log.
+    What cannot be opened is reported on stderr, and the server runs without a log.
     """
-    logging.raiseExceptions = False  # a full disk or a closed stderr stops the log, not the server
-    handlers: list[logging.Handler] = []
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if also_console else []
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handlers.append(_LogFile(path, encoding="utf-8"))
+        handlers.append(logging.StreamHandler(_open_log(path)))
     except (OSError, ValueError) as e:  # ValueError: a NUL in the path
         reason = getattr(e, "strerror", None) or e
         print(f"peekaboo-min: no log: cannot write {path}: {reason}; set PEEKABOO_LOG_FILE", file=sys.stderr)
-    if also_console:
-        handlers.append(logging.StreamHandler(sys.stderr))
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    # a root handler also keeps the SDK's constructor from adding one that writes to stderr, and gets only
+    # warnings of the SDK: it logs tool errors, which hold window titles
     for handler in handlers or [logging.NullHandler()]:
         handler.setLevel(_LEVELS.get(level.lower(), logging.INFO))
         handler.setFormatter(_JsonLines())
-        # a root handler also keeps the SDK's constructor from adding one that writes to stderr, and gets only
-        # warnings of the SDK: it logs tool errors, which hold window titles
-        logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(logging.WARNING)
+        root.addHandler(handler)
 
 
 def log_for_agent(source: str, text: str) -> None:
@@ -5704,20 +5187,20 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     # a model's reply must not look like a line of ours
-    line = on_one_line(without_secrets(f"[{now}][{source}] {text}"))
+    line = clean_text(without_secrets(f"[{now}][{source}] {text}"), _LONGEST_LINE)
     with file_errors(path), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
         f.write(line.encode("utf-8") + b"\n")
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5713, r'''"""The data types: points, windows, displays, acts, results.
+SOURCES['peekaboo_min/core/models.py'] = 5196, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
@@ -5729,7 +5212,7 @@ def as_plain(value: Any) -> Any:
     """What JSON has for it: a named tuple as a dictionary, those within it too."""
     if isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", None)
-        plain = [as_plain(one) for one in value]
+        plain = [as_plain(item) for item in value]
         return dict(zip(names, plain)) if names else plain
     return value
 
@@ -5741,7 +5224,7 @@ class Point(NamedTuple):
     y: float
 
     def as_data(self) -> dict[str, float]:
-        return {"x": _tidy_number(self.x), "y": _tidy_number(self.y)}
+        return _tidy(self._asdict())
 
 
 class Rect(NamedTuple):
@@ -5756,12 +5239,8 @@ class Rect(NamedTuple):
         return self.x <= point.x < self.x + self.width and self.y <= point.y < self.y + self.height
 
     def encloses(self, other: Rect) -> bool:
-        return (
-            self.x <= other.x
-            and self.y <= other.y
-            and self.x + self.width >= other.x + other.width
-            and self.y + self.height >= other.y + other.height
-        )
+        is_across = self.x <= other.x and self.x + self.width >= other.x + other.width
+        return is_across and self.y <= other.y and self.y + self.height >= other.y + other.height
 
     def overlaps(self, other: Rect) -> bool:
         return self.clipped(other) is not None
@@ -5784,11 +5263,11 @@ class Rect(NamedTuple):
         return Rect(self.x * factor, self.y * factor, self.width * factor, self.height * factor)
 
     def as_data(self) -> dict[str, float]:
-        return {key: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+        return _tidy(self._asdict())
 
     def as_short_data(self) -> dict[str, float]:
         """With `w` and `h`, as the specification's MCP results have it."""
-        return {key[0]: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+        return {name[0]: value for name, value in self.as_data().items()}
 
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
@@ -5799,8 +5278,8 @@ def rect_around(rects: Sequence[Rect]) -> Rect:
     return Rect(left, top, right - left, bottom - top)
 
 
-def _tidy_number(value: float) -> float:
-    return int(value) if value == int(value) else round(value, 3)
+def _tidy(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: int(n) if n == int(n) else round(n, 3) for name, n in numbers.items()}
 
 
 class App(NamedTuple):
@@ -5810,8 +5289,7 @@ class App(NamedTuple):
     pid: Optional[int] = None
     bundle_id: Optional[str] = None
     is_active: bool = False
-    is_regular: bool = True
-    """False for helpers and agents that never show in the Dock."""
+    is_regular: bool = True  # False for helpers and agents that never show in the Dock
     window_count: int = 0
 
 
@@ -5822,49 +5300,27 @@ class Window(NamedTuple):
     """A window as the window server describes it, in a list ordered front to back."""
 
     window_id: int
-    app_name: str
-    """Of a popup: the name of the application that owns it."""
+    app_name: str  # of a popup: the name of the application that owns it
     pid: Optional[int]
-    title: Optional[str]
-    """None where the window server withholds it (on a Mac without Screen Recording)."""
-    bounds: Rect
-    """What a screenshot of it shows: without shadow and without a window manager's frame."""
+    title: Optional[str]  # None where the window server withholds it (on a Mac without Screen Recording)
+    bounds: Rect  # what a screenshot of it shows: without shadow and without a window manager's frame
     bundle_id: Optional[str] = None
-    layer: int = 0
-    """0 for normal windows; docks, menus and overlays have others."""
+    layer: int = 0  # 0 for normal windows; docks, menus and overlays have others
     alpha: float = 1.0
     is_on_screen: bool = True
-    is_focused: bool = False
-    """True for the one window that would receive a key press now."""
-    scale: float = 1.0
-    """Pixels of a screenshot of it per screen point: that of the display that shows its middle."""
-    frame: Optional[Rect] = None
-    """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
-    kind: str = "window"
-    """window, dialog, popup (a menu, a list: what no window manager decorates), or tooltip: a popup that says
-    it is a tooltip or a notification, which never waits for an answer.
-    """
-    parent_id: Optional[int] = None
-    """For a dialog or popup: the window it belongs to, where that is known."""
-    is_modal: bool = False
-    """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
+    is_focused: bool = False  # True for the one window that would receive a key press now
+    scale: float = 1.0  # pixels per point of a screenshot of it, by the display that shows its middle
+    frame: Optional[Rect] = None  # what it covers on the screen, where that is more than `bounds`
+    kind: str = "window"  # or dialog, popup (a menu, a list), tooltip (or notification: it never asks)
+    parent_id: Optional[int] = None  # for a dialog or popup: the window it belongs to, where that is known
+    is_modal: bool = False  # True for a declared modal dialog or sheet: its parent takes no input
     is_minimised: bool = False
-    is_elsewhere: bool = False
-    """X11: True on another workspace."""
-    is_menu: bool = False
-    """X11: True for a popup that says it is a menu, which takes the keys of its application."""
-    frame_id: Optional[int] = None
-    """X11: the top-level window that contains this one; None where there is no such thing."""
-    identity: str = ""
-    """Differs for another window that gets this id later, as far as the system lets us know."""
-    is_obscured: bool = False
-    """True where a capture would show something else: what covers it (X11 without a compositor), or what is
-    below a window that its app protects (macOS).
-    """
-    insets: tuple[float, ...] = (0, 0, 0, 0)
-    """X11: how far the window that its program made reaches beyond `bounds` left, right, above and below: the
-    shadow that GTK draws itself. Below 0 for a border, which is outside of its coordinates.
-    """
+    is_elsewhere: bool = False  # X11: True on another workspace
+    is_menu: bool = False  # X11: True for a popup that says it is a menu: it takes its application's keys
+    frame_id: Optional[int] = None  # X11: the top-level window that contains this one, where there is one
+    identity: str = ""  # differs for another window that gets this id later, where the system lets us know
+    is_obscured: bool = False  # True where a capture would show what covers it or is below it
+    insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; below 0: a border
 
     @property
     def outer(self) -> Rect:
@@ -5897,8 +5353,6 @@ class Display(NamedTuple):
     name: str
     bounds: Rect
     scale: float = 1.0
-    has_twin: bool = False
-    """True where another one is as large, so that a screenshot's size does not tell them apart."""
 
     @property
     def is_main(self) -> bool:
@@ -5908,31 +5362,23 @@ class Display(NamedTuple):
 class Scene(NamedTuple):
     """One listing of the desktop: everything that a decision needs, of one moment."""
 
-    windows: tuple[Window, ...]
-    """Front to back: popups, docks and minimised windows too."""
-    apps: tuple[App, ...]
-    """The running applications, helpers included, with their on-screen windows counted."""
-    displays: tuple[Display, ...]
-    """The active displays, the main one first."""
+    windows: tuple[Window, ...]  # front to back: popups, docks and minimised windows too
+    apps: tuple[App, ...]  # the running applications, helpers included, with their on-screen windows counted
+    displays: tuple[Display, ...]  # the active displays, the main one first
     can_see_titles: bool = True
-    is_locked: bool = False
-    """True: the screen is locked, and nothing may be posted."""
-    is_keyboard_grabbed: bool = False
-    """X11: True while a popup is shown and a program has grabbed the keyboard: it gets all keys, whatever
-    window has the focus.
-    """
+    is_locked: bool = False  # True: the screen is locked, and nothing may be posted
+    is_keyboard_grabbed: bool = False  # X11: True while a popup is shown and a program has grabbed it
 
     def find(self, window_id: int) -> Optional[Window]:
         return next((window for window in self.windows if window.window_id == window_id), None)
 
     def by_id(self, window_id: int) -> Window:
         """Raises WINDOW_NOT_FOUND."""
-        found = self.find(window_id)
-        if found is None:
-            raise PeekabooError(
-                ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
-            )
-        return found
+        window = self.find(window_id)
+        if window is None:
+            message = f"there is no window {window_id}"
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="list the windows again")
+        return window
 
     @property
     def focused(self) -> Optional[Window]:
@@ -5978,40 +5424,27 @@ ACT_LIMITS = {
 class Act(NamedTuple):
     """What pointer or keyboard do in one window; each kind reads its own fields."""
 
-    kind: str
-    """click, scroll, drag or move_pointer, which have points; type or press, which have none."""
-    points: tuple[Point, ...] = ()
-    """Where; a drag's start and end. Screen points, or pixels of a screenshot where a function says so."""
+    kind: str  # click, scroll, drag or move_pointer, which have points; type or press, which have none
+    points: tuple[Point, ...] = ()  # a drag's start and end; screen points, or a screenshot's pixels
     button: str = "left"
     clicks: int = 1
-    modifiers: tuple[str, ...] = ()
-    """What a click holds; a key's are in its chord."""
-    direction: str = "down"
-    """As the content's scroll bar moves."""
-    amount: int = 3
-    """Notches of a wheel."""
-    text: str = ""
-    """Any Unicode; a newline is the return key, a tab the tab key."""
+    modifiers: tuple[str, ...] = ()  # what a click holds; a key's are in its chord
+    direction: str = "down"  # as the content's scroll bar moves
+    amount: int = 3  # notches of a wheel
+    text: str = ""  # any Unicode; a newline is the return key, a tab the tab key
     chord: KeyChord = KeyChord("return")
-    hold_ms: int = 0
-    """How long a key stays down."""
-    repeat: int = 1
-    """How often a key is pressed."""
-    delay_ms: int = 0
-    """The pause between two keys of a text; 0: the platform's own."""
-    replace: bool = False
-    """Of a text: the keys that select all that the field holds come first; an empty text deletes it."""
+    hold_ms: int = 0  # how long a key stays down
+    repeat: int = 1  # how often a key is pressed
+    delay_ms: int = 0  # the pause between two keys of a text; 0: the platform's own
+    replace: bool = False  # of a text: all that the field holds is selected first; an empty text deletes it
 
 
 class Delivery(NamedTuple):
     """What became of what was posted."""
 
-    delivered: Optional[bool]
-    """Whether the window got it; None: not known."""
-    point: Optional[Point] = None
-    """Where the pointer was right before the press."""
-    reached_id: Optional[int] = None
-    """The window that was under the pointer instead of the expected one."""
+    delivered: Optional[bool]  # whether the window got it; None: not known
+    point: Optional[Point] = None  # where the pointer was right before the press
+    reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
 
 
 class RecognisedText(NamedTuple):
@@ -6020,8 +5453,7 @@ class RecognisedText(NamedTuple):
     text: str
     box: Rect
     confidence: float
-    words: tuple[RecognisedText, ...] = ()
-    """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
+    words: tuple[RecognisedText, ...] = ()  # with their own boxes, left to right, where words are known
 
 
 def joined(words: Sequence[RecognisedText]) -> RecognisedText:
@@ -6034,9 +5466,8 @@ def joined(words: Sequence[RecognisedText]) -> RecognisedText:
 class Element(NamedTuple):
     """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
 
-    role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
-    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly,
-    multiline.
+    role: ARIA's word (button, textbox, checkbox, combobox, slider, link...). states: those that hold, of
+    checked, focused, disabled, expanded, collapsed, selected, readonly, multiline.
     """
 
     role: str
@@ -6047,13 +5478,23 @@ class Element(NamedTuple):
 
 
 class Handler(NamedTuple):
-    """The application that opens something. `entry` is what the system's opener knows it by: a bundle id, or
-    a desktop entry's id; "" where only the opener itself knows.
-    """
+    """The application that opens something."""
 
     app_name: str
-    entry: str = ""
+    entry: str = ""  # what the system's opener knows it by, a bundle id or desktop entry; may be empty
     bundle_id: Optional[str] = None
+
+
+class Offer(NamedTuple):
+    """How the shell's parameter differs from MCP's: further metadata of `Annotated[type, "its help"]`."""
+
+    only: str = ""  # `shell` or `mcp`, where the other does not have it
+    shell_help: str = ""  # its help in the shell; empty: the same
+    shell_choices: tuple[str, ...] = ()  # what the shell may choose as well
+
+
+SHELL_ONLY = Offer("shell")
+MCP_ONLY = Offer("mcp")
 
 
 class ImageInfo(NamedTuple):
@@ -6089,22 +5530,14 @@ class Result(NamedTuple):
     text: str
     data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
     images: tuple[ImageData, ...] = ()
-    messages: tuple[str, ...] = ()
-    """Warnings that belong to a success."""
-    files: tuple[Path, ...] = ()
-    """Files that a program may want a link to."""
-    failure: Optional[PeekabooError] = None
-    """What kept the job from ending, where what it did until then is worth returning."""
-    exit_code: int = 0
-    """What the shell command exits with: NOTHING_FOUND, or the exit code of a program that a command ran."""
-    stderr: str = ""
-    """What the shell command writes to stderr: another program's."""
-    is_text_enough: bool = False
-    """True where the text tells a model what the data says, in fewer characters."""
-    stdout: bytes = b""
-    """What the shell command writes to stdout instead of the text: an image's bytes."""
-    is_text_only: bool = False
-    """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
+    messages: tuple[str, ...] = ()  # warnings that belong to a success
+    files: tuple[Path, ...] = ()  # files that a program may want a link to
+    failure: Optional[PeekabooError] = None  # what ended the job, where what it did is worth returning
+    exit_code: int = 0  # the shell's: NOTHING_FOUND, or that of a program that a command ran
+    stderr: str = ""  # what the shell command writes to stderr: another program's
+    is_text_enough: bool = False  # True where the text tells a model what the data says, in fewer characters
+    stdout: bytes = b""  # what the shell command writes to stdout instead of the text: an image's bytes
+    is_text_only: bool = False  # True for a fixed grammar, to which nothing may be added (Keynote, mail)
 
     @property
     def summary(self) -> str:
@@ -6112,31 +5545,8 @@ class Result(NamedTuple):
         return self.text.split("\n", 1)[0].rstrip(":")
 '''
 
-# ==================== peekaboo_min/core/offer.py ==========================================================
-SOURCES['peekaboo_min/core/offer.py'] = 6116, r'''"""Where a tool's parameter is not the same over MCP and in the shell."""
-
-from __future__ import annotations
-
-from typing import NamedTuple
-
-
-class Offer(NamedTuple):
-    """Further metadata of a parameter's hint: `Annotated[type, "its help", Offer(...)]`."""
-
-    only: str = ""
-    """`shell` or `mcp`, where the other does not have it."""
-    shell_help: str = ""
-    """Its help in the shell; empty: the same."""
-    shell_choices: tuple[str, ...] = ()
-    """What the shell may choose as well."""
-
-
-SHELL_ONLY = Offer("shell")
-MCP_ONLY = Offer("mcp")
-'''
-
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 6139, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5549, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -6150,34 +5560,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import ErrorCode, PeekabooError, invalid
+from .errors import PeekabooError, file_errors, invalid
 
-_BOOLEANS = {
-    **dict.fromkeys(("1", "true", "yes", "on"), True),
-    **dict.fromkeys(("0", "false", "no", "off"), False),
-}
+_BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
+_BOOLEANS.update({"0": False, "false": False, "no": False, "off": False})
 
 # What a `.env` in the working folder may set. Never an address: a downloaded folder must not redirect
 # screenshots.
 _ENV_FILE_NAMES = (
-    "GEMINI_API_KEY",
-    "OPENAI_API_KEY",
-    "ANTHROPIC_API_KEY",
-    "LOG_LEVEL",
-    "SCREENSHOT_PATH",
-    "KEYNOTE_THEME",
-    "KEYNOTE_DOCUMENT_MODE",
+    *("GEMINI_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LOG_LEVEL"),
+    *("SCREENSHOT_PATH", "KEYNOTE_THEME", "KEYNOTE_DOCUMENT_MODE"),
 )
-_ENV_FILE_CAP = 64 * 1024
-# No two neighbouring parts match the same text: a hostile line must not take minutes.
-_ENV_LINE = (
-    r"""\s*(?:export\s+)?(\w+)\s*="""
-    r"""(?:\s*(?:"([^"]*)"|'([^']*)'|([^"'\s#]\S*(?:\s+[^\s#]\S*)*)))?"""
-    r"""\s*(?:(?<=\s)#.*)?"""
-)
-
-# It names another command line, which may be our own: with it inherited, that would call itself for ever.
-_NOT_FOR_CHILDREN = ("PEEKABOO_CLI_PATH",)
+_ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=(?:\s*"([^"]*)"|\s*'([^']*)'|(.*?)(?:\s#.*)?$)"""
 
 
 class Variable(NamedTuple):
@@ -6190,153 +5584,87 @@ class Variable(NamedTuple):
     is_secret: bool = False
 
 
-_variable: Any = Variable  # of whatever type the field is
+_env: Any = Variable  # of whatever type the field is
 
 
 class Settings(NamedTuple):
     """What the environment asks for. A field's type is its default's; secrets are not in its repr."""
 
-    ai_providers: str = _variable(
+    ai_providers: str = _env(
         "PEEKABOO_AI_PROVIDERS",
         "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
         "without it `analyze` fails with AI_NOT_CONFIGURED",
     )
-    openai_key: str = _variable("OPENAI_API_KEY", "key for `openai`", is_secret=True)
-    anthropic_key: str = _variable("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
-    gemini_key: str = _variable(
-        "GEMINI_API_KEY",
-        "key for `gemini` (`GOOGLE_API_KEY` is read too)",
-        alias="GOOGLE_API_KEY",
-        is_secret=True,
-    )
-    ollama_base_url: str = _variable(
-        "PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434"
-    )
-    openai_base_url: str = _variable(
-        "OPENAI_BASE_URL", "any server that speaks OpenAI's chat completions", "https://api.openai.com/v1"
-    )
-    gemini_base_url: str = _variable(
+    openai_key: str = _env("OPENAI_API_KEY", "key for `openai`", is_secret=True)
+    anthropic_key: str = _env("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
+    gemini_key: str = _env("GEMINI_API_KEY", "key for `gemini`", "", "GOOGLE_API_KEY", is_secret=True)
+    ollama_base_url: str = _env("PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434")
+    openai_base_url: str = _env("OPENAI_BASE_URL", "any server of OpenAI's API", "https://api.openai.com/v1")
+    gemini_base_url: str = _env(
         "GEMINI_BASE_URL", "any server that speaks Gemini's REST", "https://generativelanguage.googleapis.com"
     )
-    anthropic_base_url: str = _variable(
+    anthropic_base_url: str = _env(
         "ANTHROPIC_BASE_URL", "any server that speaks Anthropic's messages", "https://api.anthropic.com"
     )
-    ai_timeout_s: float = _variable(
-        "PEEKABOO_AI_TIMEOUT", "seconds a model may take to answer, retries included", 120.0
-    )
-    ai_max_tokens: int = _variable(
-        "PEEKABOO_AI_MAX_TOKENS", "tokens that a model may write in one answer, its thinking included", 8192
-    )
-    ai_grid: str = _variable(
-        "PEEKABOO_AI_GRID",
-        "`pixels` or `1000`: the grid in which the agent's model says where to click; unset: by its name",
-    )
+    ai_timeout_s: float = _env("PEEKABOO_AI_TIMEOUT", "seconds for a model's answer, retries included", 120.0)
+    ai_max_tokens: int = _env("PEEKABOO_AI_MAX_TOKENS", "tokens for an answer, thinking included", 8192)
+    ai_grid: str = _env("PEEKABOO_AI_GRID", "`pixels` or `1000`: how a model counts; unset: by its name")
 
-    tools: str = _variable(
-        "PEEKABOO_TOOLS",
-        "the MCP tools to offer, groups or names: `capture,desktop` or `image,list`; unset: all",
+    tools: str = _env("PEEKABOO_TOOLS", "MCP tools to offer, groups or names: `capture,click`; unset: all")
+    is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: what acts is refused, and not offered by MCP", False)
+    allow_apps: str = _env(
+        "PEEKABOO_ALLOW_APPS", "names or bundle ids; when set, only these apps are acted on; `*`: any text"
     )
-    is_read_only: bool = _variable(
-        "PEEKABOO_READONLY", "`1`: whatever acts is refused, and not offered over MCP", False
-    )
-    allow_apps: str = _variable(
-        "PEEKABOO_ALLOW_APPS",
-        "names or bundle ids; when set, only these apps are acted on; `*` stands for any text",
-    )
-    deny_apps: str = _variable(
+    deny_apps: str = _env(
         "PEEKABOO_DENY_APPS",
-        "names or bundle ids that are never acted on; `*` stands for any text",
+        "names or bundle ids that are never acted on; `*`: any text",
         "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
-        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain "
-        "Access,com.apple.keychainaccess,Passwords,com.apple.Passwords",
+        "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain Access,com.apple.keychainaccess,"
+        "Passwords,com.apple.Passwords",
     )
-    stop_file: str = _variable(
-        "PEEKABOO_STOP_FILE", "while this file exists nothing acts; unset: `STOP` in the state folder"
+    stop_file: str = _env(
+        "PEEKABOO_STOP_FILE", "while it exists nothing acts; unset: STOP in the state folder"
     )
-    may_focus_by_click: bool = _variable(
-        "PEEKABOO_SAFE_CLICK",
-        "`1`: a window that cannot be raised otherwise may be clicked in its title bar",
-        False,
+    may_focus_by_click: bool = _env(
+        "PEEKABOO_SAFE_CLICK", "`1`: a window may be raised by a click in its title bar", False
     )
 
-    default_save_path: str = _variable(
-        "PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves when no path is asked; unset: our temporary folder"
-    )
-    ttl_seconds: int = _variable(
-        "PEEKABOO_TTL_SECONDS", "how long an image in our temporary folder is kept; `0`: for ever", 600
-    )
-    log_file: str = _variable(
+    default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves when it gets no path")
+    ttl_seconds: int = _env("PEEKABOO_TTL_SECONDS", "seconds that we keep an image; `0`: for ever", 600)
+    log_file: str = _env(
         "PEEKABOO_LOG_FILE", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
     )
-    log_level: str = _variable(
-        "PEEKABOO_LOG_LEVEL",
-        "`trace`, `debug`, `info`, `warn`, `error` or `fatal` (`LOG_LEVEL` is read too)",
-        "info",
-        alias="LOG_LEVEL",
+    log_level: str = _env(
+        "PEEKABOO_LOG_LEVEL", "`trace`, `debug`, `info`, `warn`, `error` or `fatal`", "info", "LOG_LEVEL"
     )
-    logs_to_console: bool = _variable(
-        "PEEKABOO_CONSOLE_LOGGING",
-        "`true`: log to stderr as well (`PEEKABOO_MCP_CONSOLE_LOGGING` is read too)",
-        False,
-        alias="PEEKABOO_MCP_CONSOLE_LOGGING",
+    logs_to_console: bool = _env(
+        "PEEKABOO_CONSOLE_LOGGING", "`true`: log to stderr as well", False, "PEEKABOO_MCP_CONSOLE_LOGGING"
     )
-    cli_path: str = _variable(
-        "PEEKABOO_CLI_PATH",
-        "another peekaboo command line for the MCP tools `image`, `list` and `peekaboo_exec`",
-    )
+    cli_path: str = _env("PEEKABOO_CLI_PATH", "another command line for `image`, `list`, `peekaboo_exec`")
 
-    keynote_theme: str = _variable("KEYNOTE_THEME", "theme of a new Keynote document", "White")
-    keynote_document_mode: str = _variable(
+    keynote_theme: str = _env("KEYNOTE_THEME", "theme of a new Keynote document", "White")
+    keynote_document_mode: str = _env(
         "KEYNOTE_DOCUMENT_MODE", "`reuse_or_create` or `always_new`", "reuse_or_create"
     )
-    screenshot_path: str = _variable(
-        "SCREENSHOT_PATH", "where `screenshot_slide` saves when it gets an empty path"
-    )
-    agent_log: str = _variable(
-        "PEEKABOO_AGENT_LOG",
-        "the Keynote agent's log, which its server writes into as well; the agent sets it",
-    )
-    gmail_folder: str = _variable(
-        "PEEKABOO_GMAIL_FOLDER",
-        "holds `credentials.json` and `token.json`; unset: `gmail` in the state folder",
-    )
-    gmail_base_url: str = _variable(
+    screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
+    agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
+    gmail_folder: str = _env("PEEKABOO_GMAIL_FOLDER", "Gmail's two files; unset: `gmail` in the state folder")
+    gmail_base_url: str = _env(
         "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
     )
 
-    desktop: str = _variable("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: what this machine is")
-    bin_dir: str = _variable(
-        "PEEKABOO_BIN_DIR", "the only folder in which programs are looked for; for tests"
-    )
-    x_display: str = _variable("DISPLAY", "the X server, on Linux")
-    x_authority: str = _variable("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
-    wayland_display: str = _variable(
-        "WAYLAND_DISPLAY", "when set, only X11 windows can be seen: a warning says so"
-    )
-    state_home: str = _variable(
-        "XDG_STATE_HOME", "on Linux our state folder is `peekaboo_min` in here; unset: `~/.local/state`"
-    )
+    desktop: str = _env("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: what this machine is")
+    bin_dir: str = _env("PEEKABOO_BIN_DIR", "the only folder in which programs are looked for; for tests")
+    x_display: str = _env("DISPLAY", "the X server, on Linux")
+    x_authority: str = _env("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
+    wayland_display: str = _env("WAYLAND_DISPLAY", "when set, a warning says that only X11 windows are seen")
+    state_home: str = _env("XDG_STATE_HOME", "on Linux, what holds our state folder", "~/.local/state")
 
     def __repr__(self) -> str:
-        return f"Settings({changed_settings(self)})"
-
-    @property
-    def mac_state_folder(self) -> Path:
-        return _home() / "Library" / "Caches" / "peekaboo_min"
-
-    @property
-    def xdg_state_folder(self) -> Path:
-        home = Path(self.state_home) if self.state_home else _home() / ".local" / "state"
-        return home / "peekaboo_min"
-
-
-def _home() -> Path:
-    """The user's home folder. Raises FILE_IO_ERROR for a user without one, as in some containers."""
-    try:
-        return Path.home()
-    except RuntimeError as e:
-        message = "this user has no home folder"
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint="set HOME to a folder of your own") from e
+        values = zip(VARIABLES.values(), self)
+        return (
+            f"Settings({ {v.name: value for v, value in values if not v.is_secret and value != v.default} })"
+        )
 
 
 VARIABLES: dict[str, Variable] = Settings._field_defaults
@@ -6346,11 +5674,11 @@ VARIABLES: dict[str, Variable] = Settings._field_defaults
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
     values: dict[str, Any] = {}
-    for field, each in VARIABLES.items():
+    for field, variable in VARIABLES.items():
         # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
-        name = each.name if environ.get(each.name, "").strip() else each.alias
+        name = variable.name if environ.get(variable.name, "").strip() else variable.alias
         text = environ.get(name, "").strip()
-        values[field] = _convert(name, text, each.default) if text else each.default
+        values[field] = _convert(name, text, variable.default) if text else variable.default
     return Settings(**values)
 
 
@@ -6373,23 +5701,22 @@ _env_file_values: dict[str, str] = {}
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """The settings of this process."""
-    return read_settings(
-        {**_env_file_values, **{name: value for name, value in os.environ.items() if value.strip()}}
-    )
+    set_here = {name: value for name, value in os.environ.items() if value.strip()}
+    return read_settings({**_env_file_values, **set_here})
 
 
 def unknown_variables() -> list[str]:
     """The variables that are named like ours and that nobody reads: a misspelt policy protects nothing."""
-    known = {name for each in VARIABLES.values() for name in (each.name, each.alias)}
+    known = {name for variable in VARIABLES.values() for name in (variable.name, variable.alias)}
     return sorted(name for name in os.environ if name.startswith("PEEKABOO_") and name not in known)
 
 
 def platform_name() -> str:
     """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT."""
-    asked = settings().desktop.lower()
-    if asked not in ("", "macos", "x11"):
-        raise invalid(f"PEEKABOO_DESKTOP is {asked[:40]!r}", "set it to macos or x11")
-    return asked or ("macos" if sys.platform == "darwin" else "x11")
+    name = settings().desktop.lower() or ("macos" if sys.platform == "darwin" else "x11")
+    if name not in ("macos", "x11"):
+        raise invalid(f"PEEKABOO_DESKTOP is {name[:40]!r}", "set it to macos or x11")
+    return name
 
 
 def settings_with_env_file(folder: Path) -> Settings:
@@ -6408,62 +5735,37 @@ def _read_env_file(path: Path) -> dict[str, str]:
     """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
     if not os.path.isfile(path):
         return {}
-    try:
-        with open(path, encoding="utf-8", errors="replace") as f:
-            lines = f.read(_ENV_FILE_CAP).lstrip("\ufeff").splitlines()
-    except OSError as e:
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR,
-            f"{path}: {e.strerror}",
-            hint="make it readable, or run this in another folder",
-        ) from e
-    matches = (re.fullmatch(_ENV_LINE, line) for line in lines)
-    found = [match for match in matches if match and match[1] in _ENV_FILE_NAMES]
-    return {match[1]: match[2] or match[3] or match[4] or "" for match in found}
-
-
-def changed_settings(read: Settings) -> dict[str, str]:
-    """The variables with another value than the default, as text; of a secret only that it is set."""
-    return {
-        each.name: "(set)" if each.is_secret else str(value)
-        for each, value in zip(VARIABLES.values(), read)
-        if value != each.default
-    }
+    with file_errors(path):
+        lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+    matches = [match for match in (re.match(_ENV_LINE, line) for line in lines) if match]
+    return {match[1]: match[match.lastindex or 1].strip() for match in matches if match[1] in _ENV_FILE_NAMES}
 
 
 def without_secrets(text: str) -> str:
     """The text with `***` for every key of the settings, in case an endpoint repeats what it was sent."""
     try:
-        secrets = [str(value) for each, value in zip(VARIABLES.values(), settings()) if each.is_secret]
+        values = zip(VARIABLES.values(), settings())
     except PeekabooError:  # settings that cannot be read hold no key that was sent
         return text
+    secrets = [str(value) for variable, value in values if variable.is_secret]
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
 
 
-@lru_cache(maxsize=1)
 def child_environment() -> dict[str, str]:
-    """What a child process inherits."""
-    return {name: value for name, value in os.environ.items() if name not in _NOT_FOR_CHILDREN}
-
-
-def search_path() -> list[str]:
-    """The absolute folders of PATH: nothing is executed because it lies in the working folder."""
-    return [
-        folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
-    ]
+    """What a child process inherits: not PEEKABOO_CLI_PATH, which may be ourselves and call us for ever."""
+    return {name: value for name, value in os.environ.items() if name != "PEEKABOO_CLI_PATH"}
 
 
 def forget_environment() -> None:
-    """Let the environment be read anew: the settings, what children inherit, the temporary folder."""
+    """Let the environment be read anew: the settings, and the temporary folder."""
     settings.cache_clear()
-    child_environment.cache_clear()
     tempfile.tempdir = None
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 6466, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5768, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -6473,7 +5775,6 @@ import re
 # Control characters, and those that change the direction of a line: a title could imitate another with them.
 _UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 _UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
-_UNWRITABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 _SURROGATE = "[\ud800-\udfff]"
 
@@ -6499,27 +5800,16 @@ def encodable(text: str) -> str:
     return text if text.isascii() else re.sub(_SURROGATE, "\ufffd", text)
 
 
-def on_one_line(text: str) -> str:
-    """The text with control characters, line breaks and lone surrogates as Python writes them: `\\n`."""
-    return re.sub(_UNWRITABLE, lambda found: found[0].encode("unicode_escape").decode(), text)
-
-
 def cut_to_bytes(text: str, limit: int) -> str:
     """As much of the start of the text as fits into `limit` bytes of UTF-8, with no character cut in two."""
     return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")
 '''
 
-# ==================== peekaboo_min/core/version.py ========================================================
-SOURCES['peekaboo_min/core/version.py'] = 6513, r'''"""The version."""
-
-VERSION = "0.1.0"
-'''
-
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 6519, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5809, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 6522, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5812, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -6640,14 +5930,14 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 6643, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5933, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from ..core.errors import PeekabooError, invalid
+from ..core.errors import invalid
 from ..core.models import KeyChord
 
 # Our name of a modifier -> other spellings of it (compared without case).
@@ -6693,12 +5983,15 @@ _KEY_SPELLINGS = {
 }
 
 
-def _squeeze(word: str) -> str:
-    return re.sub(r"(?<=.)[ _-](?=.)", "", word.lower())
+def _squeeze(text: str) -> str:
+    return re.sub(r"(?<=.)[ _-](?=.)", "", text.lower())
 
 
-_MODIFIERS = {word: name for name, words in _MODIFIER_SPELLINGS.items() for word in (name, *words.split())}
-_KEYS = {_squeeze(word): name for name, words in _KEY_SPELLINGS.items() for word in (name, *words.split())}
+def _by_spelling(table: dict[str, str]) -> dict[str, str]:
+    return {_squeeze(word): name for name, others in table.items() for word in (name, *others.split())}
+
+
+_MODIFIERS, _KEYS = _by_spelling(_MODIFIER_SPELLINGS), _by_spelling(_KEY_SPELLINGS)
 _KEYS.update({character: character for character in "abcdefghijklmnopqrstuvwxyz0123456789"})
 _KEYS.update({f"f{number}": f"f{number}" for number in range(1, 21)})
 
@@ -6715,56 +6008,35 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
 
     An upper-case letter alone is that letter's key; say shift when shift is meant. Raises INVALID_ARGUMENT.
     """
-    words = _split_chord(key)
-    held = [_read_modifier(word) for word in [*modifiers, *words[:-1]]]
-    name = _KEYS.get(_squeeze(words[-1]))
-    if name is None:
-        raise _unknown_key(words[-1])
-    return KeyChord(name, tuple(name for name in _MODIFIER_SPELLINGS if name in held))
+    *names, last = _split_chord(key.strip())
+    held = {_MODIFIERS.get(name.strip().lower()) for name in (*modifiers, *names)}
+    if None in held:
+        raise invalid(f"{key[:40]!r} has an unknown modifier", "known are " + ", ".join(_MODIFIER_SPELLINGS))
+    if _squeeze(last) not in _KEYS:
+        hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
+        raise invalid(f"there is no key called {last[:40]!r}", hint)
+    return KeyChord(_KEYS[_squeeze(last)], tuple(name for name in _MODIFIER_SPELLINGS if name in held))
 
 
 def _split_chord(text: str) -> list[str]:
-    text = text.strip()
-    if not text:
-        raise invalid("no key was named", "name one, like `Return` or `cmd+s`")
+    """The names of modifiers, then that of the key."""
+    # The last character may be a separator that is itself the key: `cmd++`, `cmd+,`.
+    if len(text) > 2 and text[-1] in "+," and text[-2] in "+,":
+        return [*re.split("[+,]", text[:-2]), text[-1]]
     if len(text) == 1:
         return [text]
-    # The last character may be a separator that is itself the key: `cmd++`, `cmd+,`.
-    head, last = (text[:-2], text[-1]) if text[-1] in "+," and text[-2] in "+," else (text, "")
-    words = [word.strip() for word in re.split(r"[+,]", head)]
-    by_dashes = re.split(r"[\s-]+", text)
-    if len(words) == 1 and not last and all(part.lower() in _MODIFIERS for part in by_dashes[:-1]):
-        words = by_dashes  # `cmd-shift-t`, `cmd shift t`; but not `page-down`
-    if not all(words):
-        raise invalid(f"{text[:40]!r} is not a chord", "write it like `cmd+shift+t`")
-    return [*words, last] if last else words
-
-
-def _read_modifier(word: str) -> str:
-    name = _MODIFIERS.get(word.strip().lower())
-    if name is None:
-        raise invalid(
-            f"there is no modifier called {word[:40]!r}", "known are " + ", ".join(_MODIFIER_SPELLINGS)
-        )
-    return name
-
-
-def _unknown_key(word: str) -> PeekabooError:
-    import difflib  # 3 ms that only a wrong name needs
-
-    slips = difflib.get_close_matches(_squeeze(word), list(_KEYS), 3, 0.6)
-    near = dict.fromkeys(_KEYS[each] for each in slips)  # each key once, by our name of it
-    hint = f"did you mean {' or '.join(near)}?"
-    if not near:
-        hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
-    return invalid(f"there is no key called {word[:40]!r}", hint)
+    *names, last = re.split("[+,]", text)
+    by_dashes = re.split(r"[\s-]+", last.strip())
+    if not names and all(name.lower() in _MODIFIERS for name in by_dashes[:-1]):
+        return by_dashes  # `cmd-shift-t`, `cmd shift t`; but not `page-down`
+    return [*names, last.strip()]
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6764, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6036, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6767, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6039, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6852,7 +6124,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6855, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6127, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6871,19 +6143,17 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6874, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6146, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, cast
 
-from ...core.cancellation import uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.log import log_debug, log_safe
+from ...core.log import log_debug
 from ...core.models import (
     Act,
     App,
@@ -6891,7 +6161,6 @@ from ...core.models import (
     Display,
     Element,
     Handler,
-    KeyChord,
     Permissions,
     Point,
     RecognisedText,
@@ -6904,18 +6173,15 @@ from ...system.files import held_locks
 from ...system.images import read_image_info
 from ...system.process import run_program
 from ..matching import find_app
-from .input import act as post
-from .input import act_at_pointer, chord_request, mac_modifier_flags, target_of
-from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
-from .swift_helper import find_helper, last_build
+from .input import perform, target_of
+from .osascript import WINDOW_SOURCES, mac_error, permission_error, run_jxa
+from .swift_helper import find_helper, last_failure
 
-_S_PER_CHARACTER = 0.1
-_S_PER_PRESS = _S_PER_NOTCH = 0.5
-_LONGEST_HOLD_MS = 10_000
 _CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
+_NO_SESSION = "there is no GUI session: the window server answers nothing"
 
 
 class MacDesktop:
@@ -6939,12 +6205,15 @@ class MacDesktop:
     def snapshot(self) -> Scene:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
         if scene["windows"] is None:
-            raise no_session_error()
-        displays = _displays(scene["displays"])
+            raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
+        displays = tuple(
+            Display(number, clean_text(row["name"]), _rect(row["bounds"]), float(row["scale"]))
+            for number, row in enumerate(scene["displays"], 1)
+        )
         windows = [_window(row, scene["can_record"], displays) for row in scene["windows"]]
-        own = [window for window in windows if window.pid == scene["frontmost_pid"]]
+        frontmost = [window for window in windows if window.pid == scene["frontmost_pid"]]
         # an app may keep invisible and tiny windows in front of the one that has the keyboard
-        focused = next((window for window in own if window.is_on_screen and window.is_ordinary), None)
+        focused = next((window for window in frontmost if window.is_on_screen and window.is_ordinary), None)
         return Scene(
             windows=tuple(window._replace(is_focused=window is focused) for window in windows),
             apps=tuple(App(**{**row, "name": clean_text(row["name"])}) for row in scene["apps"]),
@@ -6954,37 +6223,36 @@ class MacDesktop:
         )
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
-        _check_may_record()
-        # screencapture may count the displays in another order than we do: the rectangle is sure
-        by_number, by_place = ["-D", str(display.number)], _rectangle(display.bounds)
-        first, second = (by_place, by_number) if display.has_twin else (by_number, by_place)
-        self._screencapture(first, path, kind)
-        info = read_image_info(path)
-        expected = (round(display.bounds.width * display.scale), round(display.bounds.height * display.scale))
-        if info and (info.width, info.height) != expected:
-            log_debug(f"{first} made {info.width}x{info.height}, not {expected}; using {second}")
-            self._screencapture(second, path, kind)
+        _check_may_capture()
+        # only the main display's number is documented; screencapture may count the others as we do not
+        self._screencapture(["-D", "1"] if display.is_main else _rectangle(display.bounds), path, kind)
 
     def capture_window(
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
         if window.title is None:
-            # the listing saw no title, so Screen Recording is not granted: up to macOS 15 screencapture would
-            # exit 0 with a screenshot of the wallpaper
-            raise _may_not_record()
+            _check_may_capture()  # the listing was made without Screen Recording
         shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
         return None
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
-        _check_may_record()
+        _check_may_capture()
         self._screencapture(_rectangle(rect), path, kind)
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
         done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
         if done.code or not path.is_file() or not path.stat().st_size:
-            raise _capture_error(done.stderr.strip()[-300:])
+            details = done.stderr.strip()[-300:]
+            _check_may_capture(details)
+            raise PeekabooError(
+                ErrorCode.CAPTURE_FAILED,
+                "screencapture made no image",
+                hint="the window may be minimised, closing, protected, or on another Space: bring it to the "
+                "front, then try again",
+                details=details,
+            )
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         if window.is_popup:
@@ -6994,68 +6262,29 @@ class MacDesktop:
         log_debug(f"focus: {json.dumps(state)}")
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
-        if may_click and state["is_trusted"] and state["title_bar_is_free"]:
-            log_debug("the window was not raised otherwise: clicking its title bar")
+        if may_click and state["is_trusted"]:
             bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
-            self._act_by_pointer(window, Act("click", (bar,)))
+            perform(window, Act("click", (bar,)))
         elif not state["is_trusted"] and not state["is_front"]:
-            raise permission_error(
-                ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"one window of {window.app_name} cannot be raised"
-            )
+            what = f"one window of {window.app_name} cannot be raised"
+            raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        if act.points:
-            return self._act_by_pointer(window, act)
-        stop = str(stop_file)
-        if act.kind == "press":
-            self._press(window, act, stop)
-            return Delivery(True)
-        if act.replace:
-            self._press(window, Act("press", chord=KeyChord("a", ("cmd",))), stop)
-        if act.text:
-            request = {"do": "type", "text": act.text, "stop_file": stop, "delay_ms": act.delay_ms}
-            post(window, request, len(act.text) * (_S_PER_CHARACTER + act.delay_ms / 1000))
-        else:
-            self._press(window, Act("press", chord=KeyChord("backspace")), stop)
-        return Delivery(True)
-
-    def _act_by_pointer(self, window: Window, act: Act) -> Delivery:
-        start = act.points[0]
-        if act.kind == "scroll":
-            request = {"do": "scroll", "direction": act.direction, "amount": act.amount}
-            return act_at_pointer(window, start, request, act.amount * _S_PER_NOTCH)
-        if act.kind == "drag":
-            end = act.points[1]
-            request = {"do": "drag", "to_x": end.x, "to_y": end.y, "button": act.button}
-            with uninterrupted():  # a program that is killed in the middle would leave the button down
-                return act_at_pointer(window, start, request)
-        if act.kind == "move_pointer":
-            return act_at_pointer(window, start, {"do": "move"})
-        request = {"do": "click", "button": act.button, "clicks": act.clicks}
-        request["flags"] = mac_modifier_flags(act.modifiers)
-        with uninterrupted():  # it is held for a moment
-            return act_at_pointer(window, start, request)
-
-    def _press(self, window: Window, act: Act, stop_file: str) -> None:
-        hold_ms, repeat = act.hold_ms, act.repeat
-        if hold_ms * repeat > _LONGEST_HOLD_MS:
-            raise invalid(
-                f"{repeat} presses of {hold_ms} ms are too long", hint="hold it for at most 10 seconds in all"
-            )
-        request = {"do": "press", **chord_request(act.chord), "hold_ms": hold_ms, "repeat": repeat}
-        request["stop_file"] = stop_file
-        with uninterrupted() if hold_ms else nullcontext():  # a killed program would leave the key down
-            post(window, request, repeat * (_S_PER_PRESS + hold_ms / 1000))
+        return perform(window, act, stop_file)
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
         answer = run_jxa(sources, {"window": target_of(window)}, _ELEMENTS_S)
+        named = f"window {window.window_id} of {window.app_name}"
         if not answer["is_trusted"]:
-            raise permission_error(
-                ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, f"the elements of {window.app_name} cannot be read"
-            )
+            what = f"the elements of {named} cannot be read"
+            raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
+        if not answer["elements"] and answer["is_hung"]:
+            raise mac_error(ErrorCode.TIMEOUT, f"{window.app_name} does not answer accessibility in time")
         if not answer["elements"]:
-            raise _no_elements(window, answer["is_found"], answer["is_hung"])
+            reason = "offers no elements" if answer["is_found"] else "is not to be told from another"
+            hint = "use find_text, or a screenshot and pixels"
+            raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{named} {reason}", hint)
         elements = []
         for row in answer["elements"]:
             name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
@@ -7064,28 +6293,21 @@ class MacDesktop:
 
     def find_handler(self, kind: str, target: str) -> Handler:
         answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
-        found = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
-        if found is None:
+        app = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
+        if app is None:
             raise PeekabooError(
                 ErrorCode.APP_NOT_FOUND,
                 f"no application is known to open {target[:200]}",
                 hint="name an application, or choose one for it in the Finder (Get Info > Open with)",
             )
-        entry = found["bundle_id"] or found["path"]
-        return Handler(clean_text(found["name"]), entry, found["bundle_id"])
+        entry = app["bundle_id"] or app["path"]
+        return Handler(clean_text(app["name"]), entry, app["bundle_id"])
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
         # by the application that was asked about, not by whatever the system would choose meanwhile
-        opener = log_safe("-b" if handler.bundle_id else "-a", handler.entry)
-        argv = [*log_safe("open"), *opener, *([] if kind == "app" else [target])]
-        done = run_program(argv, timeout_s=_OPEN_S, accept=None)
-        if done.code:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"{handler.app_name} could not be opened",
-                hint="open it by hand once, macOS may ask something first",
-                details=done.stderr.strip()[-300:],
-            )
+        argv = ["open", "-b" if handler.bundle_id else "-a", handler.entry]
+        argv += [] if kind == "app" else [target]
+        run_program(argv, timeout_s=_OPEN_S)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -7105,67 +6327,29 @@ class MacDesktop:
             )
 
     def read_text(self, path: Path) -> list[RecognisedText]:
-        return self._recognise(path, False)
+        return _recognised(path, False)
 
     def read_characters(self, path: Path) -> list[RecognisedText]:
-        return self._recognise(path, True)
-
-    def _recognise(self, path: Path, characters: bool) -> list[RecognisedText]:
-        info = read_image_info(path)
-        if info is None:
-            raise invalid(f"{path} is not an image", hint="give a png or jpg")
-        width, height = info.width, info.height
-        asked = {"path": str(path), "characters": characters}
-        answer = run_jxa(["desktop/macos/read_text.js"], asked, _VISION_S)
-        return [
-            RecognisedText(
-                clean_text(row["text"], 1000),
-                Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height),
-                float(row["confidence"]),
-            )
-            for row in answer["lines"]
-        ]
+        return _recognised(path, True)
 
     def input_backend(self) -> str:
-        helper = find_helper()
-        if helper:
+        if helper := find_helper():
             return f"Swift helper {helper}"
-        built = last_build()
-        if built and built.reason:
-            return f"JXA (no Swift helper: {built.reason})"
-        return "JXA (the Swift helper is not compiled: doctor --compile does it, and a server by itself)"
+        reason = last_failure() or "doctor --compile makes it, and a server by itself"
+        return f"JXA (no Swift helper: {reason})"
 
 
-def _displays(screens: list[dict[str, Any]]) -> tuple[Display, ...]:
-    """In the order of NSScreen. The main one's number is documented, and needs no proof by its place."""
-    found = [
-        Display(0, clean_text(screen["name"]), _rect(screen["bounds"]), float(screen["scale"]))
-        for screen in screens
-    ]
-    sizes = [
-        (display.bounds.width * display.scale, display.bounds.height * display.scale) for display in found
-    ]
-    return tuple(
-        display._replace(number=number, has_twin=number > 1 and sizes.count(sizes[number - 1]) > 1)
-        for number, display in enumerate(found, 1)
-    )
-
-
-def _no_elements(window: Window, is_found: bool, is_hung: bool) -> PeekabooError:
-    if is_hung:
-        return PeekabooError(
-            ErrorCode.TIMEOUT,
-            f"{window.app_name} does not answer accessibility in time",
-            hint="check whether it hangs or shows a dialog; then try again",
-        )
-    reason = (
-        "offers no elements" if is_found else "is not known to accessibility, or not to be told from another"
-    )
-    return PeekabooError(
-        ErrorCode.NO_ELEMENTS,
-        f"window {window.window_id} of {window.app_name} {reason}",
-        hint="use find_text, or a screenshot and pixels",
-    )
+def _recognised(path: Path, characters: bool) -> list[RecognisedText]:
+    info = read_image_info(path)
+    if info is None:
+        raise invalid(f"{path} is not an image", hint="give a png or jpg")
+    request = {"path": str(path), "characters": characters}
+    answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
+    (width, height), lines = info[1:], []
+    for row in answer["lines"]:
+        box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
+        lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
+    return lines
 
 
 def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
@@ -7178,15 +6362,14 @@ def _grants() -> dict[str, Any]:
     """What permissions.js answers. Raises NO_GUI_SESSION."""
     grants = run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
     if not grants["has_session"]:
-        raise no_session_error()
+        raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
     return grants
 
 
 def _may_automate_keynote() -> Optional[bool]:
     # in a child of its own: a crash or a hang there says nothing about the other grants
     try:
-        answer: Optional[bool] = run_jxa(["desktop/macos/automation.js"], {})["automation"]
-        return answer
+        return cast(Optional[bool], run_jxa(["desktop/macos/automation.js"], {})["automation"])
     except PeekabooError as e:
         if e.code in (ErrorCode.CANCELLED, ErrorCode.MISSING_PROGRAM):
             raise
@@ -7194,30 +6377,15 @@ def _may_automate_keynote() -> Optional[bool]:
         return None
 
 
-def _check_may_record() -> None:
-    # up to macOS 15 screencapture would exit 0 with a screenshot of the wallpaper
-    if not _grants()["screen_recording"]:
-        raise _may_not_record()
-
-
-def _capture_error(details: str) -> PeekabooError:
-    """`could not create image` has many causes: ask about each."""
+def _check_may_capture(details: str = "") -> None:
+    """Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which screencapture would exit 0 with
+    a screenshot of the wallpaper, up to macOS 15.
+    """
     grants = _grants()
     if grants["is_locked"]:
-        return screen_locked_error(details)
+        raise mac_error(ErrorCode.SCREEN_LOCKED, "the screen is locked", details)
     if not grants["screen_recording"]:
-        return _may_not_record()
-    return PeekabooError(
-        ErrorCode.CAPTURE_FAILED,
-        "screencapture made no image",
-        hint="the window may be minimised, closing, protected, or on another Space: bring it to the front, "
-        "then try again",
-        details=details,
-    )
-
-
-def _may_not_record() -> PeekabooError:
-    return permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
+        raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
 
 
 def _rectangle(rect: Rect) -> list[str]:
@@ -7248,7 +6416,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 7251, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6419, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -7408,10 +6576,9 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 7411, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted", "title_bar_is_free": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6579, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
-const TITLE_BAR_HALF = 10;
 
 function raise(app, target) {
     const found = candidates(app, target);
@@ -7421,13 +6588,6 @@ function raise(app, target) {
     $.AXUIElementPerformAction(element, $('AXRaise'));
     $.AXUIElementSetAttributeValue(element, $('AXMain'), $(true));
     return 1;
-}
-
-function titleBarIsFree(target, onScreen) {
-    const point = {x: target.x + target.width / 2, y: target.y + TITLE_BAR_HALF};
-    // an overlay of another layer that lies over a whole window lets clicks through, as the Dock's does
-    const top = onScreen.find(w => w.alpha > 0 && holds(w.bounds, point) && !(w.layer !== 0 && encloses(w.bounds, target)));
-    return Boolean(top) && top.id === target.id;
 }
 
 function run(argv) {
@@ -7446,20 +6606,18 @@ function run(argv) {
         // what AppKit tells of the frontmost app does not change before the run loop turns
         $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
     }
-    const onScreen = windowList(ON_SCREEN_ONLY) || [];
-    const front = onScreen.find(w => w.pid === target.pid && isOrdinary(w));
+    const front = (windowList(ON_SCREEN_ONLY) || []).find(w => w.pid === target.pid && isOrdinary(w));
     return JSON.stringify({
         is_active: frontmostPid() === target.pid,
         is_front: Boolean(front) && front.id === target.id,
         is_trusted: trusted,
         matches: matches,
-        title_bar_is_free: titleBarIsFree(target, onScreen),
     });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 7462, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6620, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -7502,8 +6660,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 7505, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
-// Besides, key_down may have `ansi_layouts`: on others a character is refused where the layout's keys cannot be read.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6663, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -7517,9 +6674,7 @@ ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsign
 const HID_TAP = 0;
 const PRIVATE_STATE = -1;
 const HID_STATE = 1;
-const EVENT_NUMBER = 0, CLICK_STATE = 1, DELTA_X = 4, DELTA_Y = 5;
-const MOVED = 5;
-const BUTTONS = [{down: 1, up: 2, dragged: 6}, {down: 3, up: 4, dragged: 7}, {down: 25, up: 26, dragged: 27}];
+const FIELDS = {number: 0, clicks: 1, dx: 4, dy: 5}; // CGEventField, by our names
 const LINE_UNIT = 1;
 const SHIFT = 0x20000, COMMAND = 0x100000, MODIFIERS = 0x1e0000;
 const LAST_TYPING_KEY = 50; // beyond it are keys without text, and the numeric pad
@@ -7527,13 +6682,14 @@ const TYPED_S = 0.004;
 const SLICE_MS = 50; // so often a pause looks at the stop file
 const ANSWER_S = 0.5;
 const DOCK = 'com.apple.dock';
+// On these keyboards a key code is the place of the character; '' where the name cannot be read.
+const ANSI_LAYOUTS = ['', 'US', 'ABC'];
 // Events of a process that ends at once may be lost: one library gives each 20 ms.
 const SETTLE_MS = 20, LEAST_SETTLE_MS = 60, MOST_SETTLE_MS = 500;
 
-const progress = {pieces: 0, pointer: null, isCertain: true};
-const keysDown = [];
-let buttonDown = null; // the step that pressed it, and whether it was dragged since
 let source = null;
+let pointer = null;
+let isCertain = true;
 let settledAt = 0;
 
 function failure(code, message, reachedId) {
@@ -7588,13 +6744,13 @@ function checkReached(target, point) {
     if (!isSameFrame(now.bounds, target)) {
         throw failure('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
     }
-    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) progress.isCertain = false;
+    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) isCertain = false;
     for (const w of windows) {
         if (w.alpha <= 0 || !holds(w.bounds, point)) continue;
         if (w.id === target.id) return;
         const passes = w.layer !== 0 && encloses(w.bounds, now.bounds) ? letsThrough(w, now, point) : false;
         if (passes === false) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, w.id);
-        if (passes === null) progress.isCertain = false;
+        if (passes === null) isCertain = false;
     }
     throw failure('WINDOW_COVERED', `that point is outside window ${target.id}`);
 }
@@ -7606,7 +6762,8 @@ function focusedWindow(pid, windows) {
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
-function checkKeyboard(target) {
+function checkKeyboard(target, stopFile) {
+    checkNotStopped(stopFile);
     // what AppKit tells of the frontmost app does not change before the run loop turns
     $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
     const windows = look();
@@ -7627,10 +6784,10 @@ function checkKeyboard(target) {
 
 // What a person holds, by the hardware's own state; caps lock does not count.
 function checkNothingHeld() {
-    const isButton = BUTTONS.some((_, number) => $.CGEventSourceButtonState(HID_STATE, number));
+    const isButton = [0, 1, 2].some(number => $.CGEventSourceButtonState(HID_STATE, number));
     const isModifier = (Number($.CGEventSourceFlagsState(HID_STATE)) & MODIFIERS) !== 0;
     if (isButton || isModifier) {
-        throw failure('WINDOW_BLOCKED', `a ${isButton ? 'mouse button' : 'modifier key'} is held down; nothing was posted`);
+        throw failure('WINDOW_BLOCKED', `a ${isButton ? 'mouse button' : 'modifier key'} is held down`);
     }
 }
 
@@ -7638,7 +6795,7 @@ function checkNothingHeld() {
 function checkPointer(point) {
     for (let tries = 0; tries < 20; tries++) {
         const now = $.CGEventGetLocation($.CGEventCreate(null));
-        progress.pointer = {x: now.x, y: now.y};
+        pointer = {x: now.x, y: now.y};
         if (Math.abs(now.x - point.x) <= 1 && Math.abs(now.y - point.y) <= 1) return;
         sleep(0.01);
     }
@@ -7653,7 +6810,7 @@ function checkNotStopped(stopFile) {
 // the two answers may be a false no.
 function checkAccess() {
     if (!mayAct()) {
-        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard events are not allowed without Accessibility access');
+        throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard cannot be used');
     }
     limitAccessibility(ANSWER_S);
     // A private source does not inherit the modifier keys that somebody is holding down.
@@ -7695,11 +6852,10 @@ function layoutName() {
 }
 
 function resolved(step) {
-    const key = step.character === undefined ? null : keyOf(step.character, step.held);
-    if (key || step.character === undefined) return key || step;
-    const name = layoutName();
-    if (Object.keys(layoutWith(0)).length === 0 && name !== '' && !step.ansi_layouts.includes(name)) {
-        throw failure('INVALID_ARGUMENT', `the keys of the keyboard layout ${name} cannot be read`);
+    const key = step.character === undefined ? step : keyOf(step.character, step.held);
+    if (key) return key;
+    if (Object.keys(layoutWith(0)).length === 0 && !ANSI_LAYOUTS.includes(layoutName())) {
+        throw failure('INVALID_ARGUMENT', `the keys of the keyboard layout ${layoutName()} cannot be read`);
     }
     return step; // the place that it has on a US keyboard, as macOS takes it on Cyrillic ones
 }
@@ -7716,16 +6872,12 @@ function post(event, flags) {
     settledAt = Math.max(Date.now(), settledAt) + SETTLE_MS;
 }
 
-function postMouse(type, step, more) {
-    const event = $.CGEventCreateMouseEvent(source, type, $.CGPointMake(step.x, step.y), step.button || 0);
-    for (const [field, value] of more) $.CGEventSetIntegerValueField(event, field, value);
+function postMouse(step) {
+    const event = $.CGEventCreateMouseEvent(source, step.type, $.CGPointMake(step.x, step.y), step.button || 0);
+    for (const [name, field] of Object.entries(FIELDS)) {
+        if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, step[name]);
+    }
     post(event, step.flags || 0);
-}
-
-function postButton(kind, step) {
-    const more = [[CLICK_STATE, step.clicks], [EVENT_NUMBER, step.number]];
-    if (kind === 'dragged') more.push([DELTA_X, step.dx], [DELTA_Y, step.dy]);
-    postMouse(BUTTONS[step.button][kind], step, more);
 }
 
 function postKey(code, isDown, flags, text) {
@@ -7743,80 +6895,53 @@ function typeOne(key, text) {
     sleep(TYPED_S);
 }
 
-function typePiece(piece) {
-    if (piece.code !== undefined) return typeOne({code: piece.code, flags: 0}, '');
-    // Python has split the text: what is not whole has one UTF-16 unit a character
-    for (const text of piece.is_whole ? [piece.text] : piece.text.split('')) typeOne(keyOf(text, 0) || {code: 0, flags: 0}, text);
-}
-
-// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
-function release() {
-    const isHeld = keysDown.length > 0 || buttonDown !== null;
-    while (keysDown.length > 0) postKey(keysDown.pop(), false, 0, '');
-    if (buttonDown !== null) {
-        const {step, isDragged} = buttonDown;
-        if (isDragged) {
-            postButton('dragged', Object.assign({}, step, {dx: 1, dy: 1}));
-            sleep(LEAST_SETTLE_MS / 1000);
-        }
-        postButton('up', step);
-    }
-    return isHeld;
+function typeText(step) {
+    if (step.code !== undefined) return typeOne({code: step.code, flags: 0}, step.text || '');
+    for (const unit of step.text.split('')) typeOne(keyOf(unit, 0) || {code: 0, flags: 0}, unit);
 }
 
 // steps ----------------------------------------------------------------------------------------------------------------
 
 const STEPS = {
-    access: checkAccess,
-    nothing_held: checkNothingHeld,
     window_at: (step, request) => checkReached(request.window, step),
-    has_keyboard: (step, request) => checkKeyboard(request.window),
-    not_stopped: (step, request) => checkNotStopped(request.stop_file),
     pointer_at: checkPointer,
-    move: step => postMouse(MOVED, step, []),
-    button_down: step => {
-        buttonDown = {step: step, isDragged: false};
-        postButton('down', step);
-    },
-    button_drag: step => {
-        buttonDown.isDragged = true;
-        postButton('dragged', step);
-    },
-    button_up: step => {
-        postButton('up', step);
-        buttonDown = null;
-    },
+    has_keyboard: (step, request) => checkKeyboard(request.window, request.stop_file),
+    mouse: postMouse,
     wheel: step => post($.CGEventCreateScrollWheelEvent2(source, LINE_UNIT, 2, step.vertical, step.horizontal, 0), 0),
-    key_down: step => {
+    key: step => {
         const key = resolved(step);
-        keysDown.push(key.code);
-        postKey(key.code, true, key.flags, '');
-    },
-    key_up: step => postKey(keysDown.pop(), false, step.flags, ''),
-    sleep: (step, request) => {
-        for (let left = step.ms; left > 0; left -= SLICE_MS) {
-            sleep(Math.min(left, SLICE_MS) / 1000);
-            checkNotStopped(request.stop_file);
-        }
+        postKey(key.code, step.is_down, step.is_down ? key.flags : step.flags, '');
     },
     type: (step, request) => {
-        for (const piece of step.pieces) {
-            checkKeyboard(request.window);
-            checkNotStopped(request.stop_file);
-            typePiece(piece);
-            progress.pieces += 1;
-            sleep((piece.pause_ms || 0) / 1000);
-        }
+        checkKeyboard(request.window, request.stop_file);
+        typeText(step);
     },
 };
 
+function pause(ms, stopFile) {
+    for (let left = ms || 0; left > 0; left -= SLICE_MS) {
+        sleep(Math.min(left, SLICE_MS) / 1000);
+        checkNotStopped(stopFile);
+    }
+}
+
 function run(argv) {
     const request = JSON.parse(argv[0]);
-    let [count, failed, released] = [0, null, false];
+    let [count, held, failed] = [0, [], null];
     try {
-        for (; count < request.steps.length; count++) STEPS[request.steps[count].do](request.steps[count], request);
+        checkAccess();
+        checkNothingHeld();
+        for (const step of request.steps) {
+            STEPS[step.do](step, request);
+            held = step.release || held;
+            count += 1;
+            pause(step.ms, request.stop_file);
+        }
     } catch (reason) {
-        released = release();
+        for (const step of held) {
+            STEPS[step.do](step, request);
+            sleep((step.ms || 0) / 1000);
+        }
         if (!reason.isFailure) throw reason;
         failed = reason;
     } finally {
@@ -7824,14 +6949,14 @@ function run(argv) {
     }
     const {code, message, reached_id} = failed || {code: null, message: '', reached_id: null};
     return JSON.stringify({
-        ok: failed === null, step: count, pieces: progress.pieces, pointer: progress.pointer, is_certain: progress.isCertain,
-        code: code, message: message, reached_id: reached_id, released: released,
+        ok: failed === null, step: count, pointer: pointer, is_certain: isCertain, code: code, message: message,
+        reached_id: reached_id, released: failed !== null && held.length > 0,
     });
 }
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 7834, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6959, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7842,43 +6967,45 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, NoReturn, Optional
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Optional
 
-from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
+from ...core.cancellation import uninterrupted
+from ...core.errors import ErrorCode, FocusLost, invalid
 from ...core.log import log_debug
-from ...core.models import Delivery, KeyChord, Point, Window
+from ...core.models import Act, Delivery, KeyChord, Point, Window
 from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.process import run_program
 from ..keys import character_of
-from .osascript import WINDOW_SOURCES, no_session_error, permission_error, run_jxa, screen_locked_error
+from .osascript import WINDOW_SOURCES, mac_error, run_jxa
 from .swift_helper import find_helper
 
-_INPUT_S = 20.0
+_INPUT_S, _S_PER_EVENT = 20.0, 0.1
 _CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS = 60, 30, 20
-_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 100
+_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 120
 _DRAG_POINTS = 15  # an application follows a drag only through several points
 _LINES_A_NOTCH = 3
-_MOST_IN_PIECE = 20  # characters between two looks at who has the keyboard
+_MOST_AT_ONCE = 20  # characters between two looks at who has the keyboard
 # Some programs lose a character that equals the one before it, or that follows a return or tab at once.
 _AFTER_KEY_MS = 40
 
-_BUTTONS = {"left": 0, "right": 1, "middle": 2}
+_MOVED = 5  # a CGEventType, as are those of a button: its number, then down, dragged, up
+_BUTTONS = {"left": (0, 1, 6, 2), "right": (1, 3, 7, 4), "middle": (2, 25, 27, 26)}
 _WHEELS = {"up": (1, 0), "down": (-1, 0), "left": (0, 1), "right": (0, -1)}  # vertical, horizontal
 _TYPED_KEYS = {"\n": 36, "\r": 36, "\r\n": 36, "\t": 48, "\b": 51}
+# The keys that type, in the order of their codes; 10 is on some keyboards only.
+_TYPING_KEYS = (
+    "a s d f h g z x c v - b q w e r y t 1 2 3 4 6 5 equal 9 7 minus 8 0 right_bracket o u left_bracket i p "
+    "return l j quote k semicolon backslash comma slash n m period tab space backquote backspace"
+)
 _KEY_CODES = {
-    "return": 36, "tab": 48, "space": 49, "backspace": 51, "delete": 117, "escape": 53, "insert": 114,
-    "up": 126, "down": 125, "left": 123, "right": 124,
-    "home": 115, "end": 119, "page_up": 116, "page_down": 121, "caps_lock": 57, "enter_keypad": 76,
-    "plus": 24, "comma": 43, "minus": 27, "equal": 24, "period": 47, "slash": 44, "backslash": 42,
-    "semicolon": 41, "quote": 39, "backquote": 50, "left_bracket": 33, "right_bracket": 30,
-    "a": 0, "s": 1, "d": 2, "f": 3, "h": 4, "g": 5, "z": 6, "x": 7, "c": 8, "v": 9, "b": 11, "q": 12, "w": 13,
-    "e": 14, "r": 15, "y": 16, "t": 17, "o": 31, "u": 32, "i": 34, "p": 35, "l": 37, "j": 38, "k": 40,
-    "n": 45, "m": 46, "1": 18, "2": 19, "3": 20, "4": 21, "6": 22, "5": 23, "9": 25, "7": 26, "8": 28,
-    "0": 29,
-    "f1": 122, "f2": 120, "f3": 99, "f4": 118, "f5": 96, "f6": 97, "f7": 98, "f8": 100, "f9": 101, "f10": 109,
-    "f11": 103, "f12": 111,
+    **{name: code for code, name in enumerate(_TYPING_KEYS.split())},
+    **{f"f{at}": code for at, code in enumerate((122, 120, 99, 118, 96, 97, 98, 100, 101, 109, 103, 111), 1)},
+    "plus": 24, "escape": 53, "caps_lock": 57, "enter_keypad": 76, "insert": 114, "home": 115, "page_up": 116,
+    "delete": 117, "end": 119, "page_down": 121, "left": 123, "right": 124, "down": 125, "up": 126,
 }  # fmt: skip
 _FLAGS = {
     "shift": 0x20000, "ctrl": 0x40000, "alt": 0x80000, "cmd": 0x100000, "super": 0x100000, "fn": 0x800000,
@@ -7893,45 +7020,6 @@ _OWN_FLAGS = {
     "enter_keypad": _KEYPAD,
 }
 
-# Keyboard layouts (`com.apple.keylayout.NAME`) on which our key codes carry the characters of their names.
-_ANSI_LAYOUTS = (
-    "US", "ABC", "USExtended", "USInternational-PC", "British", "Australian", "Canadian", "Irish",
-    "2SetHangul",
-)  # fmt: skip
-
-
-def mac_key_code(chord: KeyChord) -> int:
-    """The virtual key code. Raises INVALID_ARGUMENT for a key that no Mac keyboard has."""
-    if chord.key not in _KEY_CODES:
-        raise invalid(f"a Mac keyboard has no key {chord.key}", hint="press another key")
-    return _KEY_CODES[chord.key]
-
-
-def mac_key_flags(chord: KeyChord) -> int:
-    """The CGEventFlags of the key and the held modifiers; `+` is shift and the = key."""
-    held = (*chord.modifiers, *(["shift"] if chord.key == "plus" else []))
-    return mac_modifier_flags(held) | _OWN_FLAGS.get(chord.key, 0)
-
-
-def mac_modifier_flags(modifiers: Sequence[str]) -> int:
-    """The CGEventFlags of modifiers by the names of keys.py."""
-    flags = 0
-    for name in modifiers:
-        flags |= _FLAGS[name]
-    return flags
-
-
-def chord_request(chord: KeyChord) -> dict[str, Any]:
-    """The key of a chord: its place on a US keyboard, and what carries its `character` on another layout.
-
-    Key codes are places: cmd+a by the code of a US keyboard is cmd+q on a French one.
-    """
-    request: dict[str, Any] = {"key_code": mac_key_code(chord), "flags": mac_key_flags(chord)}
-    character = character_of(chord.key).strip()  # the space bar is at one place everywhere
-    if character:
-        request |= {"character": character, "held": mac_modifier_flags(chord.modifiers)}
-    return request
-
 
 def target_of(window: Window) -> dict[str, Any]:
     """What the native sources know a window by."""
@@ -7942,281 +7030,218 @@ def target_of(window: Window) -> dict[str, Any]:
 # acts as steps ----------------------------------------------------------------------------------------
 
 
-class Step(NamedTuple):
-    """What an executor does or asks next."""
-
-    fields: dict[str, Any]
-    done: int = 0
-    """How many clicks, notches, drags or presses have gone out once it is through; 0: as many as before."""
+Step = dict[str, Any]
+"""What an executor does or asks next. How many clicks, notches, drags, presses or characters go out by it is
+what it `counts` as, else the length of its `text`.
+"""
 
 
-class Piece(NamedTuple):
-    """Text that goes out between two looks at who has the keyboard."""
-
-    text: str
-    code: Optional[int] = None
-    """The key that types it."""
-    is_whole: bool = False
-    """It is one character of several UTF-16 units, and goes out in one event."""
-    pause_ms: int = 0
+def count_sent(steps: Sequence[Step]) -> int:
+    return sum(step.get("counts", len(step.get("text", ""))) for step in steps)
 
 
-def split_text(text: str, delay_ms: int = 0) -> list[Piece]:
-    """At most 20 characters a piece: keys and what takes several UTF-16 units alone, a cut where a pause is
-    needed. delay_ms: between any two characters.
-    """
-    pieces: list[Piece] = []
-    characters = list(_characters(text))
-    run = ""
-    for character, following in zip(characters, [*characters[1:], ""]):
-        code = _TYPED_KEYS.get(character)
-        needs_pause = following and (code is not None or (character == following != " "))
-        pause_ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
-        is_whole = code is None and (len(character) > 1 or character > "\uffff")
-        is_alone = is_whole or code is not None
-        if run and is_alone:
-            pieces.append(Piece(run))
-            run = ""
-        run += character
-        if is_alone or pause_ms or len(run) == _MOST_IN_PIECE or not following:
-            pieces.append(Piece(run, code, is_whole, pause_ms))
-            run = ""
-    return pieces
+def _mouse(kind: int, point: Point, **fields: Any) -> Step:
+    return {"do": "mouse", "type": kind, **point._asdict(), **fields}
 
 
-def _characters(text: str) -> Iterator[str]:
-    """What a person calls a character: never cut before a combining mark, joiner, variation selector, skin
-    tone or second half of a flag, nor inside a line end of Windows.
-    """
-    character = ""
-    for sign in text:
-        if character and not _is_joined(character, sign):
-            yield character
-            character = ""
-        character += sign
-    if character:
-        yield character
-
-
-def _is_joined(before: str, sign: str) -> bool:
-    if before == "\r" or before in _TYPED_KEYS:
-        return before + sign == "\r\n"
-    is_mark = unicodedata.category(sign)[0] == "M" or sign in "\u200c\u200d"
-    is_modifier = "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f"
-    is_flag = len(before) == 1 and all("\U0001f1e6" <= each <= "\U0001f1ff" for each in before + sign)
-    is_vowel = "\u1100" <= before[-1] <= "\u11ff" and "\u1160" <= sign <= "\u11ff"  # Hangul in parts
-    return is_mark or is_modifier or is_flag or is_vowel or before[-1] == "\u200d"
-
-
-def steps_of(request: dict[str, Any]) -> list[Step]:
-    """The steps of a request by its `do`: move, click, scroll, drag, type or press."""
-    make = {"move": _move, "click": _click, "scroll": _scroll, "drag": _drag, "type": _type, "press": _press}
-    return [_step("access"), _step("nothing_held"), *make[request["do"]](request)]
-
-
-def _step(do: str, done: int = 0, /, **fields: Any) -> Step:
-    return Step({"do": do, **fields}, done)
-
-
-def _sleep(ms: int) -> Step:
-    return _step("sleep", ms=ms)
-
-
-def _at_pointer(request: dict[str, Any], presses: Sequence[Sequence[Step]]) -> list[Step]:
-    place = {"x": request["x"], "y": request["y"]}
-    steps = [_step("window_at", **place), _step("move", **place)]
-    for press in presses:
-        # the pointer's arrival, or the press before, may have changed what is there
-        steps += [_step("pointer_at", **place), _step("window_at", **place), *press]
-    return steps
-
-
-def _move(request: dict[str, Any]) -> list[Step]:
-    return _at_pointer(request, [[]])
-
-
-def _click(request: dict[str, Any]) -> list[Step]:
+def _click(act: Act) -> list[list[Step]]:
+    button, down, _, up = _BUTTONS[act.button]
+    event = {"button": button, "flags": _flags_of(act.modifiers)}
     presses = []
-    for count in range(1, request["clicks"] + 1):
-        event = {
-            "x": request["x"],
-            "y": request["y"],
-            "button": _BUTTONS[request["button"]],
-            "clicks": count,
-            "number": count,
-            "flags": request["flags"],
-        }
-        held = [_step("button_down", count, **event), _sleep(_CLICK_HELD_MS), _step("button_up", **event)]
-        presses.append([*held, _sleep(_BETWEEN_CLICKS_MS)])
-    return _at_pointer(request, presses)
+    for count in range(1, act.clicks + 1):
+        event |= {"clicks": count, "number": count}
+        release = [_mouse(up, act.points[0], **event)]
+        press = _mouse(down, act.points[0], **event, ms=_CLICK_HELD_MS, release=release, counts=1)
+        presses.append([press, _mouse(up, act.points[0], **event, ms=_BETWEEN_CLICKS_MS, release=[])])
+    return presses
 
 
-def _scroll(request: dict[str, Any]) -> list[Step]:
-    vertical, horizontal = (sign * _LINES_A_NOTCH for sign in _WHEELS[request["direction"]])
-    return _at_pointer(
-        request,
-        [
-            [_step("wheel", notch, vertical=vertical, horizontal=horizontal), _sleep(_AFTER_NOTCH_MS)]
-            for notch in range(1, request["amount"] + 1)
-        ],
-    )
+def _scroll(act: Act) -> list[list[Step]]:
+    vertical, horizontal = (sign * _LINES_A_NOTCH for sign in _WHEELS[act.direction])
+    notch = {
+        "do": "wheel",
+        "vertical": vertical,
+        "horizontal": horizontal,
+        "ms": _AFTER_NOTCH_MS,
+        "counts": 1,
+    }
+    return [[notch]] * act.amount
 
 
-def _drag(request: dict[str, Any]) -> list[Step]:
-    start, end = Point(request["x"], request["y"]), Point(request["to_x"], request["to_y"])
-    event = {"button": _BUTTONS[request["button"]], "clicks": 1, "number": 1, "flags": 0}
-    steps = [_step("button_down", x=start.x, y=start.y, **event), _sleep(_DRAG_BEGINS_MS)]
+def _drag(act: Act) -> list[list[Step]]:
+    start, end = act.points
+    button, down, dragged, up = _BUTTONS[act.button]
+    event = {"button": button, "clicks": 1, "number": 1}
+    let_go = _mouse(up, start, **event)
+    # back to where it was pressed, so that nothing is dropped elsewhere
+    back = _mouse(dragged, start, **event, dx=1, dy=1, ms=_DRAG_ENDS_MS)
+    steps = [_mouse(down, start, **event, ms=_DRAG_BEGINS_MS, release=[let_go])]
     before = start
     for number in range(1, _DRAG_POINTS + 1):
         part = number / _DRAG_POINTS
         point = Point(start.x + (end.x - start.x) * part, start.y + (end.y - start.y) * part)
         delta = {"dx": round(point.x) - round(before.x), "dy": round(point.y) - round(before.y)}
-        steps += [_step("button_drag", x=point.x, y=point.y, **delta, **event), _sleep(_DRAG_STEP_MS)]
+        ms = _DRAG_STEP_MS if number < _DRAG_POINTS else _DRAG_ENDS_MS
+        steps.append(_mouse(dragged, point, **event, **delta, ms=ms, release=[back, let_go]))
         before = point
-    steps += [_sleep(_DRAG_ENDS_MS), _step("pointer_at", x=end.x, y=end.y)]
-    return [
-        _step("window_at", x=end.x, y=end.y),
-        *_at_pointer(request, [[*steps, _step("button_up", 1, x=end.x, y=end.y, **event)]]),
-    ]
+    arrived = {"do": "pointer_at", **end._asdict()}
+    return [[*steps, arrived, _mouse(up, end, **event, release=[], counts=1)]]
 
 
-def _type(request: dict[str, Any]) -> list[Step]:
-    pieces = split_text(request["text"], request["delay_ms"])
-    # without what is absent: a long text has a thousand pieces, and an argument its limits
-    fields = [{name: value for name, value in piece._asdict().items() if value} for piece in pieces]
-    return [_step("type", pieces=fields)]
+def _press(chord: KeyChord, hold_ms: int = 0, counts: int = 1) -> list[Step]:
+    key = {"do": "key", **_key_of(chord)}
+    up = {**key, "is_down": False, "flags": key["flags"] & (_FUNCTION | _KEYPAD)}
+    down = {**key, "is_down": True, "ms": hold_ms, "release": [up], "counts": counts}
+    return [{"do": "has_keyboard"}, down, {**up, "ms": _AFTER_KEY_MS, "release": []}]
 
 
-def _press(request: dict[str, Any]) -> list[Step]:
-    key = {"code": request["key_code"], "flags": request["flags"]}
-    if "character" in request:
-        key |= {name: request[name] for name in ("character", "held")}
-        key["ansi_layouts"] = _ANSI_LAYOUTS
-    up = _step("key_up", code=key["code"], flags=key["flags"] & (_FUNCTION | _KEYPAD))
-    steps = []
-    for count in range(1, request["repeat"] + 1):
-        steps += [_step("has_keyboard"), _step("not_stopped"), _step("key_down", count, **key)]
-        steps += [*([_sleep(request["hold_ms"])] if request["hold_ms"] else []), up]
-        steps += [_sleep(_AFTER_KEY_MS)] if count < request["repeat"] else []
+def _key_of(chord: KeyChord) -> dict[str, Any]:
+    """A key with the CGEventFlags of what is held: its place on a US keyboard, and its `character`, since key
+    codes are places: cmd+a by the code of a US keyboard is cmd+q on a French one.
+    """
+    if chord.key not in _KEY_CODES:
+        raise invalid(f"a Mac keyboard has no key {chord.key}", hint="press another key")
+    held = _flags_of(chord.modifiers)
+    shift = _FLAGS["shift"] if chord.key == "plus" else 0
+    key = {"code": _KEY_CODES[chord.key], "flags": held | shift | _OWN_FLAGS.get(chord.key, 0)}
+    character = character_of(chord.key).strip()  # the space bar is at one place everywhere
+    return {**key, "character": character, "held": held} if character else key
+
+
+def _flags_of(modifiers: Sequence[str]) -> int:
+    return sum({_FLAGS[name] for name in modifiers})  # cmd and super are one
+
+
+def _type(text: str, delay_ms: int) -> list[Step]:
+    """At most 20 characters a step: keys and what takes several UTF-16 units alone, a cut where a pause is
+    needed. delay_ms: between any two characters.
+    """
+    steps: list[Step] = []
+    run = ""
+    characters = _characters(text)
+    for character, following in zip(characters, [*characters[1:], ""]):
+        is_key = character in _TYPED_KEYS
+        is_alone = is_key or len(character) > 1 or character > "\uffff"
+        needs_pause = following and (is_key or character == following != " ")
+        ms = max(delay_ms if following else 0, _AFTER_KEY_MS if needs_pause else 0)
+        if is_alone and run:
+            steps.append({"do": "type", "text": run})
+            run = ""
+        run += character
+        if is_alone or ms or len(run) == _MOST_AT_ONCE or not following:
+            step = {"do": "type", "text": run, **({"ms": ms} if ms else {})}
+            if is_alone:  # no key makes what takes several units: any one carries it
+                step["code"] = _TYPED_KEYS.get(character, 0)
+            if is_key:
+                step |= {"text": "", "counts": len(character)}
+            steps.append(step)
+            run = ""
+    return steps
+
+
+def _characters(text: str) -> list[str]:
+    """What a person calls a character: never cut before a combining mark, joiner, variation selector, skin
+    tone or second half of a flag, nor inside a line end of Windows.
+    """
+    characters: list[str] = []
+    for sign in text:
+        if characters and _is_joined(characters[-1], sign):
+            characters[-1] += sign
+        else:
+            characters.append(sign)
+    return characters
+
+
+def _is_joined(before: str, sign: str) -> bool:
+    if before in _TYPED_KEYS:
+        return before + sign == "\r\n"
+    is_mark = unicodedata.category(sign)[0] == "M" or sign in "\u200c\u200d"
+    is_modifier = "\U0001f3fb" <= sign <= "\U0001f3ff" or "\U000e0020" <= sign <= "\U000e007f"
+    is_flag = len(before) == 1 and all("\U0001f1e6" <= letter <= "\U0001f1ff" for letter in before + sign)
+    is_vowel = "\u1100" <= before[-1] <= "\u11ff" and "\u1160" <= sign <= "\u11ff"  # Hangul in parts
+    return is_mark or is_modifier or is_flag or is_vowel or before[-1] == "\u200d"
+
+
+def steps_of(act: Act) -> list[Step]:
+    """The steps of an act. Raises INVALID_ARGUMENT for a key that no Mac keyboard has."""
+    if act.kind == "press":
+        return _press(act.chord, act.hold_ms) * act.repeat
+    if act.kind == "type":
+        keys = [KeyChord("a", ("cmd",)), *([] if act.text else [KeyChord("backspace")])]
+        cleared = [step for key in keys for step in _press(key, counts=0)] if act.replace else []
+        return [*cleared, *_type(act.text, act.delay_ms)]
+    place = act.points[0]._asdict()
+    steps: list[Step] = [{"do": "window_at", **point._asdict()} for point in reversed(act.points)]
+    steps.append(_mouse(_MOVED, act.points[0]))
+    presses = {"click": _click, "scroll": _scroll, "drag": _drag}.get(act.kind)
+    for press in presses(act) if presses else [[]]:
+        # the pointer's arrival, or the press before, may have changed what is there
+        steps += [{"do": "pointer_at", **place}, {"do": "window_at", **place}, *press]
     return steps
 
 
 # doing them -------------------------------------------------------------------------------------------
 
 
-def act_at_pointer(window: Window, point: Point, request: dict[str, Any], extra_s: float = 0.0) -> Delivery:
-    """What became of the clicks, notches or drag of a request at a point."""
-    request = {**request, "x": point.x, "y": point.y}
-    steps = steps_of(request)
-    answer = _execute(window, steps, "", extra_s)
+def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Delivery:
+    """Do an act as Desktop.act says. stop_file: what ends texts and keys."""
+    steps = steps_of(act)
+    # a program that is killed while something is held would leave it down
+    holds = act.kind in ("click", "drag") or act.hold_ms > 0
+    with uninterrupted() if holds else nullcontext():
+        answer = _execute(window, steps, None if act.points else stop_file)
     if answer["ok"]:
-        return Delivery(True if answer["is_certain"] else None, point)
-    done = _done(steps, answer)
-    if answer["code"] and not done and not answer["released"]:
-        _refuse(answer, 0, "")
-    # elsewhere: the pointer, or, after some of the presses, the window
-    pointer = Point(**answer["pointer"]) if answer["pointer"] else None
-    if done or answer["released"]:
-        return Delivery(None, pointer)  # what is there now may be the effect of what was done
-    return Delivery(False, pointer, answer["reached_id"])
+        return Delivery(True if answer["is_certain"] else None, act.points[0] if act.points else None)
+    sent = count_sent(steps[: answer["step"]])
+    has_pressed = bool(sent or answer["released"])
+    if act.points and (has_pressed or not answer["code"]):
+        # the pointer is elsewhere, or what is there now is the effect of the first presses
+        pointer = Point(**answer["pointer"]) if answer["pointer"] else None
+        return Delivery(None if has_pressed else False, pointer)
+    went_out = {"press": f"{sent} presses went out", "type": f"{sent} characters were typed"}
+    code = ErrorCode(answer["code"])
+    message = f"{clean_text(answer['message'], 500)}; {went_out.get(act.kind, 'nothing was clicked')}"
+    raise FocusLost(message) if code is ErrorCode.FOCUS_LOST else mac_error(code, message)
 
 
-def act(window: Window, request: dict[str, Any], extra_s: float = 0.0) -> None:
-    """Type or press. extra_s: how long the request itself takes, its pauses above all."""
-    steps = steps_of(request)
-    answer = _execute(window, steps, request["stop_file"], extra_s)
-    if answer["ok"]:
-        return
-    if request["do"] == "press":
-        _refuse(answer, _done(steps, answer), "presses went out")
-    pieces = split_text(request["text"], request["delay_ms"])[: answer["pieces"]]
-    _refuse(answer, sum(len(piece.text) for piece in pieces), "characters were typed")
-
-
-def _done(steps: Sequence[Step], answer: dict[str, Any]) -> int:
-    return max((step.done for step in steps[: answer["step"]]), default=0)
-
-
-def _execute(window: Window, steps: Sequence[Step], stop_file: str, extra_s: float) -> dict[str, Any]:
+def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
     """The answer of the Swift helper where there is one, else of JXA."""
-    request = {"window": target_of(window), "stop_file": stop_file, "steps": [step.fields for step in steps]}
+    request = {"window": target_of(window), "stop_file": str(stop_file or ""), "steps": steps}
+    events = sum(max(1, len(step.get("text", ""))) for step in steps)
+    timeout_s = _INPUT_S + events * _S_PER_EVENT + sum(step.get("ms", 0) for step in steps) / 1000
     helper = find_helper()
     log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
     if not helper:
-        sources = [*WINDOW_SOURCES, "desktop/macos/input.js"]
-        return run_jxa(sources, request, _INPUT_S + extra_s, pass_fds=held_locks())
-    done = run_program(
-        [str(helper)],
-        timeout_s=_INPUT_S + extra_s,
-        stdin=json.dumps(request).encode("utf-8"),
-        accept=None,
-        pass_fds=held_locks(),
-    )
-    return _helper_answer(done.stdout, done.stderr, done.code)
-
-
-def _refuse(answer: dict[str, Any], sent: int, what_went_out: str) -> NoReturn:
-    """Raise what a failed step means."""
-    code = ErrorCode(answer["code"])
-    message = clean_text(answer["message"], 500)
-    if sent or code is ErrorCode.FOCUS_LOST:
-        message += f"; {sent} {what_went_out}"
-    if code is ErrorCode.FOCUS_LOST:
-        raise FocusLost(message)
-    if code is ErrorCode.PERMISSION_DENIED_ACCESSIBILITY:
-        raise permission_error(code, "nothing was clicked or typed")
-    if code is ErrorCode.SCREEN_LOCKED:
-        raise screen_locked_error(message)
-    if code is ErrorCode.NO_GUI_SESSION:
-        raise no_session_error()
-    raise PeekabooError(
-        code, f"{message}; nothing was clicked" if code in _NOT_CLICKED else message, _HINTS.get(code, "")
-    )
-
-
-_NOT_CLICKED = (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT, ErrorCode.WINDOW_NOT_FOUND)
-_HINTS = {
-    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
-    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
-    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
-    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
-    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
-    ErrorCode.INVALID_ARGUMENT: "see peekaboo-min doctor",
-    ErrorCode.INTERNAL_SWIFT_ERROR: "see peekaboo-min doctor",
-}
-
-
-def _helper_answer(stdout: bytes, stderr: str, code: int) -> dict[str, Any]:
+        return run_jxa([*WINDOW_SOURCES, "desktop/macos/input.js"], request, timeout_s, held_locks())
+    stdin = json.dumps(request).encode()
+    done = run_program([str(helper)], timeout_s=timeout_s, stdin=stdin, accept=None, pass_fds=held_locks())
     try:
-        return dict(json.loads(stdout))
+        return dict(json.loads(done.stdout))
     except ValueError as e:
-        raise PeekabooError(
-            ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"the Swift helper ended with exit code {code} and no answer",
-            hint="build it again: peekaboo-min doctor --compile",
-            details=stderr.strip()[-300:],
-        ) from e
+        message = (
+            f"the Swift helper ended with exit code {done.code} and no answer; doctor --compile makes it anew"
+        )
+        raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, done.stderr.strip()[-300:]) from e
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 8202, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7228, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
+// Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
-//   access                         may this process post? First, for the steps that post
-//   nothing_held                   does nobody hold a mouse button or a modifier key?
-//   window_at x y                  would a press there reach the window, where it was and as large?
-//   has_keyboard, not_stopped      would a key reach the window? Is there no stop file?
-//   pointer_at x y                 is the pointer there, within 200 ms?
-// acts, in screen points; flags are CGEventFlags, button 0 to 2, clicks the count of a double click:
-//   move x y;  button_down, button_drag, button_up: x y button clicks number flags, and dx dy for a drag
+//   window_at x y       would a press there reach the window, where it was and as large?
+//   pointer_at x y      is the pointer there, within 200 ms?
+//   has_keyboard        would a key reach the window, and is there no stop file?
+// acts, in screen points; flags are CGEventFlags, button 0 to 2:
+//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType
 //   wheel vertical horizontal      in lines, positive is up and left
-//   key_down, key_up: code flags   with a `character`, the key that makes it on this keyboard layout, with the flags `held`
-//   sleep ms                       ends the steps when there is a stop file
-//   type pieces                    for each has_keyboard, not_stopped, the piece, "pause_ms". {"text"} has one UTF-16 unit a character,
-//                                  with "is_whole" it is one of several, with "code" a key
-// {"ok", "step": how many are through, "pieces": how many of `type` are, "pointer": {"x","y"}|null, "is_certain": no overlay or
-// open menu leaves a doubt whom a press reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the
-// window that is in the way|null, "released": whether what was still held has been let go of, a dragged button where it was pressed}
+//   key is_down code flags         with a `character`, the key that makes it on this layout, when it goes down with the flags `held`
+//   type text                      has_keyboard, then each UTF-16 unit by its key; with "code" all of it by that key, at once
+// A step may have "ms", a pause after it that ends at a stop file, and "release": what is to be done from then on where the steps
+// end early, until another step has one.
+// {"ok", "step": how many are through, "pointer": {"x","y"}|null, "is_certain": no overlay or open menu leaves a doubt whom a press
+// reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the window that is in the way|null,
+// "released": whether something was}
 import AppKit
 import ApplicationServices
 import Carbon
@@ -8247,24 +7272,17 @@ struct Target: Decodable {
     var frame: CGRect { CGRect(x: x, y: y, width: width, height: height) }
 }
 
-struct Piece: Decodable {
-    let text: String
-    let isWhole: Bool?
-    let code: CGKeyCode?
-    let pauseMs: Double?
-}
-
 struct Step: Decodable {
     let `do`: String
-    let x: Double!, y: Double!, ms: Double!
-    let button: Int!, clicks: Int64?, number: Int64?
-    var dx: Int64?, dy: Int64?
+    let x: Double!, y: Double!, ms: Double?
+    let type: UInt32!, button: UInt32?, number: Int64?, clicks: Int64?, dx: Int64?, dy: Int64?
     let vertical: Int32!, horizontal: Int32!
-    let code: CGKeyCode!, flags: UInt64?, held: UInt64!
-    let character: String?
-    let pieces: [Piece]!
+    let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!
+    let character: String?, text: String?
+    let release: [Step]?
 
     var point: CGPoint { CGPoint(x: x, y: y) }
+    var eventFlags: CGEventFlags { CGEventFlags(rawValue: flags ?? 0) }
 }
 
 struct Request: Decodable {
@@ -8274,10 +7292,8 @@ struct Request: Decodable {
 }
 
 var hungPids: Set<pid_t> = []
-var (pieces, isCertain) = (0, true)
+var isCertain = true
 var pointer: CGPoint?
-var keysDown: [CGKeyCode] = []
-var buttonDown: (step: Step, isDragged: Bool)?
 var source: CGEventSource?
 var settledAt: Date?
 
@@ -8406,7 +7422,8 @@ func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
-func checkKeyboard(_ target: Target) throws {
+func checkKeyboard(_ target: Target, _ stopFile: String) throws {
+    try checkNotStopped(stopFile)
     // what AppKit tells of the frontmost app does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
     let windows = try look()
@@ -8435,7 +7452,7 @@ func checkNothingHeld() throws {
     let modifiers: CGEventFlags = [.maskShift, .maskControl, .maskAlternate, .maskCommand]
     if isButton || !CGEventSource.flagsState(.hidSystemState).intersection(modifiers).isEmpty {
         let held = isButton ? "mouse button" : "modifier key"
-        throw Failure(code: "WINDOW_BLOCKED", message: "a \(held) is held down; nothing was posted")
+        throw Failure(code: "WINDOW_BLOCKED", message: "a \(held) is held down")
     }
 }
 
@@ -8458,9 +7475,7 @@ func checkNotStopped(_ stopFile: String) throws {
 // the two answers may be a false no.
 func checkAccess() throws {
     guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
-        throw Failure(
-            code: "PERMISSION_DENIED_ACCESSIBILITY",
-            message: "mouse and keyboard events are not allowed without Accessibility access")
+        throw Failure(code: "PERMISSION_DENIED_ACCESSIBILITY", message: "mouse and keyboard cannot be used")
     }
     // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
     AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
@@ -8506,7 +7521,7 @@ func key(of character: String, held: CGEventFlags) -> Key? {
 // Where no key makes the character: the place that it has on a US keyboard, as macOS takes it on Cyrillic ones.
 func resolved(_ step: Step) -> Key {
     let made = step.character.flatMap { key(of: $0, held: CGEventFlags(rawValue: step.held)) }
-    return made ?? (step.code, CGEventFlags(rawValue: step.flags ?? 0))
+    return made ?? (step.code ?? 0, step.eventFlags)
 }
 
 // posting --------------------------------------------------------------------------------------------------------------
@@ -8522,25 +7537,15 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
     settledAt = max(Date(), settledAt ?? Date()).addingTimeInterval(settleSeconds)
 }
 
-func postMouse(_ type: CGEventType, _ step: Step) throws {
-    let button = CGMouseButton(rawValue: UInt32(step.button ?? 0)) ?? .left
+func postMouse(_ step: Step) throws {
+    let (type, button) = (CGEventType(rawValue: step.type) ?? .null, CGMouseButton(rawValue: step.button ?? 0) ?? .left)
     let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
     let fields: [(CGEventField, Int64?)] = [
-        (.mouseEventClickState, step.clicks), (.mouseEventNumber, step.number), (.mouseEventDeltaX, step.dx),
+        (.mouseEventNumber, step.number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx),
         (.mouseEventDeltaY, step.dy),
     ]
     for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
-    try post(event, CGEventFlags(rawValue: step.flags ?? 0))
-}
-
-enum ButtonEvent: Int { case down, up, dragged }
-
-func postButton(_ kind: ButtonEvent, _ step: Step) throws {
-    let types: [[CGEventType]] = [
-        [.leftMouseDown, .leftMouseUp, .leftMouseDragged], [.rightMouseDown, .rightMouseUp, .rightMouseDragged],
-        [.otherMouseDown, .otherMouseUp, .otherMouseDragged],
-    ]
-    try postMouse(types[step.button][kind.rawValue], step)
+    try post(event, step.eventFlags)
 }
 
 func postKey(_ code: CGKeyCode, _ isDown: Bool, _ flags: CGEventFlags, _ text: String = "") throws {
@@ -8558,102 +7563,76 @@ func type(_ key: Key, _ text: String) throws {
     sleep(typedSeconds)
 }
 
-func type(_ piece: Piece) throws {
-    if let code = piece.code { return try type((code, []), "") }
-    // Python has split the text: what is not whole has one UTF-16 unit a character
-    let parts = piece.isWhole == true ? [piece.text] : piece.text.utf16.map { String(utf16CodeUnits: [$0], count: 1) }
-    for part in parts { try type(key(of: part, held: []) ?? (0, []), part) }
-}
-
-// Whatever is down goes up: keys, and a dragged button where it was pressed, so that nothing is dropped elsewhere.
-func release() throws -> Bool {
-    let isHeld = !keysDown.isEmpty || buttonDown != nil
-    while let code = keysDown.popLast() { try postKey(code, false, []) }
-    if let (step, isDragged) = buttonDown {
-        if isDragged {
-            var back = step
-            (back.dx, back.dy) = (1, 1)
-            try postButton(.dragged, back)
-            sleep(leastSettleSeconds)
-        }
-        try postButton(.up, step)
+func typeText(_ step: Step) throws {
+    if let code = step.code { return try type((code, []), step.text ?? "") }
+    for unit in (step.text ?? "").utf16.map({ String(utf16CodeUnits: [$0], count: 1) }) {
+        try type(key(of: unit, held: []) ?? (0, []), unit)
     }
-    return isHeld
 }
 
 // steps ----------------------------------------------------------------------------------------------------------------
 
 func execute(_ step: Step, _ request: Request) throws {
     switch step.do {
-    case "access": try checkAccess()
-    case "nothing_held": try checkNothingHeld()
     case "window_at": try checkReached(request.window, step.point)
-    case "has_keyboard": try checkKeyboard(request.window)
-    case "not_stopped": try checkNotStopped(request.stopFile)
     case "pointer_at": try checkPointer(step.point)
-    case "move": try postMouse(.mouseMoved, step)
-    case "button_down":
-        buttonDown = (step, false)
-        try postButton(.down, step)
-    case "button_drag":
-        buttonDown?.isDragged = true
-        try postButton(.dragged, step)
-    case "button_up":
-        try postButton(.up, step)
-        buttonDown = nil
+    case "has_keyboard": try checkKeyboard(request.window, request.stopFile)
+    case "mouse": try postMouse(step)
     case "wheel":
         let event = CGEvent(
             scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
         try post(event, [])
-    case "key_down":
+    case "key":
         let key = resolved(step)
-        keysDown.append(key.code)
-        try postKey(key.code, true, key.flags)
-    case "key_up": try postKey(keysDown.removeLast(), false, CGEventFlags(rawValue: step.flags ?? 0))
-    case "sleep":
-        for left in stride(from: step.ms / 1000, to: 0, by: -slice) {
-            sleep(min(left, slice))
-            try checkNotStopped(request.stopFile)
-        }
+        try postKey(key.code, step.isDown, step.isDown ? key.flags : step.eventFlags)
     case "type":
-        for piece in step.pieces {
-            try checkKeyboard(request.window)
-            try checkNotStopped(request.stopFile)
-            try type(piece)
-            pieces += 1
-            sleep((piece.pauseMs ?? 0) / 1000)
-        }
+        try checkKeyboard(request.window, request.stopFile)
+        try typeText(step)
     default: throw Failure(code: "INVALID_ARGUMENT", message: "there is no step \(step.do)")
+    }
+}
+
+func pause(_ seconds: Double, _ stopFile: String) throws {
+    for left in stride(from: seconds, to: 0, by: -slice) {
+        sleep(min(left, slice))
+        try checkNotStopped(stopFile)
     }
 }
 
 let decoder = JSONDecoder()
 decoder.keyDecodingStrategy = .convertFromSnakeCase
 let request = try decoder.decode(Request.self, from: FileHandle.standardInput.readToEnd() ?? Data())
-var (count, released) = (0, false)
+var count = 0
+var held: [Step] = []
 var failure: Failure?
 do {
+    try checkAccess()
+    try checkNothingHeld()
     for step in request.steps {
         try execute(step, request)
+        held = step.release ?? held
         count += 1
+        try pause((step.ms ?? 0) / 1000, request.stopFile)
     }
 } catch let reason as Failure {
     failure = reason
-    released = try release()
+    for step in held {
+        try execute(step, request)
+        sleep((step.ms ?? 0) / 1000)
+    }
 }
 if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
 let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let answer: [String: Any] = [
-    "ok": failure == nil, "step": count, "pieces": pieces, "pointer": place, "is_certain": isCertain,
-    "code": failure?.code ?? NSNull(), "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(),
-    "released": released,
+    "ok": failure == nil, "step": count, "pointer": place, "is_certain": isCertain, "code": failure?.code ?? NSNull(),
+    "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "released": failure != nil && !held.isEmpty,
 ]
 let output = try JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 8656, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7635, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -8664,9 +7643,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug, log_safe
+from ...core.log import log_debug
 from ...system.process import run_program
-from ...system.resources import native_source
+from ...system.programs import native_source
 
 SCRIPT_S = 10.0
 # What most of the other sources begin with.
@@ -8675,20 +7654,25 @@ _NUMBER_AT_END = re.compile(r"\((-?\d+)\)\s*$")
 
 # The text before the number is localised, and may quote a user's text: only the number is read.
 _CODES = {
-    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application is not allowed"),
-    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "controlling that application was never allowed"),
-    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
-    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "Accessibility is not granted"),
+    -1743: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "another application cannot be controlled"),
+    -1744: (ErrorCode.PERMISSION_DENIED_AUTOMATION, "another application cannot be controlled"),
+    -25211: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "the script was refused"),
+    1002: (ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "the script was refused"),
     -1712: (ErrorCode.TIMEOUT, "the application did not answer in time"),
     -600: (ErrorCode.APP_NOT_FOUND, "the application is not running"),
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
 }
 _HINTS = {
-    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
     ErrorCode.APP_NOT_FOUND: "open it, then try again",
+    ErrorCode.NO_GUI_SESSION: "run this in a Terminal of the logged-in user, not over ssh or from a daemon",
+    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
+    ErrorCode.SCREEN_LOCKED: "unlock it",
+    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
+    ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
+    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
+    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
+    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
 }
-_SCRIPT_HINT = "see the details; peekaboo-min doctor may help"
-_SILENT_HINT = "run peekaboo-min doctor"
 
 
 def run_jxa(
@@ -8703,17 +7687,14 @@ def run_jxa(
     pass_fds: descriptors that osascript inherits, where it acts.
     """
     source = "\n".join(native_source(name) for name in names)
-    script_argv = [*log_safe("-l", "JavaScript", "-"), json.dumps(argument)]
-    answer = _run_script(script_argv, source, timeout_s, pass_fds)
+    # without blanks: a long text has a thousand steps, and an argument its limits
+    argv = ["-l", "JavaScript", "-", json.dumps(argument, separators=(",", ":"))]
+    answer = _run_script(argv, source, timeout_s, pass_fds)
     try:
         return dict(json.loads(answer))
     except ValueError as e:
-        raise PeekabooError(
-            ErrorCode.INTERNAL_SWIFT_ERROR,
-            f"{names[-1]} did not answer with JSON",
-            hint="please report this",
-            details=answer[:300],
-        ) from e
+        message = f"{names[-1]} did not answer with JSON"
+        raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, answer[:300]) from e
 
 
 def run_applescript(
@@ -8726,17 +7707,12 @@ def run_applescript(
     """
     known, wanted = (f'application id "{bundle_id}"' for bundle_id in dictionary)
     source = native_source(name).replace(known, wanted)
-    return _run_script([*log_safe("-"), *arguments], source, timeout_s)
+    return _run_script(["-", *arguments], source, timeout_s)
 
 
-def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
-    done = run_program(
-        ["osascript", *arguments],
-        timeout_s=timeout_s,
-        stdin=source.encode("utf-8"),
-        accept=None,
-        pass_fds=pass_fds,
-    )
+def _run_script(argv: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:
+    stdin = source.encode("utf-8")
+    done = run_program(["osascript", *argv], timeout_s=timeout_s, stdin=stdin, accept=None, pass_fds=pass_fds)
     if done.code == 0:
         return done.text.rstrip("\n")
     raise script_error(done.code, done.stderr)
@@ -8745,21 +7721,20 @@ def _run_script(arguments: Sequence[str], source: str, timeout_s: float, pass_fd
 def script_error(exit_code: int, stderr: str) -> PeekabooError:
     """What osascript's exit and its message mean."""
     details = stderr.strip()[-500:]
-    found = _NUMBER_AT_END.search(details)
-    number = int(found.group(1)) if found else None
-    if number in _CODES:
-        code, message = _CODES[number]
-    elif number == -1719 and "assistive" in details:
-        code, message = _CODES[-25211]  # the same number also means a bad index
-    elif exit_code < 0 or exit_code > 128:
-        code, message = ErrorCode.PROGRAM_FAILED, "osascript crashed"
-    else:
-        message = f"the script failed{f' with error {number}' if number else ''}"
-        code = ErrorCode.PROGRAM_FAILED
-    hint = _HINTS.get(code, _SCRIPT_HINT if details else _SILENT_HINT)
+    match = _NUMBER_AT_END.search(details)
+    number = int(match.group(1)) if match else None
+    if number == -1719 and "assistive" in details:
+        number = -25211  # else -1719 means a bad index
+    failed = f"the script failed{f' with error {number}' if number else ''}"
+    code, message = _CODES.get(number or 0, (ErrorCode.PROGRAM_FAILED, failed))
+    return mac_error(code, message, details)
+
+
+def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError:
+    """An error that a Mac or a script on it told, with what to do next."""
     if code in _PANES:
-        hint = f"allow it in System Settings > Privacy & Security > {_PANES[code][0]}: {settings_line(code)}"
-    return PeekabooError(code, message, hint, details)
+        return permission_error(code, message, details)
+    return PeekabooError(code, message, _HINTS.get(code, "run peekaboo-min doctor"), details)
 
 
 # grants -----------------------------------------------------------------------------------------------
@@ -8767,6 +7742,7 @@ def script_error(exit_code: int, stderr: str) -> PeekabooError:
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
+_PROCESS = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
 
 # A missing grant -> the name of its pane, and the last part of its address.
@@ -8787,54 +7763,28 @@ def responsible_app() -> str:
     except PeekabooError as e:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""
-    parents: dict[int, tuple[int, str]] = {}
-    for line in listed.splitlines():
-        fields = line.split(None, 2)
-        if len(fields) == 3 and fields[0].isdigit() and fields[1].isdigit():
-            parents[int(fields[0])] = (int(fields[1]), fields[2])
-    pid = os.getpid()
-    for _ in range(64):
-        if pid not in parents:
-            break
-        pid, command = parents[pid]
+    processes = {pid: (parent, command) for pid, parent, command in _PROCESS.findall(listed)}
+    pid = str(os.getpid())
+    while pid in processes:
+        pid, command = processes.pop(pid)
         app = _OUTERMOST_APP.match(command)
         if app and not _PYTHONS_OWN.search(command):
             return app.group(2)
     return "the app that started this"
 
 
-def settings_line(code: ErrorCode) -> str:
-    """The shell line that opens the pane of a grant."""
-    return f'open "{_SETTINGS}{_PANES[code][1]}"'
-
-
-def permission_error(code: ErrorCode, what: str) -> PeekabooError:
+def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
-    app, (pane, _) = responsible_app(), _PANES[code]
-    return PeekabooError(
-        code,
-        f"{what}: {app} lacks the {pane} permission",
-        hint=f"switch {app} on in System Settings > Privacy & Security > {pane} ({settings_line(code)}), "
-        f"then quit and reopen {app}",
+    app, (pane, address) = responsible_app(), _PANES[code]
+    hint = (
+        f"switch {app} on in System Settings > Privacy & Security > {pane} "
+        f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
     )
-
-
-def screen_locked_error(details: str) -> PeekabooError:
-    """SCREEN_LOCKED, to be raised."""
-    return PeekabooError(ErrorCode.SCREEN_LOCKED, "the screen is locked", hint="unlock it", details=details)
-
-
-def no_session_error() -> PeekabooError:
-    """NO_GUI_SESSION, to be raised."""
-    return PeekabooError(
-        ErrorCode.NO_GUI_SESSION,
-        "there is no GUI session: the window server answers nothing",
-        hint="run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    )
+    return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 8837, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7787, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -8848,7 +7798,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 8851, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7801, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -8894,7 +7844,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8897, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7847, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -9019,152 +7969,101 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 9022, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7972, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError, file_errors
 from ...core.log import log_debug
-from ...core.models import as_plain
-from ...core.settings import settings
-from ...system.files import file_lock, write_privately
+from ...system.files import file_lock, state_folder, write_privately
 from ...system.process import run_program
-from ...system.resources import native_source
+from ...system.programs import native_source
 
 _SOURCE = "desktop/macos/input.swift"
+_PROGRAM, _FAILURE = "peekaboo-input", "failure.txt"
 _COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
 _ASK_S = 10.0
-_PROBE = b'{"window": null, "stop_file": "", "steps": [{"do": "access"}]}'
+_PROBE = b'{"window": null, "stop_file": "", "steps": []}'
 _RETRY_AFTER_S = 24 * 3600
-# xcrun sets SDKROOT for the compiler, which finds no SDK when it is run by its own path
-_COMPILER = ("xcrun", "--sdk", "macosx", "swiftc")
-
-
-class Built(NamedTuple):
-    """The outcome of compiling: the path of a program, or the reason why there is none."""
-
-    source_digest: str
-    compiler: str
-    """Its version line; empty where there is no compiler."""
-    path: str
-    reason: str
-    built_at: float
-    """Seconds since 1970."""
 
 
 def find_helper() -> Optional[Path]:
-    """The compiled helper; None where there is none (yet): then JXA acts. Never compiles.
-
-    A helper of another source, or one that was deleted from the cache, does not count.
-    """
-    known = last_build()
-    return Path(known.path) if known and known.path and os.access(known.path, os.X_OK) else None
+    """The helper that was compiled of exactly this source; None where there is none (yet): then JXA acts."""
+    return _file(_PROGRAM) if os.access(_file(_PROGRAM), os.X_OK) else None
 
 
-def last_build() -> Optional[Built]:
-    """The outcome of the last compilation of exactly this source; None when there was none."""
-    try:
-        built = Built(**json.loads(_manifest().read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    return built if built.source_digest == _source_digest() else None
+def last_failure() -> str:
+    """Why the last compilation of this source made no helper; empty where nothing is known."""
+    return _file(_FAILURE).read_text(encoding="utf-8") if _file(_FAILURE).is_file() else ""
 
 
 def build_in_background() -> None:
-    """Compile in a thread unless that was done, with this compiler; for a process that stays."""
-    threading.Thread(target=_build_quietly, name="swift-helper", daemon=True).start()
+    """Compile in a thread where that is needed; for a process that stays."""
+
+    def build() -> None:
+        with suppress(PeekabooError):
+            build_helper()
+
+    threading.Thread(target=build, name="swift-helper", daemon=True).start()
 
 
-def _build_quietly() -> None:
-    try:
-        build_helper()
-    except PeekabooError as e:
-        log_debug(f"the Swift helper was not compiled: {e.message}")
+def build_helper(is_forced: bool = False) -> None:
+    """Compile where there is no helper. A failure is noted and tried again after a day; one that ran out of
+    time is not noted, because a cold compiler may need a minute. is_forced: compile anyway.
 
-
-def build_helper(is_forced: bool = False) -> Built:
-    """Compile where that is needed, and remember the outcome.
-
-    It is needed for a new source, a new compiler or a lost program. A failure is tried again after a day;
-    one that ran out of time is not remembered, because a cold compiler may need a minute.
-    is_forced: compile anyway.
-    Raises CANCELLED, FILE_IO_ERROR, and TIMEOUT while another process compiles. A missing compiler is an
-    outcome, not an error.
+    Raises CANCELLED, FILE_IO_ERROR, and TIMEOUT while another process compiles. A missing compiler is a
+    failure, not an error.
     """
     with file_lock("helper.lock", _COMPILE_S if is_forced else 0.0, "the Swift compiler"):
-        compiler, path, reason = "", "", ""
+        failure = _file(_FAILURE)
+        has_failed = failure.exists() and time.time() - failure.stat().st_mtime < _RETRY_AFTER_S
+        if not is_forced and (has_failed or find_helper()):
+            return
         try:
-            compiler = _compiler_version()
-            known = last_build()
-            if known and not is_forced and _is_current(known, compiler):
-                return known
-            path = str(_compile(compiler))
+            _compile()
         except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
+            if e.code in (ErrorCode.CANCELLED, ErrorCode.FILE_IO_ERROR):
                 raise  # it says nothing about the compiler
-            reason = f"{e.message} {e.details}".strip()[:500]
-            log_debug(f"no Swift helper: {reason}")
-            if e.code is ErrorCode.TIMEOUT:
-                return Built(_source_digest(), compiler, "", reason, time.time())
-        built = Built(_source_digest(), compiler, path, reason, time.time())
-        write_privately(_manifest(), json.dumps(as_plain(built)))
-        return built
+            log_debug(f"no Swift helper: {e.message} {e.details}")
+            if e.code is not ErrorCode.TIMEOUT:
+                write_privately(failure, f"{e.message} {e.details}".strip()[:500])
 
 
-def _is_current(known: Built, compiler: str) -> bool:
-    if known.compiler != compiler:
-        return False
-    if known.path:
-        return os.access(known.path, os.X_OK)
-    return time.time() - known.built_at < _RETRY_AFTER_S
-
-
-def _compiler_version() -> str:
+def _compile() -> None:
+    # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
+    source, fresh = _file("input.swift"), _file(f"{_PROGRAM}.new")
+    with file_errors(source.parent):
+        source.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _file(_PROGRAM).unlink(missing_ok=True)
+        _file(_FAILURE).unlink(missing_ok=True)
+        source.write_text(native_source(_SOURCE), encoding="utf-8")
     # without the Command Line Tools xcrun is a shim that opens a dialog; this question is safe (exit 2)
     run_program(["xcode-select", "-p"], timeout_s=_ASK_S)
-    return run_program([*_COMPILER, "--version"], timeout_s=_ASK_S).text.strip().split("\n")[0]
-
-
-def _compile(compiler: str) -> Path:
-    key = hashlib.sha256(f"{native_source(_SOURCE)}\0{compiler}".encode()).hexdigest()[:16]
-    folder = _helper_folder() / key
-    source, target = folder / "input.swift", folder / "peekaboo-input"
-    with file_errors(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        source.write_text(native_source(_SOURCE), encoding="utf-8")
-        # nobody may find an unfinished program, and macOS kills a signed one that is overwritten in place
-        _manifest().unlink(missing_ok=True)
-        target.unlink(missing_ok=True)
-    options = ["-O", "-swift-version", "5", str(source), "-o", str(target)]
-    run_program([*_COMPILER, *options], timeout_s=_COMPILE_S)
-    target.chmod(0o700)
+    # xcrun sets SDKROOT for the compiler, which finds no SDK when it is run by its own path
+    argv = ["xcrun", "--sdk", "macosx", "swiftc", "-O", "-swift-version", "5", str(source), "-o", str(fresh)]
+    run_program(argv, timeout_s=_COMPILE_S)
+    fresh.chmod(0o700)
     # endpoint security may kill what nobody signed: then JXA has to act
-    run_program([str(target)], timeout_s=_ASK_S, stdin=_PROBE)
-    return target
+    run_program([str(fresh)], timeout_s=_ASK_S, stdin=_PROBE)
+    fresh.replace(_file(_PROGRAM))
 
 
-def _source_digest() -> str:
-    return hashlib.sha256(native_source(_SOURCE).encode()).hexdigest()
-
-
-def _helper_folder() -> Path:
-    return settings().mac_state_folder / "helper"
-
-
-def _manifest() -> Path:
-    return _helper_folder() / "built.json"
+def _file(name: str) -> Path:
+    """A file in the folder of exactly this source."""
+    digest = hashlib.sha256(native_source(_SOURCE).encode()).hexdigest()
+    return state_folder() / "helper" / digest[:16] / name
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 9167, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8066, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -9268,11 +8167,10 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 9271, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8170, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
@@ -9282,11 +8180,9 @@ from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
-# Of two names, from 0 to 1: what is taken for a misspelling, and what is too little to tell two misspellings
-# apart.
-_CLOSE_ENOUGH, _TIE = 0.7, 0.05
-_HELPER = re.compile(r"helper|renderer|utility|plugin|crashpad|gpu process|\(gpu\)|background", re.I)
-_BROWSERS = ("chrome", "safari", "firefox", "edge", "brave", "arc", "opera", "chromium")
+# The likeness of two names: of a suggestion, of a misspelling, and what does not tell two misspellings apart.
+_NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
+_X_CLIENT_BITS = 21  # an X server gives each client a range of ids of its own
 
 
 def is_worth_listing(window: Window) -> bool:
@@ -9305,19 +8201,14 @@ def catalogue_windows(scene: Scene) -> list[Window]:
     """What `list_windows` shows, front to back: ordinary windows on the screen, minimised ones, and popups of
     any size, each right after its owner.
     """
-    listed = [
-        window
-        for window in scene.windows
-        if is_worth_listing(window) and (window.is_on_screen or window.is_minimised)
-    ]
-    popups = [
-        window for window in scene.windows if window.is_popup and window.is_on_screen and window.app_name
-    ]
-    ordered: list[Window] = []
-    for window in sorted(listed, key=lambda window: window.is_minimised):  # wherever X11 stacks those
-        ordered.append(window)
-        ordered += [popup for popup in popups if popup.parent_id == window.window_id]
-    return [popup for popup in popups if popup not in ordered] + ordered
+    listed = [w for w in scene.windows if is_worth_listing(w) and (w.is_on_screen or w.is_minimised)]
+    listed.sort(key=lambda window: window.is_minimised)  # wherever X11 stacks those
+    popups = [w for w in scene.windows if w.is_popup and w.is_on_screen and w.app_name]
+    owners = {window.window_id for window in listed}
+    ordered = [popup for popup in popups if popup.parent_id not in owners]
+    for window in listed:
+        ordered += [window, *(popup for popup in popups if popup.parent_id == window.window_id)]
+    return ordered
 
 
 def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
@@ -9326,31 +8217,32 @@ def blocking_dialog(window: Window, scene: Scene) -> Optional[Window]:
 
     A modal dialog of an application that names no parent blocks all windows of it that are behind the dialog.
     """
-    found = None
     dialogs = [dialog for dialog in scene.windows if dialog.is_modal and dialog.is_on_screen]
     dialogs = [dialog for dialog in dialogs if dialog.window_id != window.window_id]
-    while blocking := [dialog for dialog in dialogs if _is_blocked_by(found or window, dialog, scene)]:
-        found = blocking[0]
-        dialogs.remove(found)
-    return found
+    innermost = None
+    while blocking := [dialog for dialog in dialogs if _is_blocked_by(innermost or window, dialog, scene)]:
+        innermost = blocking[0]
+        dialogs.remove(innermost)
+    return innermost
 
 
 def open_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu that takes a window's keys; None for none, and for a menu itself."""
-    own = (one for one in scene.windows if one.is_menu and one.parent_id == window.window_id)
-    return next((one for one in own if one.is_on_screen), None)
+    menus = (menu for menu in scene.windows if menu.is_menu and menu.is_on_screen)
+    return next((menu for menu in menus if menu.parent_id == window.window_id), None)
 
 
 def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu of another application that has the keyboard, whichever window has the focus."""
     popups = [popup for popup in scene.windows if popup.takes_input and popup.is_on_screen]
-    if not scene.is_keyboard_grabbed or any(_is_same_app(popup, window) for popup in popups):
+    if not scene.is_keyboard_grabbed or any(owner_of(popup) == owner_of(window) for popup in popups):
         return None  # its own application has grabbed the keyboard for its own popup
     return next((popup for popup in popups if popup.is_menu), popups[0] if popups else None)
 
 
-def _is_same_app(window: Window, other: Window) -> bool:
-    return (window.app_name, window.pid) == (other.app_name, other.pid)
+def owner_of(window: Window) -> tuple[str, int]:
+    """What the windows of one program have in common: without a pid, the bits of its X client."""
+    return ("pid", window.pid) if window.pid is not None else ("client", window.window_id >> _X_CLIENT_BITS)
 
 
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
@@ -9371,12 +8263,15 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
     candidates).
     """
     wanted = identifier.strip()
+    low = wanted.lower()
     if not wanted:
         raise invalid("the app's name is empty", "name an app, or leave it out")
-    if wanted.lower().startswith("pid:"):
-        return _app_by_pid(wanted[4:], apps)
-    low = wanted.lower()
-    candidates = [app for app in apps if not _is_helper(app)]
+    if low.startswith("pid:"):
+        number = wanted[4:].strip()
+        if not (number.isascii() and number.isdigit()):
+            raise invalid(f"{number[:40]!r} is not a process id", "write it like PID:501")
+        return _only_one(wanted, [app for app in apps if str(app.pid) == number], [], kind)
+    candidates = [app for app in apps if app.is_regular]  # no helpers of a browser
     tiers: list[Callable[[App], bool]] = [
         lambda app: app.name == wanted,
         lambda app: app.name.lower() == low,
@@ -9386,19 +8281,14 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
         lambda app: low in app.name.lower(),
         lambda app: len(low) > 3 and low in (app.bundle_id or "").lower(),
     ]
-    for number, matches in enumerate(tiers):
+    for tier, is_meant in enumerate(tiers):
         # a helper or an agent without windows is meant only by its whole name
-        found = [app for app in (apps if number < 3 else candidates) if matches(app)]
-        found = [app for app in found if app.is_regular] or found
-        if len(found) == 1:
-            return found[0]
-        if found:
-            return _only_one(wanted, found)
+        matches = [app for app in (apps if tier < 3 else candidates) if is_meant(app)]
+        if matches:
+            return _only_one(wanted, [app for app in matches if app.is_regular] or matches, [], kind)
     near = _near_names(low, candidates)
-    if near and near[0][1] >= _CLOSE_ENOUGH:
-        tied = [app for app, likeness in near if near[0][1] - likeness <= _TIE]
-        return tied[0] if len(tied) == 1 else _only_one(wanted, tied)
-    raise _no_such_app(wanted, [app for app, _ in near], kind)
+    close = [app for app, likeness in near if likeness >= max(_CLOSE_ENOUGH, near[0][1] - _TIE)]
+    return _only_one(wanted, close, [app for app, _ in near], kind)
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -9409,68 +8299,48 @@ def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
     raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
 
 
-def _is_helper(app: App) -> bool:
-    is_browsers = any(name in app.name.lower() for name in _BROWSERS)
-    return not app.is_regular or bool(is_browsers and _HELPER.search(app.name))
-
-
-def _app_by_pid(text: str, apps: Sequence[App]) -> App:
-    if not text.strip().isascii() or not text.strip().isdigit():
-        raise invalid(f"{text[:40]!r} is not a process id", "write it like PID:501")
-    digits = text.strip().lstrip("0")[:40]  # int() refuses more than 4,300 digits
-    for app in apps:
-        if str(app.pid) == digits:
-            return app
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no application has the process id {digits}",
-        hint="list the apps: list apps",
-    )
-
-
-def _only_one(wanted: str, found: Sequence[App]) -> App:
-    with_windows = [app for app in found if app.window_count]
-    if len(with_windows) == 1 and len({app.name for app in found}) == 1:
-        return with_windows[0]
+def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: str) -> App:
+    """The only app that was found, or of several processes of one name the only one with windows."""
+    if not matches:
+        raise _no_such_app(wanted, near, kind)
+    with_windows = [app for app in matches if app.window_count]
+    if len(matches) > 1 and len(with_windows) == 1 and len({app.name for app in matches}) == 1:
+        matches = with_windows
+    if len(matches) == 1:
+        return matches[0]
     names = [
         f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
-        for app in found[:_NAMED_AT_MOST]
+        for app in matches[:_NAMED_AT_MOST]
     ]
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
-        f"{wanted!r} could be {len(found)} applications",
+        f"{wanted!r} could be {len(matches)} applications",
         hint="name one of them: " + ", ".join(names),
         details="\n".join(names),
     )
 
 
 def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
+    """The nearest names, the nearest first, with their likeness from 0 to 1."""
     import difflib  # 3 ms that only a wrong name needs
-
-    low = low[:_COMPARED_CHARACTERS]
 
     def likeness(app: App) -> float:
         name = app.name.lower()[:_COMPARED_CHARACTERS]
-        initials = "".join(word[0] for word in re.split(r"[\s.-]+", name) if word)
-        whole = difflib.SequenceMatcher(None, low, name).ratio()
-        # `vscode` for Visual Studio Code: initials and a last word
-        short = (
-            difflib.SequenceMatcher(None, low, initials[:-1] + name.split()[-1]).ratio() if initials else 0.0
-        )
-        return max(whole, short)
+        texts = (name, name.rpartition(" ")[2])  # `Chromee` for Google Chrome
+        return max(difflib.SequenceMatcher(None, low[:_COMPARED_CHARACTERS], text).ratio() for text in texts)
 
     scored = sorted(((app, likeness(app)) for app in apps), key=lambda pair: -pair[1])
-    return [pair for pair in scored[:5] if pair[1] >= 0.45]
+    return [pair for pair in scored[:5] if pair[1] >= _NEAR]
 
 
 def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> PeekabooError:
-    names = list(dict.fromkeys(app.name for app in near))[:_NAMED_AT_MOST]
+    names = ", ".join(dict.fromkeys(app.name for app in near[:_NAMED_AT_MOST]))
     first = "open it" if kind == "running" else "install it"
     return PeekabooError(
         ErrorCode.APP_NOT_FOUND,
         f"no {kind} application is called {wanted[:80]!r}",
-        hint=f"{first}, or name another: {', '.join(names)}" if names else f"{first} first",
-        details="Available applications: " + ", ".join(names) if names else "",
+        hint=f"{first}, or name another: {names}" if names else f"{first} first",
+        details=f"Available applications: {names}" if names else "",
     )
 
 
@@ -9481,6 +8351,14 @@ def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
     return [window for window in windows if window.app_name == app.name and window.pid is None]
 
 
+def windows_titled(title: str, windows: Sequence[Window]) -> list[Window]:
+    """Those with exactly this title, else those with a part of it, whatever the case; in the order given."""
+    low = title.strip().lower()
+    titles = [(window.title or "").lower() for window in windows]
+    exact = [window for window, text in zip(windows, titles) if text == low]
+    return exact or [window for window, text in zip(windows, titles) if low and low in text]
+
+
 def find_window(
     app: App, windows: Sequence[Window], title: Optional[str] = None, index: Optional[int] = None
 ) -> Window:
@@ -9489,33 +8367,19 @@ def find_window(
 
     Raises WINDOW_NOT_FOUND, naming the windows that there are.
     """
-    if not windows:
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"the {app.name!r} process is running, but no capturable windows were found",
-            hint="open or unminimise a window of it, or use foreground focus",
-        )
-    if title is not None:
-        low = title.strip().lower()
-        for matches in (lambda name: name == low, lambda name: low and low in name):
-            for window in windows:
-                if matches((window.title or "").lower()):
-                    return window
-        titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"{app.name} has no window titled {title[:80]!r}",
-            hint=f"its windows are {titles}",
-        )
     if index is not None and index < 0:
         raise invalid(f"the window index is {index}", "count from 0 (the frontmost)")
-    if index is not None and index >= len(windows):
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            f"{app.name} has no window with index {index}",
-            hint=f"it has {len(windows)}, counted from 0 (the frontmost)",
-        )
-    return windows[index or 0]
+    if not windows:
+        message = f"the {app.name!r} process is running, but no capturable windows were found"
+        hint = "open or unminimise a window of it, or use foreground focus"
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint)
+    matches = windows[index or 0 :] if title is None else windows_titled(title, windows)
+    if matches:
+        return matches[0]
+    which = f"with index {index}" if title is None else f"titled {title[:80]!r}"
+    titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
+    hint = f"its windows are {titles}, counted from 0 (the frontmost)"
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window {which}", hint)
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
@@ -9540,7 +8404,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 9543, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8407, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -9564,10 +8428,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 9567, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8431, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 9570, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8434, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -9742,7 +8606,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 9745, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8609, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -9956,7 +8820,7 @@ def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: fl
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 9959, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8823, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -10338,7 +9202,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 10341, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9205, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -10352,8 +9216,7 @@ from ...core.models import Element, Rect, Window
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import PACKAGES, program_path
-from ...system.resources import native_source
+from ...system.programs import PACKAGES, native_source
 from .windows import own_rect
 
 PYTHON = "python3"
@@ -10373,7 +9236,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     rectangles = {"whole": own_rect(window), "outer": window.outer}
     question = {**window._asdict(), **rectangles, "is_popup": window.is_popup}
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
-    argv = [program_path(PYTHON, run_program), "-I", "-", json.dumps(question)]
+    argv = [PYTHON, "-I", "-", json.dumps(question)]
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     bus = {_BUS: child_environment().get(_BUS, f"unix:path=/run/user/{os.getuid()}/bus")}
     try:
@@ -10425,7 +9288,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 10428, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9291, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -10767,7 +9630,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 10770, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9633, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -11121,7 +9984,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 11124, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9987, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -11148,8 +10011,7 @@ from ...core.errors import invalid
 from ...core.models import RecognisedText, Rect, joined
 from ...core.text import clean_text
 from ...system.images import read_image_info
-from ...system.process import run_program
-from ...system.programs import program_path
+from ...system.process import program_path, run_program
 
 _OCR_S = 60.0
 # Above it an image is most likely one of a display with two pixels a point: its text is large, and time
@@ -11202,7 +10064,7 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    program_path("tesseract", run_program)  # without it convert would work in vain
+    program_path("tesseract")  # without it convert would work in vain
     pgm, zoom = _dark_on_white(path, is_for_lines=True)
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
     for key, word in _words(pgm, "11"):
@@ -11304,7 +10166,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 11307, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10169, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -11427,7 +10289,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 11430, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10292, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -11714,7 +10576,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 11717, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10579, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -11873,7 +10735,7 @@ def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 11876, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10738, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -12248,7 +11110,7 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/xdotool.py =================================================
-SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 12251, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
+SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 11113, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
 
 from __future__ import annotations
 
@@ -12372,10 +11234,10 @@ def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotoo
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 12375, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11237, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 12378, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 11240, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -12391,7 +11253,7 @@ from functools import cache, partial
 from typing import Any, Callable, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
-from ..core.offer import Offer
+from ..core.models import Offer
 
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
@@ -12615,7 +11477,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 12618, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11480, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -12623,17 +11485,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Optional, Union
 
-from ..automation.capture import recorded, scene_to_capture, screenshot_rect, screenshot_window
+from ..automation.capture import (
+    recorded,
+    save_images,
+    scene_to_capture,
+    screenshot_rect,
+    screenshot_window,
+)
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Result
-from ..core.offer import MCP_ONLY, SHELL_ONLY, Offer
+from ..core.models import MCP_ONLY, SHELL_ONLY, Offer, Result
 from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
+from ..system.files import new_temporary_path
 
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 
@@ -12879,31 +11747,33 @@ def screenshot_app_window(
             if preferWindowId:
                 image = screenshot_window(desktop, scene, window, format, includeShadow)
                 if not includeShadow:  # its margin would shift every pixel
-                    image = recorded(desktop, image, image.info)
+                    image = recorded(desktop, image)
             else:
                 image = screenshot_rect(desktop, window, format)
+            (image,) = save_images([image], [new_temporary_path("peekaboo", format)])
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
         raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
+    path = Path(image.path)
     has_shadow = includeShadow and not image.is_of_rect
     data = {
-        "path": str(image.path),
-        "uri": image.path.as_uri(),
+        "path": image.path,
+        "uri": path.as_uri(),
         "appName": app.name,
         "rect": window.bounds.as_short_data(),
         # a shadow's margin hides it in the image's size
-        "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
+        "scale": window.scale if has_shadow else image.scale,
         "format": image.info.kind,
     }
     no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
     messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
-    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(image.path,))
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(path,))
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 12906, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11776, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -12915,13 +11785,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Callable, NoReturn, Optional, Union
 
+from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
-from ..core.version import VERSION
 from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
-from ..system.resources import how_to_install
+from ..system.programs import how_to_install
 from .arguments import (
     HELP_FLAGS,
     JSON_FLAGS,
@@ -13035,7 +11905,7 @@ def _serve() -> int:
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
-        return Result(VERSION, {"version": VERSION})
+        return Result(__version__, {"version": __version__})
     if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
         text = _help(arguments[1:])
         return Result(text, {"help": text})
@@ -13105,7 +11975,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 13108, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11978, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -13114,25 +11984,27 @@ from typing import Annotated, Any, Optional
 
 from ..automation.act import focus_by_id, perform
 from ..automation.capture import (
-    image_for_model,
+    check_dimension,
+    for_client,
     recorded,
+    save_images,
     scene_to_capture,
-    screenshot_whole_or_region,
+    screenshot_region,
+    screenshot_window,
     shrunk,
 )
+from ..automation.coordinates import find_region
 from ..automation.find import click_text_in_window, find_elements_in_window, find_text_in_window
-from ..automation.image import check_dimension
 from ..automation.listing import window_data
 from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
 from ..core import models
 from ..core.errors import invalid
-from ..core.models import ACT_LIMITS, Act, Point, Result
-from ..core.offer import SHELL_ONLY
+from ..core.models import ACT_LIMITS, SHELL_ONLY, Act, Point, Result
 from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, move_into_place
-from ..system.images import kind_by_name, prepare_target
+from ..system.files import asked_path, new_temporary_path
+from ..system.images import kind_by_name
 
 # Parameters that several tools share.
 WindowId = Annotated[int, "the id from list_windows"]
@@ -13200,28 +12072,25 @@ def take_window_screenshot(
         if region is not None and kind != "png":
             raise invalid("a region is saved as png", "end the path in .png")
     scene = scene_to_capture(desktop)
-    if target:
-        prepare_target(target)
     window = scene.by_id(window_id)
-    image = screenshot_whole_or_region(desktop, scene, window, kind, region, screenshot_id)
+    part = find_region(desktop.session, window, region, screenshot_id)
+    if part:
+        image = screenshot_region(desktop, window, *part)
+    else:
+        image = screenshot_window(desktop, scene, window, kind)
     name = f"window {window_id} of {window.app_name}"
     if in_shell:
         image = shrunk(desktop, image, max_dimension)
-        if target:
-            move_into_place(image.path, target)
-        image = recorded(desktop, image, image.info, supersedes_older=True)
-        saved, data = str(target or image.path), image.window_data()
+        (image,) = save_images([image], [target or new_temporary_path("peekaboo", kind)])
+        image = recorded(desktop, image, supersedes_older=True)
+        data = image.window_data()
         size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
         clicks = f", screenshot_id {data['screenshot_id']}" if image.screenshot else ""
-        text = f"{image.region_text() or f'{name} ({size}{clicks})'}: {saved}"
-        return Result(text, {**data, "path": saved}, messages=image.warnings())
-    try:
-        returned = image_for_model(desktop, image)
-    finally:
-        image.path.unlink(missing_ok=True)
-    image = recorded(desktop, image, returned.info, supersedes_older=True)
+        text = f"{image.region_text() or f'{name} ({size}{clicks})'}: {image.path}"
+        return Result(text, {**data, "path": image.path}, messages=image.warnings())
+    image = recorded(desktop, for_client(desktop, image), supersedes_older=True)
     text = image.region_text() or name
-    return Result(text, image.window_data(), (returned,), messages=image.warnings())
+    return Result(text, image.window_data(), (image.content,), messages=image.warnings())
 
 
 def find_text(
@@ -13454,7 +12323,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 13457, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12326, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -13466,22 +12335,21 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any, Callable, Literal, NamedTuple, Optional
 
+from .. import __version__
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Permissions, Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
-from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail import gmail_folder
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
-from ..system.process import run_program
-from ..system.programs import PACKAGES, program_path
-from ..system.resources import how_to_install, own_command, single_file
+from ..system.process import program_path, run_program
+from ..system.programs import PACKAGES, how_to_install, own_command, single_file
 from .arguments import PROGRAM
 
 SERVER_NAME = "PeekabooMCP"
@@ -13547,7 +12415,7 @@ def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
 
 def _program(name: str) -> str:
     """The path of a program. Raises MISSING_PROGRAM."""
-    path = program_path(name, run_program)
+    path = program_path(name)
     try:
         if name == "python3":
             run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
@@ -13669,7 +12537,7 @@ def initial_status() -> str:
     providers = providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
-        f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
+        f"Name: {SERVER_NAME}\nVersion: {__version__}\n"
         f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
     )
 
@@ -13684,7 +12552,7 @@ def _machine_data(desktop: Desktop) -> dict[str, Any]:
     import platform  # 2 ms that only a report needs
 
     return {
-        "version": VERSION,
+        "version": __version__,
         "platform": desktop.name,
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
@@ -13709,7 +12577,7 @@ def clean(
     log = log_file()
     # what a user put into our folders stays: the stop file, which must not end by itself, and Gmail's client
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
-    others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
+    others = [gmail_folder() / "token.json", log]
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
     rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""
@@ -13800,7 +12668,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 13803, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12671, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -13914,7 +12782,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 13917, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12785, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -13928,12 +12796,12 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info, log_warning, start_log_file
 from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
-from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote import keep_deck_in_memory
 from ..system.files import log_file, sweep
@@ -13990,7 +12858,7 @@ def serve() -> int:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
     keep_deck_in_memory()
-    log_info(f"{SERVER_NAME} {VERSION} serves")
+    log_info(f"{SERVER_NAME} {__version__} serves")
     for name in unknown_variables():
         log_warning(f"the variable {name} is not one of ours and has no effect")
     if platform_name() == "macos" and not current.is_read_only:
@@ -14077,7 +12945,7 @@ def build_server() -> Any:
             return [ReadResourceContents(content=path.read_bytes(), mime_type=guess_type(path.name)[0])]
 
     instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
-    return PeekabooServer(SERVER_NAME, version=VERSION, instructions=instructions, subscriptions=False)
+    return PeekabooServer(SERVER_NAME, version=__version__, instructions=instructions, subscriptions=False)
 
 
 async def _beat(context: Any, reports: list[str]) -> None:
@@ -14152,24 +13020,25 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
     """What a model is told of an exception."""
     from pydantic import ValidationError
 
-    if isinstance(error, PeekabooError):
-        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
-        if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
-            error.hint = _HOW_TO_SET_DISPLAY
-        return error
     if isinstance(error, ValidationError):
         problems = [
             f"{'.'.join(map(str, wrong['loc'])) or 'arguments'}: {wrong['msg']}"
             for wrong in error.errors()[:5]
         ]
-        return invalid(f"{name}: {'; '.join(problems)}", "call it again with the arguments of its schema")
+        hint = "call it again with the arguments of its schema"
+        error = invalid(f"{name}: {'; '.join(problems)}", hint)
+    if isinstance(error, PeekabooError):
+        log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
+        if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
+            error.hint = _HOW_TO_SET_DISPLAY
+        return error
     log_error(f"{name}: unexpected {type(error).__name__}: {error}", exc_info=True)
     hint = "try again; the server's log has the traceback"
     return PeekabooError(ErrorCode.INTERNAL_ERROR, f"{name} failed unexpectedly", hint)
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 14172, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 13041, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -14349,15 +13218,16 @@ def variable_reference() -> str:
     lines = []
     for variable in VARIABLES.values():
         default = f" (default `{variable.default}`)" if variable.default else ""
-        lines.append(f"- `{variable.name}`{default}: {variable.help}")
+        alias = f" or `{variable.alias}`" if variable.alias else ""
+        lines.append(f"- `{variable.name}`{alias}{default}: {variable.help}")
     return "\n".join(lines)
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 14357, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13227, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 14360, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13230, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -14387,7 +13257,7 @@ from ..core.settings import platform_name, settings
 from ..core.text import clean_text
 from ..system.files import asked_path, state_folder, write_privately
 from ..system.process import run_program
-from ..system.web import WebError, ask_form, ask_json
+from ..system.web import WebError, ask_json
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S, _SEND_S = 15.0, 40.0
@@ -14513,7 +13383,8 @@ def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
     """Google's answer for a code or a refresh token: an access token, at least. Raises PROGRAM_FAILED."""
     form.update(client_id=client["client_id"], client_secret=client["client_secret"])
     try:
-        answer = ask_form(client["token_uri"], form=form, timeout_s=_TOKEN_S)
+        data = urlencode(form).encode()
+        answer = ask_json(client["token_uri"], headers={}, body=data, timeout_s=_TOKEN_S)
     except WebError as e:
         hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
         raise _google_error(f"Google sent no token: {vendor_text(e.body) or e.message}", hint) from None
@@ -14613,7 +13484,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 14616, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13487, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -14733,7 +13604,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 14736, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13607, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -15038,14 +13909,14 @@ def screenshot_slide(
         images = sorted(folder.rglob("*.png"))
         if not images or read_image_info(images[0]) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
-        move_into_place(images[0], target)
+        move_into_place([images[0]], [target])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 15048, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13919, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -15064,7 +13935,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 15067, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13938, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -15077,23 +13948,21 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
+from .. import __version__
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_warning
-from ..core.models import ImageData, Result
-from ..core.offer import Offer
+from ..core.models import ImageData, Offer, Result
 from ..core.settings import settings
 from ..core.text import clean_text
-from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, whole_image
 from ..system.process import ProgramTimeout, run_program
-from ..system.programs import find_program
-from ..system.resources import own_command
+from ..system.programs import find_program, own_command
 
 _MAX_TIMEOUT_S = 3600.0
 _LIST_S, _IMAGE_S, _VERSION_S = 30.0, 45.0, 5.0
@@ -15113,7 +13982,7 @@ class PeekabooProgram(NamedTuple):
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
         if self.is_ours:
-            return VERSION
+            return __version__
         try:
             done = run_program([*self.argv, "--version"], timeout_s=_VERSION_S, accept=None)
         except PeekabooError as e:  # removed since, by an upgrade perhaps
@@ -15323,7 +14192,7 @@ def _ask_cli(
             argv += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
     argv.append("--json-output")
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
-    done = run_program(argv, timeout_s=timeout_s, accept=None, stderr_label="SwiftCLI")
+    done = run_program(argv, timeout_s=timeout_s, accept=None)
     failed = f"the peekaboo command line failed with exit code {done.code}"
     try:
         answer = json.loads(done.text)
@@ -15369,14 +14238,15 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 15372, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14241, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 15375, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14244, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import shutil
@@ -15397,12 +14267,56 @@ from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
 _SUFFIX_BYTES = 80
+_LOCK_POLL_S = 0.02
+
+
+def asked_path(text: str) -> Path:
+    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    try:
+        if b"\0" in os.fsencode(text):
+            raise ValueError("it holds a NUL character")
+        return Path(text).expanduser().absolute()
+    except (ValueError, RuntimeError) as e:  # half of a surrogate pair; `~`, and there is no such home
+        message = f"this cannot be a path: {clean_text(text, 80)}"
+        raise invalid(message, "write it without ~ and control characters, or set HOME") from e
+    except OSError as e:  # the working folder does not exist any more
+        raise file_error(Path(text), e) from e
 
 
 def state_folder() -> Path:
-    """Our folder for what must outlive a process, ours alone. Raises FILE_IO_ERROR."""
-    folder = settings().mac_state_folder if platform_name() == "macos" else settings().xdg_state_folder
-    return _private_folder(folder, "set XDG_STATE_HOME to a folder of your own")
+    """Our folder for what must outlive a process, ours alone. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    home = "~/Library/Caches" if platform_name() == "macos" else settings().state_home
+    return _private_folder(asked_path(home) / "peekaboo_min")
+
+
+def temporary_folder() -> Path:
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
+    return _private_folder(system_temporary_folder() / f"peekaboo_min-{os.getuid()}")
+
+
+def system_temporary_folder() -> Path:
+    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
+    with file_errors(Path("the temporary folder")):
+        return Path(tempfile.gettempdir())
+
+
+def _private_folder(folder: Path) -> Path:
+    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
+    with file_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+        if is_ours and not status.st_mode & 0o022:
+            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
+            return folder
+    message = f"{folder} is not a folder that only you can write to"
+    hint = "remove it, or set TMPDIR and XDG_STATE_HOME to folders of your own"
+    raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint)
+
+
+def log_file() -> Path:
+    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    return asked_path(settings().log_file or str(system_temporary_folder() / "peekaboo-mcp.log"))
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
@@ -15411,8 +14325,8 @@ def file_name(stem: str, kind: str, suffix: str = "") -> str:
     suffix: what follows the stem, and tells several images of one stem apart. A stem that is too long loses
     its middle: names differ at the start and at the end.
     """
-    cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
+    cleaned = _safe_in_names(stem).strip("._") or "window"
     limit = _NAME_BYTES - len(ending.encode())
     if len(cleaned.encode()) > limit:
         start = cut_to_bytes(cleaned, limit - limit // 2)
@@ -15424,58 +14338,9 @@ def _safe_in_names(text: str) -> str:
     return re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(text, 1000))
 
 
-def temporary_folder() -> Path:
-    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
-    folder = system_temporary_folder() / f"peekaboo_min-{os.getuid()}"
-    return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
-
-
-def system_temporary_folder() -> Path:
-    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
-    with file_errors(Path("the temporary folder")):
-        return Path(tempfile.gettempdir())
-
-
-def _private_folder(folder: Path, hint: str) -> Path:
-    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
-    with file_errors(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-        if is_ours and found.st_mode & 0o055:
-            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
-    if not is_ours:
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, f"{folder} is not a folder that only you can write to", hint=hint
-        )
-    return folder
-
-
-def asked_path(text: str) -> Path:
-    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    try:
-        if b"\0" in os.fsencode(text):
-            raise invalid("a path cannot hold a NUL character", "remove it")
-        return Path(text).expanduser().absolute()
-    except UnicodeEncodeError as e:
-        raise invalid("a path holds half of a surrogate pair, which cannot be encoded", "remove it") from e
-    except RuntimeError as e:  # `~name` of an unknown user
-        raise invalid(
-            f"there is no user of that name: {clean_text(text, 80)}", "write the path without ~"
-        ) from e
-    except OSError as e:  # the working folder does not exist any more
-        raise file_error(Path(text), e) from e
-
-
-def log_file() -> Path:
-    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    asked = settings().log_file
-    return asked_path(asked) if asked else system_temporary_folder() / "peekaboo-mcp.log"
-
-
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
-    return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
+    return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
 
 
 @contextmanager
@@ -15492,37 +14357,52 @@ def working_folder(prefix: str) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def sweep(ttl_seconds: Optional[int] = None) -> int:
+def sweep(ttl_seconds: Optional[float] = None) -> int:
     """Delete what is expired and unused in our temporary folder; return how many files and folders."""
-    ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
-    if ttl == 0 and ttl_seconds is None:
-        return 0
-    oldest = time.time() - ttl
-    removed = 0
-    for entry in os.scandir(temporary_folder()):
+    if ttl_seconds is None:
+        ttl_seconds = settings().ttl_seconds or math.inf
+    paths = list(temporary_folder().iterdir())
+    return len(paths) - len(_delete(paths, time.time() - ttl_seconds))
+
+
+def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
+    """Delete our two folders with what is in them, and `others`; return what stays.
+
+    What is in use, in `kept` or not ours to delete stays, with its folder.
+    """
+    folders = (temporary_folder(), state_folder())
+    paths = [*others, *(path for folder in folders for path in folder.iterdir())]
+    staying = [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
+    staying += _delete([path for path in paths if path not in staying])
+    for folder in folders:
+        with suppress(OSError):  # something stays in it
+            folder.rmdir()
+    return staying
+
+
+def _delete(paths: Sequence[Path], oldest: float = math.inf) -> list[Path]:
+    """Delete what nobody holds a lock on and was not changed since `oldest`; return what stays."""
+    staying = []
+    for path in paths:
         try:
-            if entry.stat(follow_symlinks=False).st_mtime > oldest:
-                continue
-            removed += _delete_unused(entry)
+            if path.lstat().st_mtime > oldest or not _delete_unused(path):
+                staying.append(path)
         except FileNotFoundError:
-            continue  # another process sweeps as well
+            continue  # another process deletes as well
         except OSError as e:
-            log_warning(f"{entry.path} has expired, but cannot be deleted: {e.strerror}")
-    return removed
+            log_warning(f"{path} cannot be deleted: {e.strerror}")
+            staying.append(path)
+    return staying
 
 
-def _delete_unused(entry: os.DirEntry[str]) -> bool:
-    """Delete a file or a folder, unless somebody holds a lock on it. Raises OSError."""
-    if not entry.is_dir(follow_symlinks=False) and not entry.is_file(follow_symlinks=False):
-        os.unlink(entry.path)  # a link or a pipe: nobody locks it, and opening it could block
+def _delete_unused(path: Path) -> bool:
+    if path.is_symlink():
+        path.unlink()
         return True
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
         return True
     except BlockingIOError:
         return False
@@ -15530,35 +14410,7 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
         os.close(descriptor)
 
 
-def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
-    """Delete our two folders with what is in them, and `others`; return what stays.
-
-    What is in use or in `kept` stays, with its folder. Raises FILE_IO_ERROR.
-    """
-    folders = (temporary_folder(), state_folder())
-    staying = []
-    for entry in [each for folder in folders for each in os.scandir(folder)]:
-        path = Path(entry.path)
-        with file_errors(path), suppress(FileNotFoundError):  # another process sweeps as well
-            if any(path in (each, *each.parents) for each in kept) or not _delete_unused(entry):
-                staying.append(path)
-    for path in others:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError:  # another user's, perhaps
-            staying.append(path)
-    for folder in folders:
-        with suppress(OSError):  # something stays in it
-            folder.rmdir()
-    return staying
-
-
-def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
-    move_all_into_place([source], [target])
-
-
-def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+def move_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
     """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
     in either case.
 
@@ -15581,18 +14433,16 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
     """Put `content` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-    try:
+    with file_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-            f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
-        os.replace(fresh, path)
-    except OSError as e:
-        with suppress(OSError):
-            fresh.unlink()
-        raise file_error(path, e) from e
+        try:
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+                f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
+            os.replace(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
-_LOCK_POLL_S = 0.02
 _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
@@ -15614,26 +14464,30 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "a") as f:
         deadline = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    message = f"another peekaboo is using {what}"
-                    raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
-                pause(_LOCK_POLL_S)
-            except OSError as e:  # a file system without locks
-                raise file_error(path, e) from e
+        while not _is_locked(f.fileno(), path):
+            if time.monotonic() > deadline:
+                message = f"another peekaboo is using {what}"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment")
+            pause(_LOCK_POLL_S)
         reset = _held_locks.set((*_held_locks.get(), descriptor))
         try:
             yield
         finally:
             _held_locks.reset(reset)
+
+
+def _is_locked(descriptor: int, path: Path) -> bool:
+    """Lock a file now, or not. Raises FILE_IO_ERROR, as on a file system without locks."""
+    with file_errors(path):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 15636, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14490, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -15644,22 +14498,26 @@ import re
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.models import ImageInfo, Rect
+from ..core.models import ImageInfo, Rect, Window
+from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _HEADER_BYTES = 256 * 1024
-_PNG_START = b"\x89PNG\r\n\x1a\n"
+_PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 
 # A model shrinks what is larger, and then answers in pixels that we never saw. These are the limits of
 # Anthropic's standard tier, and of one result in Claude Desktop.
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
+# Screen points: the block caret of a large terminal font.
+_CARET_WIDTH, _CARET_HEIGHT = 14, 40
+_CARET_LINE_WIDTH = 3  # pixels
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
@@ -15670,7 +14528,9 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
         elif data[:3] == b"\xff\xd8\xff":
-            info = _sniff_jpeg(data)
+            sizes = (segment[1:5] for marker, segment in _jpeg_segments(data) if marker in _JPEG_FRAMES)
+            height, width = struct.unpack(">HH", next(sizes, b""))
+            info = ImageInfo("jpg", width, height)
         elif data[:6] in (b"GIF87a", b"GIF89a"):
             info = ImageInfo("gif", *struct.unpack("<HH", data[6:10]))
         elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
@@ -15681,17 +14541,18 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
     return info if info and info.width and info.height else None
 
 
-def _sniff_jpeg(data: bytes) -> Optional[ImageInfo]:
+# A marker in a JPEG: FF 00 is a byte of its image data, FF D0 to FF D7 restart it, FF FF is padding.
+_JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
+
+
+def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The markers of a JPEG and their segments; a thumbnail is a part of its segment."""
     at = 2
-    while at + 9 < len(data):
-        if data[at] != 0xFF:
-            return None
-        marker = data[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return ImageInfo("jpg", width, height)
-        at += 1 if marker == 0xFF else 2 + struct.unpack(">H", data[at + 2 : at + 4])[0]
-    return None
+    while marker := _JPEG_MARKER.search(data, at):
+        start = marker.end()
+        at = start + max(2, int.from_bytes(data[start : start + 2], "big"))
+        yield marker[1][0], data[start + 2 : at]
 
 
 def _sniff_webp(data: bytes) -> ImageInfo:
@@ -15716,38 +14577,29 @@ def whole_image(data: bytes) -> Optional[ImageInfo]:
     return info if info and _IS_WHOLE[info.kind](data) else None
 
 
-def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The kinds and data of the chunks that are there to their end.
+_IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
+    "png": lambda data: _PNG_END in data,
+    "jpg": lambda data: any(marker == 0xD9 for marker, _ in _jpeg_segments(data)),
+    "gif": lambda data: data.endswith(b";"),
+    "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
+    "bmp": lambda data: int.from_bytes(data[2:6], "little") <= len(data),
+}
 
-    They follow one another: length, kind, data, checksum.
+
+@contextmanager
+def image_file(kind: str, data: bytes = b"") -> Iterator[Path]:
+    """A file of our temporary folder that holds `data`, or that a program is to write, while the block runs.
+
+    Raises FILE_IO_ERROR.
     """
-    at = 8
-    while at + 12 <= len(data):
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        if end <= len(data):
-            yield data[at + 4 : at + 8], data[at + 8 : end - 4]
-        at = end
-
-
-def png_pixels(path: Path) -> bytes:
-    """The pixels of a PNG as its program compressed them, without what else it says. Raises OSError."""
-    chunks = _png_chunks(path.read_bytes())
-    return b"".join(content for kind, content in chunks if kind in (b"IHDR", b"IDAT"))
-
-
-# A marker in a JPEG's image data: FF 00 is a byte of the data, FF D0 to FF D7 restart it, FF FF is padding.
-_JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
-
-
-def _has_jpeg_end(data: bytes) -> bool:
-    """Its segments lead to the marker EOI, image data between them; a thumbnail's EOI is skipped."""
-    at = 2
-    while found := _JPEG_MARKER.search(data, at):
-        if found[1] == b"\xd9":
-            return True
-        length = data[found.end() : found.end() + 2]
-        at = found.end() + max(2, int.from_bytes(length, "big"))
-    return False
+    path = new_temporary_path("peekaboo", kind)
+    try:
+        with file_errors(path):
+            if data:
+                write_privately(path, data)
+            yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 class Bitmap(NamedTuple):
@@ -15761,10 +14613,14 @@ class Bitmap(NamedTuple):
     def is_of_one_colour(self) -> bool:
         return set(self.rows) == {self.rows[0][: self.step] * self.width}
 
-    def cropped(self, left: int, top: int, right: int, bottom: int) -> Bitmap:
-        """The pixels from `left` and `top` to before `right` and `bottom`."""
-        rows = [row[left * self.step : right * self.step] for row in self.rows[top:bottom]]
-        return Bitmap(right - left, self.step, tuple(rows))
+    def cropped(self, box: Rect, image_width: int) -> Bitmap:
+        """The part of it that `box` is in, which counts in pixels of an image of that width."""
+        part = box.scaled(self.width / image_width)
+        left, right = int(part.x), min(self.width, math.ceil(part.x + part.width))
+        rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
+        return Bitmap(
+            right - left, self.step, tuple(row[left * self.step : right * self.step] for row in rows)
+        )
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
@@ -15777,36 +14633,21 @@ class Bitmap(NamedTuple):
             lines += b"\0" + line
         header = struct.pack(">IIBBBBB", self.width, len(self.rows), 8, 2, 0, 0, 0)
         pixels = zlib.compress(bytes(lines), 6)
-        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+        return _PNG_START + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + _PNG_END
 
 
-def read_bitmap(path: Path) -> Optional[Bitmap]:
-    """A BMP of 24 or 32 bits a pixel; None when it is not one, or cut short. Raises OSError."""
-    return _bitmap_of(path.read_bytes())
-
-
-def _bitmap_of(data: bytes) -> Optional[Bitmap]:
-    if data[:2] != b"BM" or len(data) < 34:
-        return None
-    (offset,) = struct.unpack("<I", data[10:14])
-    width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
-    row_bytes = (width * bits + 31) // 32 * 4
-    end = offset + row_bytes * abs(height)
-    is_plain = bits in (24, 32) and compression in (0, 3) and width > 0 and height != 0
-    if not is_plain or len(data) < end:
-        return None
-    rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
-    # a positive height means that the last row comes first
-    return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
-
-
-_IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
-    "png": lambda data: any(kind == b"IEND" for kind, _ in _png_chunks(data)),
-    "jpg": _has_jpeg_end,
-    "gif": lambda data: data.endswith(b";"),
-    "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
-    "bmp": lambda data: _bitmap_of(data) is not None,
-}
+def read_bitmap(data: bytes) -> Bitmap:
+    """A BMP of 24 or 32 bits a pixel. Raises CAPTURE_FAILED for anything else."""
+    with suppress(struct.error, ValueError):  # cut short, or without a pixel
+        (offset,) = struct.unpack("<I", data[10:14])
+        width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
+        row_bytes = (width * bits + 31) // 32 * 4
+        end = offset + row_bytes * abs(height)
+        if bits in (24, 32) and compression in (0, 3) and end <= len(data):
+            rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
+            # a positive height means that the last row comes first
+            return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
+    raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", "try again")
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
@@ -15825,10 +14666,27 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
 
 
-def model_size(info: ImageInfo, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS) -> tuple[int, int]:
+def is_caret(rect: Rect, width: int, window: Window) -> bool:
+    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
+    scale = max(1.0, width / max(1.0, window.bounds.width))
+    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+
+
+def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
+    """Whether a part of a window shows something else now, but for a caret.
+
+    box: in pixels of a screenshot of that width.
+    """
+    rect = changed_rect(before.cropped(box, image_width), now.cropped(box, image_width))
+    return rect is not None and rect.width > _CARET_LINE_WIDTH
+
+
+def model_size(
+    width: int, height: int, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS
+) -> tuple[int, int]:
     """The largest size of this shape within `edge` and `pixels`, and never larger than it is."""
-    factor = min(1.0, edge / max(info.width, info.height), math.sqrt(pixels / (info.width * info.height)))
-    return max(1, int(info.width * factor)), max(1, int(info.height * factor))
+    factor = min(1.0, edge / max(width, height), math.sqrt(pixels / (width * height)))
+    return max(1, int(width * factor)), max(1, int(height * factor))
 
 
 def kind_by_name(path: Path) -> str:
@@ -15841,22 +14699,20 @@ def kind_by_name(path: Path) -> str:
 
 def prepare_target(path: Path) -> None:
     """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
-    problem, hint = "", ""
+    problem = ""
     with file_errors(path):
+        if not path.parent.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
         if path.parent.is_file():
             problem = f"{path.parent} is a file, not a folder"
-            hint = "name a folder, or an image that ends in .png or .jpg"
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                problem, hint = f"{path} is a folder", "name a file in it"
-            elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
-                problem = f"{path} exists and is not an image; it was left as it is"
-                hint = "choose another path"
-            elif not os.access(path if path.exists() else path.parent, os.W_OK):
-                raise PermissionError(errno.EACCES, "Permission denied")
+        elif path.is_dir():
+            problem = f"{path} is a folder"
+        elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
+            problem = f"{path} exists and is not an image; it was left as it is"
+        elif not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, "Permission denied")
     if problem:
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, hint)
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, "choose another path")
 
 
 def _is_image_or_empty(path: Path) -> bool:
@@ -15866,7 +14722,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 15869, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14725, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -15878,17 +14734,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
+from itertools import chain
 from tempfile import TemporaryFile
-from typing import Callable, NamedTuple, Optional
+from typing import IO, Callable, NamedTuple, Optional, Union
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_debug, log_info, log_warning, loggable_arguments
+from ..core.log import log_debug, log_error, log_info, log_warning
 from ..core.settings import child_environment
 from ..core.text import clean_text
 from .files import system_temporary_folder
-from .programs import program_path
+from .programs import find_programs, missing_program
 
 Process = subprocess.Popen[bytes]
 
@@ -15918,21 +14775,38 @@ class ProgramTimeout(PeekabooError):
     """TIMEOUT, with what the program had written when it was killed."""
 
     def __init__(self, name: str, timeout_s: float, output: Completed) -> None:
-        super().__init__(
-            ErrorCode.TIMEOUT,
-            f"{name} did not end within {timeout_s:g} seconds and was killed",
-            hint="check whether a dialog is waiting on the screen or the display hangs, then try again",
-        )
+        message = f"{name} did not end within {timeout_s:g} seconds and was killed"
+        hint = "check whether a dialog is waiting on the screen or the display hangs, then try again"
+        super().__init__(ErrorCode.TIMEOUT, message, hint)
         self.output = output
 
 
-_running: set[Process] = set()
+_running: dict[Process, bool] = {}  # whether a signal to us lets it end
 _starting: set[int] = set()  # threads that are about to start a process
-_uninterrupted: set[Process] = set()  # those of _running that a signal lets end
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
-# called before we end, when all programs are killed; after a signal `_signals` is not empty
 exit_hooks: list[Callable[[], None]] = []
+"""Called before we end, when all programs are killed."""
+_image_magick: dict[str, bool] = {}
+
+
+def program_path(name: str) -> str:
+    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
+    paths = find_programs(name)
+    if name == "convert":  # other programs have the name, too
+        paths = filter(_is_image_magick, chain(paths, find_programs("magick")))
+    path = next(paths, None)
+    if path is None:
+        raise missing_program(name)
+    return path
+
+
+def _is_image_magick(path: str) -> bool:
+    if path not in _image_magick:
+        no_display = {"DISPLAY": ""}  # so that none can keep it waiting
+        done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
+        _image_magick[path] = done.text.startswith("Version: ImageMagick ")
+    return _image_magick[path]
 
 
 def run_program(
@@ -15945,41 +14819,17 @@ def run_program(
     folder: Optional[str] = None,
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
-    stderr_label: str = "",
 ) -> Completed:
-    """Run a program to its end and return its output.
+    """Run a program to its end and return its output; accept: the exit codes that are fine, None for any.
 
-    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
-    codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
-    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
-    it inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead
-    of its name. Raises what running raises, ProgramTimeout and PROGRAM_FAILED; the program's whole process
-    group is dead by then.
+    Raises what running raises, ProgramTimeout and PROGRAM_FAILED; its whole process group is dead by then.
     """
-    if folder and not os.path.isdir(folder):
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
-        )
-    name = os.path.basename(argv[0])
-    try:
-        with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
-            done = program.end()
-    except ProgramTimeout as e:
-        _log_stderr(stderr_label or name, e.output)
-        raise
-    _log_stderr(stderr_label or name, done)
+    with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
+        done = program.end()
     if accept is not None and done.code not in accept:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            f"{name} failed with exit code {done.code}",
-            details=done.stderr.strip()[-2000:],
-        )
+        message = f"{os.path.basename(argv[0])} failed with exit code {done.code}"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=done.stderr.strip()[-2000:])
     return done
-
-
-def _log_stderr(name: str, done: Completed) -> None:
-    for line in done.stderr.strip()[-_LOGGED_STDERR:].splitlines():
-        log_warning(f"[{name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
 
 
 @contextmanager
@@ -15992,22 +14842,22 @@ def running(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Iterator[RunningProgram]:
-    """A program, as run_program describes it, that is killed with its whole group when the block ends.
+    """A program that leads a process group of its own, which is killed when the block ends.
 
-    It leads a process group of its own, and is registered before a signal to us can be handled. It reads
-    `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
-    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and PROGRAM_FAILED where the
-    system has no process or descriptor left.
+    argv: the first is a program's path, or its name: see programs. stdin: all it can read; None: a pipe.
+    environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a child
+    that it leaves behind may live on (xclip). pass_fds: descriptors that it inherits (an acting program holds
+    the input lock). Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and
+    PROGRAM_FAILED where the system has no process or descriptor left.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(argv[0], run_program), *argv[1:]]
-    _check_argv(argv)
+    argv = [program_path(argv[0]), *argv[1:]]
     started = time.monotonic()
     thread = threading.get_ident()
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
-    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
-        _starting.add(thread)
+    with _input(stdin) as source:
+        _starting.add(thread)  # it is registered before a signal to us can be handled
         try:
             process = subprocess.Popen(
                 argv,
@@ -16020,10 +14870,8 @@ def running(
                 pass_fds=tuple(pass_fds),
                 restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
             )
-            _running.add(process)
-            if is_uninterrupted():
-                _uninterrupted.add(process)
-        except OSError as e:
+            _running[process] = is_uninterrupted()
+        except (OSError, ValueError) as e:
             raise _not_started(argv[0], e) from e
         finally:
             _starting.discard(thread)
@@ -16032,53 +14880,37 @@ def running(
         yield RunningProgram(process, timeout_s)
     finally:
         if process.returncode is None or not leaves_daemon:
-            _kill_group(process)
-        _running.discard(process)
-        _uninterrupted.discard(process)
-        _log_run(argv, process.returncode, time.monotonic() - started)
-
-
-def _check_argv(argv: Sequence[str]) -> None:
-    """Raises INVALID_ARGUMENT for what cannot be an argument of a program."""
-    try:
-        has_nul = any(b"\0" in os.fsencode(argument) for argument in argv)
-    except UnicodeEncodeError as e:
-        raise invalid("a text holds half of a surrogate pair, which cannot be encoded", "remove it") from e
-    if has_nul:
-        raise invalid("an argument cannot contain a NUL character", "remove it")
+            _signal_group(process)
+        for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+            stream.close()
+        process.wait()
+        del _running[process]
+        # no argument: what is typed must not stand in a log
+        ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
+        log_debug(f"ran {os.path.basename(argv[0])} with {len(argv) - 1} arguments: {ending}")
 
 
 @contextmanager
-def _file_holding(data: bytes) -> Iterator[int]:
-    """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
+def _input(data: Optional[bytes]) -> Iterator[Union[int, IO[bytes]]]:
+    """What a program reads `data` from; for None a pipe. Raises FILE_IO_ERROR."""
     if not data:
-        yield subprocess.DEVNULL
+        yield subprocess.PIPE if data is None else subprocess.DEVNULL
         return
     folder = system_temporary_folder()
     with file_errors(folder), TemporaryFile(dir=folder) as f:
         f.write(data)
         f.seek(0)
-        descriptor = os.dup(f.fileno())
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        yield f
 
 
-def _not_started(path: str, error: OSError) -> PeekabooError:
-    if error.errno == errno.E2BIG:
-        return invalid("the arguments are too long for this system", "pass shorter arguments")
+def _not_started(path: str, error: Exception) -> PeekabooError:
+    if not isinstance(error, OSError):  # no argument holds a NUL or half of a surrogate pair
+        return invalid(f"an argument cannot be passed to {path}: {error}", "remove that character")
     message = f"{path} cannot be started: {error.strerror}"
-    if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-        return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="end other programs, then try again")
-    return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
-
-
-def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    signals = {each.value: each.name for each in signal.Signals}  # most real-time signals have no name
-    ending = f"exit code {code}" if code >= 0 else f"killed by {signals.get(-code, f'signal {-code}')}"
-    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
-    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
+    if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC):
+        return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
+    hint = "end other programs, or pass shorter arguments"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 class RunningProgram:
@@ -16092,13 +14924,13 @@ class RunningProgram:
         self._name = os.path.basename(process.args[0])  # type: ignore
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
-        self._stdout, self._stderr, self._rest_of_stderr = b"", b"", b""
+        self._stdout, self._stderr = b"", b""
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def stderr_so_far(self) -> str:
-        """What it wrote to stderr until now."""
+        """What it wrote to stderr until now; end() has what it writes later."""
         assert self._process.stderr
         os.set_blocking(self._process.stderr.fileno(), False)
         with suppress(BlockingIOError):
@@ -16129,31 +14961,29 @@ class RunningProgram:
         Of stderr the last part is kept. More than the cap on stdout is PROGRAM_FAILED.
         """
         drained_at = float("inf")
-        stdout: Optional[bytes]
-        stderr: Optional[bytes]
-        while True:
+        is_over = False
+        while not is_over:
+            stdout: Optional[bytes]
+            stderr: Optional[bytes]
             try:
                 stdout, stderr = self._process.communicate(timeout=self._time_to_wait())
                 is_over = True
             except subprocess.TimeoutExpired as e:
                 stdout, stderr = e.stdout, e.stderr
                 is_over = time.monotonic() > drained_at
-            self._stdout = stdout or self._stdout
-            self._rest_of_stderr = (stderr or self._rest_of_stderr)[-_STDERR_CAP:]
-            if max(len(self._stdout), len(stderr or b"")) > _OUTPUT_CAP:
-                raise PeekabooError(
-                    ErrorCode.PROGRAM_FAILED,
-                    f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
-                    hint="request less output",
-                )
-            if is_over:
-                return self._completed(self._process.returncode)
-            if self.has_ended():  # something that it started holds a pipe
-                drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
+                if self.has_ended():  # something that it started holds a pipe
+                    drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
+            if max(len(stdout or b""), len(stderr or b"")) > _OUTPUT_CAP:
+                message = f"{self._name} wrote more than {_OUTPUT_CAP} bytes"
+                raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="request less output")
+            self._stdout, self._stderr = stdout or self._stdout, (stderr or self._stderr)[-_STDERR_CAP:]
+        return self._completed(self._process.returncode)
 
     def _completed(self, code: int) -> Completed:
-        stderr = self._stderr + self._rest_of_stderr
-        return Completed(code, self._stdout, stderr.decode("utf-8", "replace"))
+        stderr = self._stderr.decode("utf-8", "replace")
+        for line in stderr.strip()[-_LOGGED_STDERR:].splitlines():
+            log_warning(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
+        return Completed(code, self._stdout, stderr)
 
     def _time_to_wait(self) -> float:
         """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
@@ -16164,23 +14994,13 @@ class RunningProgram:
         return min(remaining, _POLL_S)
 
 
-def _kill_group(process: Process) -> None:
-    _signal_group(process)
-    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
-        stream.close()
-    process.wait()
-
-
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    with _file_holding(stdin) as source:
+    argv = [program_path(argv[0]), *argv[1:]]
+    null, environment = subprocess.DEVNULL, child_environment()
+    with _input(stdin) as source:
         subprocess.Popen(
-            [program_path(argv[0], run_program), *argv[1:]],
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=child_environment(),
-            start_new_session=True,
+            argv, stdin=source, stdout=null, stderr=null, env=environment, start_new_session=True
         )
 
 
@@ -16188,25 +15008,27 @@ def end_all_programs() -> None:
     """Kill what still runs, then call the exit hooks, at our end. No lock: a signal handler calls it."""
     deadline = time.monotonic() + _START_S
     while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
-        time.sleep(0.001)
+        time.sleep(_NAP_S)
     deadline = time.monotonic() + _UNINTERRUPTED_S
-    uninterrupted = list(_uninterrupted)
+    uninterrupted = [process for process, is_uninterrupted in list(_running.items()) if is_uninterrupted]
     while any(map(_is_alive, uninterrupted)) and time.monotonic() < deadline:
         time.sleep(_NAP_S)
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
             _signal_group(process)
     for hook in list(exit_hooks):
-        hook()
+        try:
+            hook()
+        except Exception as e:  # the next hook puts back something else
+            log_error(f"at our end: {type(e).__name__}: {e}")
 
 
 def _is_alive(process: Process) -> bool:
     """Without poll(), which waits for a lock that the interrupted thread may hold."""
     try:
-        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
         return False
-    return ended is None
 
 
 def _signal_group(process: Process) -> None:
@@ -16235,7 +15057,7 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 
 
 def exit_if_signalled() -> None:
-    """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
+    """End this process when a signal asked for that. A BaseException of an exit hook unwinds the stack."""
     if _signals:
         end_all_programs()
         log_info(f"ended by {signal.Signals(_signals[0]).name}")
@@ -16243,24 +15065,25 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 16246, r'''"""Where a program is, and its Debian package."""
+SOURCES['peekaboo_min/system/programs.py'] = 15068, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Any, Callable, Optional
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+from typing import Any, Optional
 
-from ..core.cancellation import within_budget
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.settings import search_path, settings
+from ..core.settings import child_environment, settings
 
-# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
-_SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
-# Where Homebrew links programs, on Apple silicon and on Intel: no part of the PATH that launchd gives.
-_HOMEBREW_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
-# The only folder of a program. The system's own Python: a virtual environment's has no gi.
-_ONLY_FOLDERS = {"python3": "/usr/bin"}
+# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin. Homebrew's
+# folders, on Apple silicon and on Intel, are no part of the PATH that launchd gives.
+_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr/local/bin")
+_PACKAGE = Path(__file__).parent.parent
 
 PACKAGES = {
     "convert": "imagemagick",
@@ -16274,74 +15097,29 @@ PACKAGES = {
 }
 """Debian's packages of the programs that an X11 desktop needs."""
 
-_VERSION_TIMEOUT_S = 5.0
-_image_magick: set[str] = set()  # paths of programs that said so
 
-RunProgram = Callable[..., Any]
-"""process.run_program: a parameter, because that module imports this one."""
-
-
-def find_program(name: str) -> Optional[str]:
-    """The first program of this name, or None; a path is taken as it is.
+def find_programs(name: str) -> Iterator[str]:
+    """The programs of this name, in order; a path is taken as it is.
 
     Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
     """
-    return shutil.which(name, path=os.pathsep.join(_folders(name)))
+    # absolute: nothing is executed because it lies in the working folder
+    path = filter(os.path.isabs, child_environment().get("PATH", os.defpath).split(os.pathsep))
+    folders = [settings().bin_dir] if settings().bin_dir else [*path, *_FOLDERS]
+    if name == "python3" and not settings().bin_dir:  # the system's own: a virtual environment's has no gi
+        folders = ["/usr/bin"]
+    return filter(None, (shutil.which(name, path=folder) for folder in folders))
 
 
-def program_path(name: str, run: RunProgram) -> str:
-    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
-    path = _find_image_magick(run) if name == "convert" else find_program(name)
-    if path is None:
-        package = PACKAGES.get(name)
-        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint=hint)
-    return path
+def find_program(name: str) -> Optional[str]:
+    return next(find_programs(name), None)
 
 
-def _folders(name: str) -> list[str]:
-    if settings().bin_dir:
-        return [settings().bin_dir]
-    if name in _ONLY_FOLDERS:
-        return [_ONLY_FOLDERS[name]]
-    return [*search_path(), *_SYSTEM_FOLDERS, *_HOMEBREW_FOLDERS]
-
-
-def _find_image_magick(run: RunProgram) -> Optional[str]:
-    """The first `convert`, else `magick`, that is ImageMagick's: other programs have the name, too."""
-    paths = (shutil.which(name, path=folder) for name in ("convert", "magick") for folder in _folders(name))
-    return next((path for path in paths if path and _is_image_magick(path, run)), None)
-
-
-def _is_image_magick(path: str, run: RunProgram) -> bool:
-    if path in _image_magick:
-        return True
-    try:
-        # no display, so that none can keep it waiting
-        argv, environment = [path, "-version"], {"DISPLAY": ""}
-        answer = run(argv, timeout_s=_VERSION_TIMEOUT_S, accept=None, environment=environment).text
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        within_budget(_VERSION_TIMEOUT_S)  # raises when it was the call's own time that ran out
-        return False
-    if not answer.startswith("Version: ImageMagick "):
-        return False
-    _image_magick.add(path)
-    return True
-'''
-
-# ==================== peekaboo_min/system/resources.py ====================================================
-SOURCES['peekaboo_min/system/resources.py'] = 16335, r'''"""Our own files: native sources, and the argv that starts us again."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-from shlex import quote
-from typing import Any, Optional
-
-_PACKAGE = Path(__file__).parent.parent
+def missing_program(name: str) -> PeekabooError:
+    """MISSING_PROGRAM with what to install, to be raised."""
+    package = PACKAGES.get(name)
+    hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
+    return PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint)
 
 
 def native_source(path: str) -> str:
@@ -16367,24 +15145,17 @@ def own_command() -> list[str]:
 
 def how_to_install() -> str:
     """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
+    by_pip = "python3 -m venv .venv && .venv/bin/pip install"
     file = single_file()
     if file:
-        return (
-            f"start it by `uv run {quote(file)}`, or by the Python of an environment that has it: "
-            "python3 -m venv .venv && .venv/bin/pip install 'mcp>=2,<3'"
-        )
+        return f"start it by `uv run {quote(file)}`, or by a Python that has it: {by_pip} 'mcp>=2,<3'"
     parent = _PACKAGE.resolve().parent
-    if not (parent / "pyproject.toml").is_file():
-        return f"{quote(sys.executable)} -m pip install 'mcp>=2,<3'"
-    checkout = quote(str(parent))
-    return (
-        f"install it by `uv tool install {checkout}` or `pipx install {checkout}`, or without either: "
-        f"python3 -m venv .venv && .venv/bin/pip install {checkout}, then start .venv/bin/peekaboo-min"
-    )
+    what = quote(str(parent)) if (parent / "pyproject.toml").is_file() else "peekaboo-min"
+    return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 16387, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15158, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
@@ -16395,13 +15166,12 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, InvalidURL
-from socket import SHUT_RDWR, socket
+from dataclasses import dataclass
+from http.client import HTTPException, InvalidURL
 from ssl import SSLCertVerificationError
 from typing import Any, Optional
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -16412,62 +15182,55 @@ from urllib.request import (
     Request,
 )
 
+from .. import __version__
 from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
-from ..core.version import VERSION
 
-_ANSWER_CAP = 16 * 1024 * 1024
 _ERROR_CAP = 64 * 1024
 _POLL_S = 0.05
 _NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
 
 
+@dataclass(eq=False)
 class WebError(Exception):
     """A request that failed; the caller interprets it.
 
     kind: `unreachable` (no connection), `closed` (it ended before the answer did), `timeout`, `redirect`
     (not followed), `status` (an error's status, see `status` and `body`), `malformed` (not JSON),
-    `too_large`, `untrusted` (its certificate), `invalid` (never sent).
+    `untrusted` (its certificate), `invalid` (never sent).
     body: the error answer, parsed where it is JSON, else its text. Neither the message nor the body holds
     what was sent.
     """
 
-    def __init__(
-        self,
-        kind: str,
-        message: str,
-        status: int = 0,
-        body: Any = None,
-        retry_after_s: Optional[float] = None,
-    ) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.status = status
-        self.body = body
-        self.retry_after_s = retry_after_s
+    kind: str
+    message: str
+    status: int = 0
+    body: Any = None
+    retry_after_s: Optional[float] = None
 
 
 def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_s: float) -> Any:
-    """POST `body` as JSON, or GET where it is None; returns the parsed answer.
+    """POST `body` as JSON, or bytes as a web form's, or GET where it is None; returns the parsed answer.
 
     timeout_s bounds the whole exchange. Raises WebError, CANCELLED.
     """
-    if body is None:
-        return _ask(url, None, dict(headers), timeout_s)
-    return _ask(url, json.dumps(body).encode(), {**headers, "Content-Type": "application/json"}, timeout_s)
-
-
-def ask_form(url: str, *, form: Mapping[str, str], timeout_s: float) -> Any:
-    """POST `form` as a web form does, for OAuth; returns the parsed answer. Raises WebError, CANCELLED."""
-    data = urlencode(form).encode()
-    return _ask(url, data, {"Content-Type": "application/x-www-form-urlencoded"}, timeout_s)
-
-
-def quote_for_path(text: str) -> str:
-    """Text as one part of a URL's path."""
-    return quote(text, safe="")
+    # urllib would refuse them with the whole URL or the key in its message
+    is_plain = re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE) and host_of(url)
+    if not is_plain or "@" in urlsplit(url).netloc:
+        raise WebError("invalid", _NO_ADDRESS)
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise WebError("invalid", "a header, such as the key, holds characters that cannot be sent")
+    ours = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{__version__}"}
+    if body is not None and not isinstance(body, bytes):  # of bytes, urllib says that they are a form
+        ours["Content-Type"] = "application/json"
+        body = json.dumps(body).encode()
+    request = Request(url, body, {**ours, **headers})
+    raw = _fetch(request, timeout_s)
+    try:
+        return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
+    except (ValueError, RecursionError):
+        raise WebError("malformed", f"{host_of(url)} answered with something that is not JSON") from None
 
 
 def host_of(url: str) -> str:
@@ -16486,105 +15249,47 @@ def is_loopback(url: str) -> bool:
     return bool(_LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
 
 
-def _ask(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> Any:
-    _check_request(url, headers)
-    headers = {"Accept": "application/json", "User-Agent": f"peekaboo_min/{VERSION}", **headers}
-    raw = _fetch(url, data, headers, timeout_s)
-    try:
-        return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
-    except (ValueError, RecursionError):
-        what = "a web page" if raw.lstrip()[:1] == b"<" else "something that is not JSON"
-        raise WebError("malformed", f"{host_of(url)} answered with {what}") from None
-
-
-def _check_request(url: str, headers: Mapping[str, str]) -> None:
-    """Refuse what urllib would refuse with the whole URL or the key in its message."""
-    try:
-        parts = urlsplit(url)
-        has_host = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
-        is_fine = has_host and parts.scheme in ("http", "https")
-    except ValueError:  # a port that is not a number
-        is_fine = False
-    if not is_fine or not url.isascii() or re.search(r"[\x00-\x20\x7f]", url):
-        raise WebError("invalid", _NO_ADDRESS)
-    for name, value in headers.items():
-        if not value.isascii() or not value.isprintable():
-            raise WebError("invalid", f"the value for the header {name} holds characters that cannot be sent")
-
-
-def _fetch(url: str, data: Optional[bytes], headers: dict[str, str], timeout_s: float) -> bytes:
+def _fetch(request: Request, timeout_s: float) -> bytes:
     """The answer's bytes, fetched by a thread that is abandoned when time is up or the call is cancelled.
 
     A socket's own timeout starts anew with every byte: a slow server could keep us waiting for ever.
     """
-    answers: list[bytes] = []  # one item here or there, once `done` is set
+    answers: list[bytes] = []  # one item here or there, once the thread ends
     errors: list[Exception] = []
-    done = threading.Event()
-    handler = _Handler()
 
     def work() -> None:
         try:
-            answers.append(_exchange(Request(url, data, headers), timeout_s, handler))
+            answers.append(_exchange(request, timeout_s))
         except Exception as e:  # raised again below, in the calling thread
             errors.append(e)
-        done.set()
 
-    threading.Thread(target=work, name="web request", daemon=True).start()
+    thread = threading.Thread(target=work, name="web request", daemon=True)
+    thread.start()
     deadline = time.monotonic() + timeout_s
-    try:
-        while not done.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
-            check_cancelled()
-            if time.monotonic() >= deadline:
-                message = f"{host_of(url)} did not answer within {round(timeout_s, 2):g} seconds"
-                raise WebError("timeout", message)
-    finally:
-        for each in () if done.is_set() else handler.sockets:
-            with suppress(OSError):  # it may be closed already
-                each.shutdown(SHUT_RDWR)  # wakes the thread that reads from it; a model stops writing
+    while thread.is_alive():
+        thread.join(_POLL_S)
+        check_cancelled()
+        if thread.is_alive() and time.monotonic() >= deadline:
+            message = f"{host_of(request.full_url)} did not answer within {round(timeout_s, 2):g} seconds"
+            raise WebError("timeout", message)
     if errors:
         # kept by no frame: in older Pythons its traceback holds the socket that a proxy's refusal leaves open
-        raise _as_web_error(errors.pop(), url) from None
+        raise _as_web_error(errors.pop(), request.full_url) from None
     return answers[0]
 
 
-class _Handler(HTTPHandler, HTTPSHandler):
-    """Opens http and https, and keeps the sockets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sockets: list[socket] = []
-
-    def http_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(self._keeping(HTTPConnection), req)
-
-    def https_open(self, req: Request) -> HTTPResponse:
-        return self.do_open(self._keeping(HTTPSConnection), req)
-
-    def _keeping(self, kind: Any) -> Any:
-        class Connection(kind):  # type: ignore[misc]
-            def connect(connection) -> None:
-                super().connect()
-                self.sockets.append(connection.sock)
-
-        return Connection
-
-
-def _exchange(request: Request, timeout_s: float, handler: _Handler) -> bytes:
+def _exchange(request: Request, timeout_s: float) -> bytes:
     """One request and its whole answer, through the environment's proxy where there is one."""
     url = request.full_url
     # not build_opener: that opens file:, ftp: and data: as well, and follows redirects with the key
     opener = OpenerDirector()
     proxies = ProxyHandler({}) if is_loopback(url) else ProxyHandler()
-    for each in (proxies, handler, HTTPErrorProcessor(), HTTPDefaultErrorHandler()):
-        opener.add_handler(each)
+    for handler in (proxies, HTTPHandler(), HTTPSHandler(), HTTPErrorProcessor(), HTTPDefaultErrorHandler()):
+        opener.add_handler(handler)
     try:
         # later than the caller's own deadline, which reports the timeout
         with opener.open(request, timeout=timeout_s + 1) as answer:
-            raw: bytes = answer.read(_ANSWER_CAP + 1)
-            if len(raw) > _ANSWER_CAP:
-                raise WebError("too_large", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
-            if answer.length:  # what is still missing of the length that it announced
-                raise ConnectionResetError
+            raw: bytes = answer.read()
             return raw
     except HTTPError as e:
         with e:
@@ -16595,26 +15300,16 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
     if 300 <= status < 400:
         target = host_of(headers.get("Location") or "") or "another address"
         return WebError("redirect", f"{host_of(url)} redirects to {target}, which is not followed", status)
-    text = raw.decode("utf-8", "replace")
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        body = "" if text.lstrip().startswith("<") else text
-    message = f"{host_of(url)} answered with status {status}"
-    return WebError("status", message, status, body, _read_retry_after(headers.get("Retry-After")))
-
-
-def _read_retry_after(value: Optional[str]) -> Optional[float]:
-    """Retry-After, a number or an HTTP date, in seconds from now; None for neither."""
-    if not value:
-        return None
-    with suppress(ValueError):
-        seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else None
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError, OverflowError):
-        return None
+    body: Any = raw.decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):
+        body = json.loads(body)
+    if isinstance(body, str) and body.lstrip().startswith("<"):  # a web page
+        body = ""
+    retry_after_s = None
+    with suppress(ValueError):  # a date: no vendor sends one
+        seconds = float(headers.get("Retry-After", ""))
+        retry_after_s = max(0.0, seconds) if math.isfinite(seconds) else None
+    return WebError("status", f"{host_of(url)} answered with status {status}", status, body, retry_after_s)
 
 
 def _as_web_error(error: Exception, url: str) -> Exception:
@@ -16624,7 +15319,7 @@ def _as_web_error(error: Exception, url: str) -> Exception:
         error = error.reason
     if isinstance(error, SSLCertVerificationError):
         return WebError("untrusted", f"the certificate of {host} is not trusted: {error.verify_message}")
-    if isinstance(error, (UnicodeError, InvalidURL)):  # a label of the host name is too long; a bad proxy
+    if isinstance(error, (UnicodeError, OverflowError, InvalidURL)):  # of the host, the port or the proxy
         return WebError("invalid", _NO_ADDRESS)
     if isinstance(error, (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, HTTPException)):
         return WebError("closed", f"{host} closed the connection before its answer was complete")

@@ -27,9 +27,8 @@ def bundle(root: Path, *words: str) -> subprocess.CompletedProcess:
 
 
 SMALL_PACKAGE = {
-    "__init__.py": '"""A small package."""\n',
+    "__init__.py": '"""A small package."""\n\n__version__ = "7.0"\n',
     "core/__init__.py": "",
-    "core/version.py": '"""The version."""\n\nVERSION = "7.0"\n',
     "core/quotes.py": "'''It holds triple quotes.'''\n\nTRICKY = r"
     + "\"\"\"a\\'''b''''c\\\\\"\"\""
     + "\nTAIL = '\\\\'\n",
@@ -37,10 +36,10 @@ SMALL_PACKAGE = {
     "frontends/__init__.py": "",
     "frontends/a.js": "// \\d \"quoted\" '''\nrun()\n",
     "frontends/cli.py": '"""The way in."""\n\nimport json\n\nfrom ..core.quotes import TAIL, TRICKY\n'
-    "from ..core.version import VERSION\n\n\n"
+    "from .. import __version__\n\n\n"
     "def start():\n"
     '    native = __spec__.loader.get_data(__file__.replace("cli.py", "a.js")).decode()\n'
-    "    print(json.dumps([VERSION, native, TRICKY, TAIL, __name__]))\n"
+    "    print(json.dumps([__version__, native, TRICKY, TAIL, __name__]))\n"
     "    raise SystemExit(7)\n",
 }
 SMALL_ANSWER = [
@@ -108,14 +107,14 @@ def test_a_small_package_becomes_a_program_that_runs(tree: Path) -> None:
         done = run_single_file(tree)
         assert (done.returncode, done.stderr) == (7, "")
         assert json.loads(done.stdout) == SMALL_ANSWER
-    # the package, two wings, three modules
-    assert [path.stat().st_mode & 0o777 for path in kept_bytecode(tree)] == [0o600] * 6
+    # the package, two wings, two modules
+    assert [path.stat().st_mode & 0o777 for path in kept_bytecode(tree)] == [0o600] * 5
 
 
 def test_bytecode_of_another_source_is_not_used(tree: Path) -> None:
     bundle(tree, "--write")
     run_single_file(tree)
-    version = tree / "peekaboo_min" / "core" / "version.py"
+    version = tree / "peekaboo_min" / "__init__.py"
     version.write_text(version.read_text().replace("7.0", "7.1"))
     bundle(tree, "--write")
     assert json.loads(run_single_file(tree).stdout)[0] == "7.1"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.settings import child_environment
-from ..system.resources import how_to_install, own_command
+from ..system.programs import how_to_install, own_command
 
 _LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
 

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
+from .. import __version__
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
-from ..core.version import VERSION
 from ..system.files import asked_path, write_privately
 from .actions import Action
 
@@ -138,7 +138,7 @@ class AgentRun:
         left_out = ("deadline", "folder", "steps", "final_image")
         own = {name: value for name, value in vars(self).items() if name not in left_out}
         started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
-        return {**own, **self.summary_data(), "started": started, "version": VERSION}
+        return {**own, **self.summary_data(), "started": started, "version": __version__}
 
 
 def new_run_folder(requested: Optional[str]) -> Path:

@@ -14,7 +14,7 @@ from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_all_into_place, new_temporary_path, write_privately
+from ..system.files import move_into_place, new_temporary_path, write_privately
 from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
@@ -259,7 +259,7 @@ def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> lis
     try:
         for file, image in zip(files, images):
             write_privately(file, image.content.data)
-        move_all_into_place(files, targets)
+        move_into_place(files, targets)
     finally:
         for file in files:
             file.unlink(missing_ok=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, Optional
 
 from ..core.errors import ErrorCode
-from ..core.models import App, Rect, Result, Window
-from ..core.offer import SHELL_ONLY
+from ..core.models import SHELL_ONLY, App, Rect, Result, Window
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -19,25 +18,32 @@ class ErrorCode(str, Enum):
     The first ten names are the Peekaboo specification's and never change.
     """
 
-    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING"
-    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY"
-    APP_NOT_FOUND = "APP_NOT_FOUND"
-    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER"
-    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND"
-    CAPTURE_FAILED = "CAPTURE_FAILED"
-    FILE_IO_ERROR = "FILE_IO_ERROR"
-    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    exit_code: int
+
+    def __new__(cls, name: str, exit_code: int = 1) -> ErrorCode:
+        code = str.__new__(cls, name)
+        code._value_, code.exit_code = name, exit_code
+        return code
+
+    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11
+    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12
+    APP_NOT_FOUND = "APP_NOT_FOUND", 18
+    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19
+    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15
+    CAPTURE_FAILED = "CAPTURE_FAILED", 14
+    FILE_IO_ERROR = "FILE_IO_ERROR", 17
+    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2
     SIPS_ERROR = "SIPS_ERROR"
     INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR"
 
-    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION"
-    STALE_SCREENSHOT = "STALE_SCREENSHOT"
-    POLICY_DENIED = "POLICY_DENIED"
+    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13
+    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20
+    POLICY_DENIED = "POLICY_DENIED", 21
     FOCUS_FAILED = "FOCUS_FAILED"
     WINDOW_COVERED = "WINDOW_COVERED"
     WINDOW_BLOCKED = "WINDOW_BLOCKED"
     FOCUS_LOST = "FOCUS_LOST"
-    TIMEOUT = "TIMEOUT"
+    TIMEOUT = "TIMEOUT", 22
     CANCELLED = "CANCELLED"
     NO_ELEMENTS = "NO_ELEMENTS"
     TEXT_NOT_FOUND = "TEXT_NOT_FOUND"
@@ -50,26 +56,6 @@ class ErrorCode(str, Enum):
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
     AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR"
     INTERNAL_ERROR = "INTERNAL_ERROR"
-
-    @property
-    def exit_code(self) -> int:
-        return _EXIT_CODES.get(self, 1)
-
-
-_EXIT_CODES = {
-    ErrorCode.INVALID_ARGUMENT: 2,
-    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: 11,
-    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: 12,
-    ErrorCode.PERMISSION_DENIED_AUTOMATION: 13,
-    ErrorCode.CAPTURE_FAILED: 14,
-    ErrorCode.WINDOW_NOT_FOUND: 15,
-    ErrorCode.FILE_IO_ERROR: 17,
-    ErrorCode.APP_NOT_FOUND: 18,
-    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: 19,
-    ErrorCode.STALE_SCREENSHOT: 20,
-    ErrorCode.POLICY_DENIED: 21,
-    ErrorCode.TIMEOUT: 22,
-}
 
 
 class PeekabooError(Exception):
@@ -115,9 +101,8 @@ class WindowMoves(PeekabooError):
 
     def __init__(self, window_id: int) -> None:
         hint = "wait for it: wait_for with still=true, then try again"
-        super().__init__(
-            ErrorCode.CAPTURE_FAILED, f"window {window_id} keeps moving or changing its size", hint
-        )
+        message = f"window {window_id} keeps moving or changing its size"
+        super().__init__(ErrorCode.CAPTURE_FAILED, message, hint)
 
 
 def invalid(message: str, hint: str = "") -> PeekabooError:
@@ -134,16 +119,8 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
 
 def file_error(path: Path, error: Exception) -> PeekabooError:
     """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
-    not_writable = (errno.EACCES, errno.EPERM, errno.EROFS)
-    hints = {
-        **dict.fromkeys(not_writable, "choose a folder that you may write to"),
-        errno.ENOSPC: "free some space, or choose another disk",
-        errno.ENAMETOOLONG: "choose a shorter path",
-        errno.ENOTDIR: "a part of that path is a file; choose another path",
-        errno.ENOENT: "check the path",
-    }
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    hint = hints.get(getattr(error, "errno", None) or 0, "choose another path")
+    hint = "check the path, that you may write there, and that the disk has space; or choose another path"
     return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)
 
 

@@ -1,11 +1,11 @@
-"""The data types: points, windows, displays, acts, results.
+"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
@@ -17,7 +17,7 @@ def as_plain(value: Any) -> Any:
     """What JSON has for it: a named tuple as a dictionary, those within it too."""
     if isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", None)
-        plain = [as_plain(one) for one in value]
+        plain = [as_plain(item) for item in value]
         return dict(zip(names, plain)) if names else plain
     return value
 
@@ -29,7 +29,7 @@ class Point(NamedTuple):
     y: float
 
     def as_data(self) -> dict[str, float]:
-        return {"x": _tidy_number(self.x), "y": _tidy_number(self.y)}
+        return _tidy(self._asdict())
 
 
 class Rect(NamedTuple):
@@ -44,12 +44,8 @@ class Rect(NamedTuple):
         return self.x <= point.x < self.x + self.width and self.y <= point.y < self.y + self.height
 
     def encloses(self, other: Rect) -> bool:
-        return (
-            self.x <= other.x
-            and self.y <= other.y
-            and self.x + self.width >= other.x + other.width
-            and self.y + self.height >= other.y + other.height
-        )
+        is_across = self.x <= other.x and self.x + self.width >= other.x + other.width
+        return is_across and self.y <= other.y and self.y + self.height >= other.y + other.height
 
     def overlaps(self, other: Rect) -> bool:
         return self.clipped(other) is not None
@@ -72,11 +68,11 @@ class Rect(NamedTuple):
         return Rect(self.x * factor, self.y * factor, self.width * factor, self.height * factor)
 
     def as_data(self) -> dict[str, float]:
-        return {key: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+        return _tidy(self._asdict())
 
     def as_short_data(self) -> dict[str, float]:
         """With `w` and `h`, as the specification's MCP results have it."""
-        return {key[0]: _tidy_number(getattr(self, key)) for key in ("x", "y", "width", "height")}
+        return {name[0]: value for name, value in self.as_data().items()}
 
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
@@ -87,8 +83,8 @@ def rect_around(rects: Sequence[Rect]) -> Rect:
     return Rect(left, top, right - left, bottom - top)
 
 
-def _tidy_number(value: float) -> float:
-    return int(value) if value == int(value) else round(value, 3)
+def _tidy(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: int(n) if n == int(n) else round(n, 3) for name, n in numbers.items()}
 
 
 class App(NamedTuple):
@@ -98,8 +94,7 @@ class App(NamedTuple):
     pid: Optional[int] = None
     bundle_id: Optional[str] = None
     is_active: bool = False
-    is_regular: bool = True
-    """False for helpers and agents that never show in the Dock."""
+    is_regular: bool = True  # False for helpers and agents that never show in the Dock
     window_count: int = 0
 
 
@@ -110,49 +105,27 @@ class Window(NamedTuple):
     """A window as the window server describes it, in a list ordered front to back."""
 
     window_id: int
-    app_name: str
-    """Of a popup: the name of the application that owns it."""
+    app_name: str  # of a popup: the name of the application that owns it
     pid: Optional[int]
-    title: Optional[str]
-    """None where the window server withholds it (on a Mac without Screen Recording)."""
-    bounds: Rect
-    """What a screenshot of it shows: without shadow and without a window manager's frame."""
+    title: Optional[str]  # None where the window server withholds it (on a Mac without Screen Recording)
+    bounds: Rect  # what a screenshot of it shows: without shadow and without a window manager's frame
     bundle_id: Optional[str] = None
-    layer: int = 0
-    """0 for normal windows; docks, menus and overlays have others."""
+    layer: int = 0  # 0 for normal windows; docks, menus and overlays have others
     alpha: float = 1.0
     is_on_screen: bool = True
-    is_focused: bool = False
-    """True for the one window that would receive a key press now."""
-    scale: float = 1.0
-    """Pixels of a screenshot of it per screen point: that of the display that shows its middle."""
-    frame: Optional[Rect] = None
-    """What it covers on the screen, where that is more than `bounds`; None where it is the same."""
-    kind: str = "window"
-    """window, dialog, popup (a menu, a list: what no window manager decorates), or tooltip: a popup that says
-    it is a tooltip or a notification, which never waits for an answer.
-    """
-    parent_id: Optional[int] = None
-    """For a dialog or popup: the window it belongs to, where that is known."""
-    is_modal: bool = False
-    """True for a declared modal dialog or sheet: its parent takes no input while it is open."""
+    is_focused: bool = False  # True for the one window that would receive a key press now
+    scale: float = 1.0  # pixels per point of a screenshot of it, by the display that shows its middle
+    frame: Optional[Rect] = None  # what it covers on the screen, where that is more than `bounds`
+    kind: str = "window"  # or dialog, popup (a menu, a list), tooltip (or notification: it never asks)
+    parent_id: Optional[int] = None  # for a dialog or popup: the window it belongs to, where that is known
+    is_modal: bool = False  # True for a declared modal dialog or sheet: its parent takes no input
     is_minimised: bool = False
-    is_elsewhere: bool = False
-    """X11: True on another workspace."""
-    is_menu: bool = False
-    """X11: True for a popup that says it is a menu, which takes the keys of its application."""
-    frame_id: Optional[int] = None
-    """X11: the top-level window that contains this one; None where there is no such thing."""
-    identity: str = ""
-    """Differs for another window that gets this id later, as far as the system lets us know."""
-    is_obscured: bool = False
-    """True where a capture would show something else: what covers it (X11 without a compositor), or what is
-    below a window that its app protects (macOS).
-    """
-    insets: tuple[float, ...] = (0, 0, 0, 0)
-    """X11: how far the window that its program made reaches beyond `bounds` left, right, above and below: the
-    shadow that GTK draws itself. Below 0 for a border, which is outside of its coordinates.
-    """
+    is_elsewhere: bool = False  # X11: True on another workspace
+    is_menu: bool = False  # X11: True for a popup that says it is a menu: it takes its application's keys
+    frame_id: Optional[int] = None  # X11: the top-level window that contains this one, where there is one
+    identity: str = ""  # differs for another window that gets this id later, where the system lets us know
+    is_obscured: bool = False  # True where a capture would show what covers it or is below it
+    insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; below 0: a border
 
     @property
     def outer(self) -> Rect:
@@ -194,31 +167,23 @@ class Display(NamedTuple):
 class Scene(NamedTuple):
     """One listing of the desktop: everything that a decision needs, of one moment."""
 
-    windows: tuple[Window, ...]
-    """Front to back: popups, docks and minimised windows too."""
-    apps: tuple[App, ...]
-    """The running applications, helpers included, with their on-screen windows counted."""
-    displays: tuple[Display, ...]
-    """The active displays, the main one first."""
+    windows: tuple[Window, ...]  # front to back: popups, docks and minimised windows too
+    apps: tuple[App, ...]  # the running applications, helpers included, with their on-screen windows counted
+    displays: tuple[Display, ...]  # the active displays, the main one first
     can_see_titles: bool = True
-    is_locked: bool = False
-    """True: the screen is locked, and nothing may be posted."""
-    is_keyboard_grabbed: bool = False
-    """X11: True while a popup is shown and a program has grabbed the keyboard: it gets all keys, whatever
-    window has the focus.
-    """
+    is_locked: bool = False  # True: the screen is locked, and nothing may be posted
+    is_keyboard_grabbed: bool = False  # X11: True while a popup is shown and a program has grabbed it
 
     def find(self, window_id: int) -> Optional[Window]:
         return next((window for window in self.windows if window.window_id == window_id), None)
 
     def by_id(self, window_id: int) -> Window:
         """Raises WINDOW_NOT_FOUND."""
-        found = self.find(window_id)
-        if found is None:
-            raise PeekabooError(
-                ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint="list the windows again"
-            )
-        return found
+        window = self.find(window_id)
+        if window is None:
+            message = f"there is no window {window_id}"
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="list the windows again")
+        return window
 
     @property
     def focused(self) -> Optional[Window]:
@@ -264,40 +229,27 @@ ACT_LIMITS = {
 class Act(NamedTuple):
     """What pointer or keyboard do in one window; each kind reads its own fields."""
 
-    kind: str
-    """click, scroll, drag or move_pointer, which have points; type or press, which have none."""
-    points: tuple[Point, ...] = ()
-    """Where; a drag's start and end. Screen points, or pixels of a screenshot where a function says so."""
+    kind: str  # click, scroll, drag or move_pointer, which have points; type or press, which have none
+    points: tuple[Point, ...] = ()  # a drag's start and end; screen points, or a screenshot's pixels
     button: str = "left"
     clicks: int = 1
-    modifiers: tuple[str, ...] = ()
-    """What a click holds; a key's are in its chord."""
-    direction: str = "down"
-    """As the content's scroll bar moves."""
-    amount: int = 3
-    """Notches of a wheel."""
-    text: str = ""
-    """Any Unicode; a newline is the return key, a tab the tab key."""
+    modifiers: tuple[str, ...] = ()  # what a click holds; a key's are in its chord
+    direction: str = "down"  # as the content's scroll bar moves
+    amount: int = 3  # notches of a wheel
+    text: str = ""  # any Unicode; a newline is the return key, a tab the tab key
     chord: KeyChord = KeyChord("return")
-    hold_ms: int = 0
-    """How long a key stays down."""
-    repeat: int = 1
-    """How often a key is pressed."""
-    delay_ms: int = 0
-    """The pause between two keys of a text; 0: the platform's own."""
-    replace: bool = False
-    """Of a text: the keys that select all that the field holds come first; an empty text deletes it."""
+    hold_ms: int = 0  # how long a key stays down
+    repeat: int = 1  # how often a key is pressed
+    delay_ms: int = 0  # the pause between two keys of a text; 0: the platform's own
+    replace: bool = False  # of a text: all that the field holds is selected first; an empty text deletes it
 
 
 class Delivery(NamedTuple):
     """What became of what was posted."""
 
-    delivered: Optional[bool]
-    """Whether the window got it; None: not known."""
-    point: Optional[Point] = None
-    """Where the pointer was right before the press."""
-    reached_id: Optional[int] = None
-    """The window that was under the pointer instead of the expected one."""
+    delivered: Optional[bool]  # whether the window got it; None: not known
+    point: Optional[Point] = None  # where the pointer was right before the press
+    reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
 
 
 class RecognisedText(NamedTuple):
@@ -306,8 +258,7 @@ class RecognisedText(NamedTuple):
     text: str
     box: Rect
     confidence: float
-    words: tuple[RecognisedText, ...] = ()
-    """A line's words with boxes of their own, left to right; empty where only lines are recognised."""
+    words: tuple[RecognisedText, ...] = ()  # with their own boxes, left to right, where words are known
 
 
 def joined(words: Sequence[RecognisedText]) -> RecognisedText:
@@ -320,9 +271,8 @@ def joined(words: Sequence[RecognisedText]) -> RecognisedText:
 class Element(NamedTuple):
     """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
 
-    role: ARIA's word (button, textbox, checkbox, combobox, slider, link, menuitem, tab...).
-    states: those that hold, of checked, focused, disabled, expanded, collapsed, selected, readonly,
-    multiline.
+    role: ARIA's word (button, textbox, checkbox, combobox, slider, link...). states: those that hold, of
+    checked, focused, disabled, expanded, collapsed, selected, readonly, multiline.
     """
 
     role: str
@@ -333,13 +283,23 @@ class Element(NamedTuple):
 
 
 class Handler(NamedTuple):
-    """The application that opens something. `entry` is what the system's opener knows it by: a bundle id, or
-    a desktop entry's id; "" where only the opener itself knows.
-    """
+    """The application that opens something."""
 
     app_name: str
-    entry: str = ""
+    entry: str = ""  # what the system's opener knows it by, a bundle id or desktop entry; may be empty
     bundle_id: Optional[str] = None
+
+
+class Offer(NamedTuple):
+    """How the shell's parameter differs from MCP's: further metadata of `Annotated[type, "its help"]`."""
+
+    only: str = ""  # `shell` or `mcp`, where the other does not have it
+    shell_help: str = ""  # its help in the shell; empty: the same
+    shell_choices: tuple[str, ...] = ()  # what the shell may choose as well
+
+
+SHELL_ONLY = Offer("shell")
+MCP_ONLY = Offer("mcp")
 
 
 class ImageInfo(NamedTuple):
@@ -375,22 +335,14 @@ class Result(NamedTuple):
     text: str
     data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
     images: tuple[ImageData, ...] = ()
-    messages: tuple[str, ...] = ()
-    """Warnings that belong to a success."""
-    files: tuple[Path, ...] = ()
-    """Files that a program may want a link to."""
-    failure: Optional[PeekabooError] = None
-    """What kept the job from ending, where what it did until then is worth returning."""
-    exit_code: int = 0
-    """What the shell command exits with: NOTHING_FOUND, or the exit code of a program that a command ran."""
-    stderr: str = ""
-    """What the shell command writes to stderr: another program's."""
-    is_text_enough: bool = False
-    """True where the text tells a model what the data says, in fewer characters."""
-    stdout: bytes = b""
-    """What the shell command writes to stdout instead of the text: an image's bytes."""
-    is_text_only: bool = False
-    """True where the text follows a fixed grammar and nothing may be added to it (Keynote, mail)."""
+    messages: tuple[str, ...] = ()  # warnings that belong to a success
+    files: tuple[Path, ...] = ()  # files that a program may want a link to
+    failure: Optional[PeekabooError] = None  # what ended the job, where what it did is worth returning
+    exit_code: int = 0  # the shell's: NOTHING_FOUND, or that of a program that a command ran
+    stderr: str = ""  # what the shell command writes to stderr: another program's
+    is_text_enough: bool = False  # True where the text tells a model what the data says, in fewer characters
+    stdout: bytes = b""  # what the shell command writes to stdout instead of the text: an image's bytes
+    is_text_only: bool = False  # True for a fixed grammar, to which nothing may be added (Keynote, mail)
 
     @property
     def summary(self) -> str:

@@ -8,7 +8,6 @@ import re
 # Control characters, and those that change the direction of a line: a title could imitate another with them.
 _UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 _UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
-_UNWRITABLE = "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 _SURROGATE = "[\ud800-\udfff]"
 
@@ -32,11 +31,6 @@ def control_character_in(text: str) -> str:
 def encodable(text: str) -> str:
     """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
     return text if text.isascii() else re.sub(_SURROGATE, "\ufffd", text)
-
-
-def on_one_line(text: str) -> str:
-    """The text with control characters, line breaks and lone surrogates as Python writes them: `\\n`."""
-    return re.sub(_UNWRITABLE, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def cut_to_bytes(text: str, limit: int) -> str:

@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any, Callable, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
-from ..core.offer import Offer
+from ..core.models import Offer
 
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")

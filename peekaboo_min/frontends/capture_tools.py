@@ -17,8 +17,7 @@ from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
-from ..core.models import Result
-from ..core.offer import MCP_ONLY, SHELL_ONLY, Offer
+from ..core.models import MCP_ONLY, SHELL_ONLY, Offer, Result
 from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Callable, NoReturn, Optional, Union
 
+from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_debug, log_error
 from ..core.models import Result
-from ..core.version import VERSION
 from ..system.files import new_temporary_path, sweep
 from ..system.process import end_cleanly_on_signals
-from ..system.resources import how_to_install
+from ..system.programs import how_to_install
 from .arguments import (
     HELP_FLAGS,
     JSON_FLAGS,
@@ -130,7 +130,7 @@ def _serve() -> int:
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """The result of one command line. Raises PeekabooError."""
     if arguments[:1] in (["--version"], ["-V"], ["version"]):
-        return Result(VERSION, {"version": VERSION})
+        return Result(__version__, {"version": __version__})
     if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
         text = _help(arguments[1:])
         return Result(text, {"help": text})

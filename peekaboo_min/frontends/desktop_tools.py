@@ -23,8 +23,7 @@ from ..automation.opening import open_target
 from ..automation.wait import wait_for_condition
 from ..core import models
 from ..core.errors import invalid
-from ..core.models import ACT_LIMITS, Act, Point, Result
-from ..core.offer import SHELL_ONLY
+from ..core.models import ACT_LIMITS, SHELL_ONLY, Act, Point, Result
 from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, new_temporary_path

@@ -10,22 +10,21 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated, Any, Callable, Literal, NamedTuple, Optional
 
+from .. import __version__
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Permissions, Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
-from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail import gmail_folder
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
-from ..system.process import run_program
-from ..system.programs import PACKAGES, program_path
-from ..system.resources import how_to_install, own_command, single_file
+from ..system.process import program_path, run_program
+from ..system.programs import PACKAGES, how_to_install, own_command, single_file
 from .arguments import PROGRAM
 
 SERVER_NAME = "PeekabooMCP"
@@ -91,7 +90,7 @@ def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
 
 def _program(name: str) -> str:
     """The path of a program. Raises MISSING_PROGRAM."""
-    path = program_path(name, run_program)
+    path = program_path(name)
     try:
         if name == "python3":
             run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
@@ -213,7 +212,7 @@ def initial_status() -> str:
     providers = providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
     return (
         "\n\n--- Peekaboo MCP Server Status ---\n"
-        f"Name: {SERVER_NAME}\nVersion: {VERSION}\n"
+        f"Name: {SERVER_NAME}\nVersion: {__version__}\n"
         f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
     )
 
@@ -228,7 +227,7 @@ def _machine_data(desktop: Desktop) -> dict[str, Any]:
     import platform  # 2 ms that only a report needs
 
     return {
-        "version": VERSION,
+        "version": __version__,
         "platform": desktop.name,
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
@@ -253,7 +252,7 @@ def clean(
     log = log_file()
     # what a user put into our folders stays: the stop file, which must not end by itself, and Gmail's client
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
-    others = [gmail_folder() / "token.json", log, log.with_name(f"{log.name}.1")]
+    others = [gmail_folder() / "token.json", log]
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
     rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""

@@ -12,12 +12,12 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
+from .. import __version__
 from ..core.cancellation import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error, log_info, log_warning, start_log_file
 from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
-from ..core.version import VERSION
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote import keep_deck_in_memory
 from ..system.files import log_file, sweep
@@ -74,7 +74,7 @@ def serve() -> int:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
     keep_deck_in_memory()
-    log_info(f"{SERVER_NAME} {VERSION} serves")
+    log_info(f"{SERVER_NAME} {__version__} serves")
     for name in unknown_variables():
         log_warning(f"the variable {name} is not one of ours and has no effect")
     if platform_name() == "macos" and not current.is_read_only:
@@ -161,7 +161,7 @@ def build_server() -> Any:
             return [ReadResourceContents(content=path.read_bytes(), mime_type=guess_type(path.name)[0])]
 
     instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
-    return PeekabooServer(SERVER_NAME, version=VERSION, instructions=instructions, subscriptions=False)
+    return PeekabooServer(SERVER_NAME, version=__version__, instructions=instructions, subscriptions=False)
 
 
 async def _beat(context: Any, reports: list[str]) -> None:

@@ -178,5 +178,6 @@ def variable_reference() -> str:
     lines = []
     for variable in VARIABLES.values():
         default = f" (default `{variable.default}`)" if variable.default else ""
-        lines.append(f"- `{variable.name}`{default}: {variable.help}")
+        alias = f" or `{variable.alias}`" if variable.alias else ""
+        lines.append(f"- `{variable.name}`{alias}{default}: {variable.help}")
     return "\n".join(lines)

@@ -28,7 +28,7 @@ from ..core.settings import platform_name, settings
 from ..core.text import clean_text
 from ..system.files import asked_path, state_folder, write_privately
 from ..system.process import run_program
-from ..system.web import WebError, ask_form, ask_json
+from ..system.web import WebError, ask_json
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
 _TOKEN_S, _SEND_S = 15.0, 40.0
@@ -154,7 +154,8 @@ def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
     """Google's answer for a code or a refresh token: an access token, at least. Raises PROGRAM_FAILED."""
     form.update(client_id=client["client_id"], client_secret=client["client_secret"])
     try:
-        answer = ask_form(client["token_uri"], form=form, timeout_s=_TOKEN_S)
+        data = urlencode(form).encode()
+        answer = ask_json(client["token_uri"], headers={}, body=data, timeout_s=_TOKEN_S)
     except WebError as e:
         hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
         raise _google_error(f"Google sent no token: {vendor_text(e.body) or e.message}", hint) from None

@@ -303,7 +303,7 @@ def screenshot_slide(
         images = sorted(folder.rglob("*.png"))
         if not images or read_image_info(images[0]) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
-        move_into_place(images[0], target)
+        move_into_place([images[0]], [target])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})

@@ -11,23 +11,21 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
+from .. import __version__
 from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_warning
-from ..core.models import ImageData, Result
-from ..core.offer import Offer
+from ..core.models import ImageData, Offer, Result
 from ..core.settings import settings
 from ..core.text import clean_text
-from ..core.version import VERSION
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, whole_image
 from ..system.process import ProgramTimeout, run_program
-from ..system.programs import find_program
-from ..system.resources import own_command
+from ..system.programs import find_program, own_command
 
 _MAX_TIMEOUT_S = 3600.0
 _LIST_S, _IMAGE_S, _VERSION_S = 30.0, 45.0, 5.0
@@ -47,7 +45,7 @@ class PeekabooProgram(NamedTuple):
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
         if self.is_ours:
-            return VERSION
+            return __version__
         try:
             done = run_program([*self.argv, "--version"], timeout_s=_VERSION_S, accept=None)
         except PeekabooError as e:  # removed since, by an upgrade perhaps
@@ -257,7 +255,7 @@ def _ask_cli(
             argv += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
     argv.append("--json-output")
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
-    done = run_program(argv, timeout_s=timeout_s, accept=None, stderr_label="SwiftCLI")
+    done = run_program(argv, timeout_s=timeout_s, accept=None)
     failed = f"the peekaboo command line failed with exit code {done.code}"
     try:
         answer = json.loads(done.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import re
 import shutil
@@ -23,12 +24,56 @@ from ..core.text import clean_text, cut_to_bytes, encodable
 
 _NAME_BYTES = 255
 _SUFFIX_BYTES = 80
+_LOCK_POLL_S = 0.02
+
+
+def asked_path(text: str) -> Path:
+    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    try:
+        if b"\0" in os.fsencode(text):
+            raise ValueError("it holds a NUL character")
+        return Path(text).expanduser().absolute()
+    except (ValueError, RuntimeError) as e:  # half of a surrogate pair; `~`, and there is no such home
+        message = f"this cannot be a path: {clean_text(text, 80)}"
+        raise invalid(message, "write it without ~ and control characters, or set HOME") from e
+    except OSError as e:  # the working folder does not exist any more
+        raise file_error(Path(text), e) from e
 
 
 def state_folder() -> Path:
-    """Our folder for what must outlive a process, ours alone. Raises FILE_IO_ERROR."""
-    folder = settings().mac_state_folder if platform_name() == "macos" else settings().xdg_state_folder
-    return _private_folder(folder, "set XDG_STATE_HOME to a folder of your own")
+    """Our folder for what must outlive a process, ours alone. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    home = "~/Library/Caches" if platform_name() == "macos" else settings().state_home
+    return _private_folder(asked_path(home) / "peekaboo_min")
+
+
+def temporary_folder() -> Path:
+    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
+    return _private_folder(system_temporary_folder() / f"peekaboo_min-{os.getuid()}")
+
+
+def system_temporary_folder() -> Path:
+    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
+    with file_errors(Path("the temporary folder")):
+        return Path(tempfile.gettempdir())
+
+
+def _private_folder(folder: Path) -> Path:
+    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
+    with file_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+        is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+        if is_ours and not status.st_mode & 0o022:
+            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
+            return folder
+    message = f"{folder} is not a folder that only you can write to"
+    hint = "remove it, or set TMPDIR and XDG_STATE_HOME to folders of your own"
+    raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint)
+
+
+def log_file() -> Path:
+    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    return asked_path(settings().log_file or str(system_temporary_folder() / "peekaboo-mcp.log"))
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
@@ -37,8 +82,8 @@ def file_name(stem: str, kind: str, suffix: str = "") -> str:
     suffix: what follows the stem, and tells several images of one stem apart. A stem that is too long loses
     its middle: names differ at the start and at the end.
     """
-    cleaned = _safe_in_names(stem).strip("._") or "window"
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
+    cleaned = _safe_in_names(stem).strip("._") or "window"
     limit = _NAME_BYTES - len(ending.encode())
     if len(cleaned.encode()) > limit:
         start = cut_to_bytes(cleaned, limit - limit // 2)
@@ -50,58 +95,9 @@ def _safe_in_names(text: str) -> str:
     return re.sub(r"[\s/\\:*?\"<>|]+", "_", clean_text(text, 1000))
 
 
-def temporary_folder() -> Path:
-    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
-    folder = system_temporary_folder() / f"peekaboo_min-{os.getuid()}"
-    return _private_folder(folder, "remove it, or set TMPDIR to a folder of your own")
-
-
-def system_temporary_folder() -> Path:
-    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
-    with file_errors(Path("the temporary folder")):
-        return Path(tempfile.gettempdir())
-
-
-def _private_folder(folder: Path, hint: str) -> Path:
-    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
-    with file_errors(folder):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = folder.lstat()
-        is_ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
-        if is_ours and found.st_mode & 0o055:
-            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
-    if not is_ours:
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, f"{folder} is not a folder that only you can write to", hint=hint
-        )
-    return folder
-
-
-def asked_path(text: str) -> Path:
-    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    try:
-        if b"\0" in os.fsencode(text):
-            raise invalid("a path cannot hold a NUL character", "remove it")
-        return Path(text).expanduser().absolute()
-    except UnicodeEncodeError as e:
-        raise invalid("a path holds half of a surrogate pair, which cannot be encoded", "remove it") from e
-    except RuntimeError as e:  # `~name` of an unknown user
-        raise invalid(
-            f"there is no user of that name: {clean_text(text, 80)}", "write the path without ~"
-        ) from e
-    except OSError as e:  # the working folder does not exist any more
-        raise file_error(Path(text), e) from e
-
-
-def log_file() -> Path:
-    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    asked = settings().log_file
-    return asked_path(asked) if asked else system_temporary_folder() / "peekaboo-mcp.log"
-
-
 def new_temporary_path(stem: str, kind: str) -> Path:
     """A path that nothing has yet, in our temporary folder."""
-    return temporary_folder() / file_name(f"{stem}_{os.urandom(6).hex()}", kind)
+    return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
 
 
 @contextmanager
@@ -118,37 +114,52 @@ def working_folder(prefix: str) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def sweep(ttl_seconds: Optional[int] = None) -> int:
+def sweep(ttl_seconds: Optional[float] = None) -> int:
     """Delete what is expired and unused in our temporary folder; return how many files and folders."""
-    ttl = settings().ttl_seconds if ttl_seconds is None else ttl_seconds
-    if ttl == 0 and ttl_seconds is None:
-        return 0
-    oldest = time.time() - ttl
-    removed = 0
-    for entry in os.scandir(temporary_folder()):
+    if ttl_seconds is None:
+        ttl_seconds = settings().ttl_seconds or math.inf
+    paths = list(temporary_folder().iterdir())
+    return len(paths) - len(_delete(paths, time.time() - ttl_seconds))
+
+
+def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
+    """Delete our two folders with what is in them, and `others`; return what stays.
+
+    What is in use, in `kept` or not ours to delete stays, with its folder.
+    """
+    folders = (temporary_folder(), state_folder())
+    paths = [*others, *(path for folder in folders for path in folder.iterdir())]
+    staying = [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
+    staying += _delete([path for path in paths if path not in staying])
+    for folder in folders:
+        with suppress(OSError):  # something stays in it
+            folder.rmdir()
+    return staying
+
+
+def _delete(paths: Sequence[Path], oldest: float = math.inf) -> list[Path]:
+    """Delete what nobody holds a lock on and was not changed since `oldest`; return what stays."""
+    staying = []
+    for path in paths:
         try:
-            if entry.stat(follow_symlinks=False).st_mtime > oldest:
-                continue
-            removed += _delete_unused(entry)
+            if path.lstat().st_mtime > oldest or not _delete_unused(path):
+                staying.append(path)
         except FileNotFoundError:
-            continue  # another process sweeps as well
+            continue  # another process deletes as well
         except OSError as e:
-            log_warning(f"{entry.path} has expired, but cannot be deleted: {e.strerror}")
-    return removed
+            log_warning(f"{path} cannot be deleted: {e.strerror}")
+            staying.append(path)
+    return staying
 
 
-def _delete_unused(entry: os.DirEntry[str]) -> bool:
-    """Delete a file or a folder, unless somebody holds a lock on it. Raises OSError."""
-    if not entry.is_dir(follow_symlinks=False) and not entry.is_file(follow_symlinks=False):
-        os.unlink(entry.path)  # a link or a pipe: nobody locks it, and opening it could block
+def _delete_unused(path: Path) -> bool:
+    if path.is_symlink():
+        path.unlink()
         return True
-    descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
         return True
     except BlockingIOError:
         return False
@@ -156,35 +167,7 @@ def _delete_unused(entry: os.DirEntry[str]) -> bool:
         os.close(descriptor)
 
 
-def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
-    """Delete our two folders with what is in them, and `others`; return what stays.
-
-    What is in use or in `kept` stays, with its folder. Raises FILE_IO_ERROR.
-    """
-    folders = (temporary_folder(), state_folder())
-    staying = []
-    for entry in [each for folder in folders for each in os.scandir(folder)]:
-        path = Path(entry.path)
-        with file_errors(path), suppress(FileNotFoundError):  # another process sweeps as well
-            if any(path in (each, *each.parents) for each in kept) or not _delete_unused(entry):
-                staying.append(path)
-    for path in others:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError:  # another user's, perhaps
-            staying.append(path)
-    for folder in folders:
-        with suppress(OSError):  # something stays in it
-            folder.rmdir()
-    return staying
-
-
-def move_into_place(source: Path, target: Path) -> None:
-    """Put a finished file where it was asked for. Raises FILE_IO_ERROR; `source` is gone in either case."""
-    move_all_into_place([source], [target])
-
-
-def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
+def move_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
     """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
     in either case.
 
@@ -207,18 +190,16 @@ def move_all_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> Non
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
     """Put `content` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
     fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
-    try:
+    with file_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-            f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
-        os.replace(fresh, path)
-    except OSError as e:
-        with suppress(OSError):
-            fresh.unlink()
-        raise file_error(path, e) from e
+        try:
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+                f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
+            os.replace(fresh, path)
+        finally:
+            fresh.unlink(missing_ok=True)
 
 
-_LOCK_POLL_S = 0.02
 _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
@@ -240,19 +221,23 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "a") as f:
         deadline = time.monotonic() + wait_s
-        while True:
-            try:
-                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    message = f"another peekaboo is using {what}"
-                    raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment") from None
-                pause(_LOCK_POLL_S)
-            except OSError as e:  # a file system without locks
-                raise file_error(path, e) from e
+        while not _is_locked(f.fileno(), path):
+            if time.monotonic() > deadline:
+                message = f"another peekaboo is using {what}"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment")
+            pause(_LOCK_POLL_S)
         reset = _held_locks.set((*_held_locks.get(), descriptor))
         try:
             yield
         finally:
             _held_locks.reset(reset)
+
+
+def _is_locked(descriptor: int, path: Path) -> bool:
+    """Lock a file now, or not. Raises FILE_IO_ERROR, as on a file system without locks."""
+    with file_errors(path):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True

@@ -10,17 +10,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
+from itertools import chain
 from tempfile import TemporaryFile
-from typing import Callable, NamedTuple, Optional
+from typing import IO, Callable, NamedTuple, Optional, Union
 
 from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_debug, log_info, log_warning, loggable_arguments
+from ..core.log import log_debug, log_error, log_info, log_warning
 from ..core.settings import child_environment
 from ..core.text import clean_text
 from .files import system_temporary_folder
-from .programs import program_path
+from .programs import find_programs, missing_program
 
 Process = subprocess.Popen[bytes]
 
@@ -50,21 +51,38 @@ class ProgramTimeout(PeekabooError):
     """TIMEOUT, with what the program had written when it was killed."""
 
     def __init__(self, name: str, timeout_s: float, output: Completed) -> None:
-        super().__init__(
-            ErrorCode.TIMEOUT,
-            f"{name} did not end within {timeout_s:g} seconds and was killed",
-            hint="check whether a dialog is waiting on the screen or the display hangs, then try again",
-        )
+        message = f"{name} did not end within {timeout_s:g} seconds and was killed"
+        hint = "check whether a dialog is waiting on the screen or the display hangs, then try again"
+        super().__init__(ErrorCode.TIMEOUT, message, hint)
         self.output = output
 
 
-_running: set[Process] = set()
+_running: dict[Process, bool] = {}  # whether a signal to us lets it end
 _starting: set[int] = set()  # threads that are about to start a process
-_uninterrupted: set[Process] = set()  # those of _running that a signal lets end
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
-# called before we end, when all programs are killed; after a signal `_signals` is not empty
 exit_hooks: list[Callable[[], None]] = []
+"""Called before we end, when all programs are killed."""
+_image_magick: dict[str, bool] = {}
+
+
+def program_path(name: str) -> str:
+    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
+    paths = find_programs(name)
+    if name == "convert":  # other programs have the name, too
+        paths = filter(_is_image_magick, chain(paths, find_programs("magick")))
+    path = next(paths, None)
+    if path is None:
+        raise missing_program(name)
+    return path
+
+
+def _is_image_magick(path: str) -> bool:
+    if path not in _image_magick:
+        no_display = {"DISPLAY": ""}  # so that none can keep it waiting
+        done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
+        _image_magick[path] = done.text.startswith("Version: ImageMagick ")
+    return _image_magick[path]
 
 
 def run_program(
@@ -77,41 +95,17 @@ def run_program(
     folder: Optional[str] = None,
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
-    stderr_label: str = "",
 ) -> Completed:
-    """Run a program to its end and return its output.
+    """Run a program to its end and return its output; accept: the exit codes that are fine, None for any.
 
-    argv: the first is a program's path, or its name: see programs. stdin: all it can read. accept: the exit
-    codes that are fine, None for any. environment: variables set besides the inherited ones. leaves_daemon:
-    its output is not read and a child that it leaves behind may live on (xclip). pass_fds: descriptors that
-    it inherits (an acting program holds the input lock). stderr_label: what its stderr is logged as, instead
-    of its name. Raises what running raises, ProgramTimeout and PROGRAM_FAILED; the program's whole process
-    group is dead by then.
+    Raises what running raises, ProgramTimeout and PROGRAM_FAILED; its whole process group is dead by then.
     """
-    if folder and not os.path.isdir(folder):
-        raise PeekabooError(
-            ErrorCode.FILE_IO_ERROR, f"the folder {folder} does not exist", hint="create it, or name another"
-        )
-    name = os.path.basename(argv[0])
-    try:
-        with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
-            done = program.end()
-    except ProgramTimeout as e:
-        _log_stderr(stderr_label or name, e.output)
-        raise
-    _log_stderr(stderr_label or name, done)
+    with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
+        done = program.end()
     if accept is not None and done.code not in accept:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            f"{name} failed with exit code {done.code}",
-            details=done.stderr.strip()[-2000:],
-        )
+        message = f"{os.path.basename(argv[0])} failed with exit code {done.code}"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=done.stderr.strip()[-2000:])
     return done
-
-
-def _log_stderr(name: str, done: Completed) -> None:
-    for line in done.stderr.strip()[-_LOGGED_STDERR:].splitlines():
-        log_warning(f"[{name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
 
 
 @contextmanager
@@ -124,22 +118,22 @@ def running(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Iterator[RunningProgram]:
-    """A program, as run_program describes it, that is killed with its whole group when the block ends.
+    """A program that leads a process group of its own, which is killed when the block ends.
 
-    It leads a process group of its own, and is registered before a signal to us can be handled. It reads
-    `stdin` from an unlinked temporary file: nothing has to be fed to it while it runs; None: from a pipe.
-    Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and PROGRAM_FAILED where the
-    system has no process or descriptor left.
+    argv: the first is a program's path, or its name: see programs. stdin: all it can read; None: a pipe.
+    environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a child
+    that it leaves behind may live on (xclip). pass_fds: descriptors that it inherits (an acting program holds
+    the input lock). Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and
+    PROGRAM_FAILED where the system has no process or descriptor left.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
-    argv = [program_path(argv[0], run_program), *argv[1:]]
-    _check_argv(argv)
+    argv = [program_path(argv[0]), *argv[1:]]
     started = time.monotonic()
     thread = threading.get_ident()
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
-    with nullcontext(subprocess.PIPE) if stdin is None else _file_holding(stdin) as source:
-        _starting.add(thread)
+    with _input(stdin) as source:
+        _starting.add(thread)  # it is registered before a signal to us can be handled
         try:
             process = subprocess.Popen(
                 argv,
@@ -152,10 +146,8 @@ def running(
                 pass_fds=tuple(pass_fds),
                 restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
             )
-            _running.add(process)
-            if is_uninterrupted():
-                _uninterrupted.add(process)
-        except OSError as e:
+            _running[process] = is_uninterrupted()
+        except (OSError, ValueError) as e:
             raise _not_started(argv[0], e) from e
         finally:
             _starting.discard(thread)
@@ -164,53 +156,37 @@ def running(
         yield RunningProgram(process, timeout_s)
     finally:
         if process.returncode is None or not leaves_daemon:
-            _kill_group(process)
-        _running.discard(process)
-        _uninterrupted.discard(process)
-        _log_run(argv, process.returncode, time.monotonic() - started)
-
-
-def _check_argv(argv: Sequence[str]) -> None:
-    """Raises INVALID_ARGUMENT for what cannot be an argument of a program."""
-    try:
-        has_nul = any(b"\0" in os.fsencode(argument) for argument in argv)
-    except UnicodeEncodeError as e:
-        raise invalid("a text holds half of a surrogate pair, which cannot be encoded", "remove it") from e
-    if has_nul:
-        raise invalid("an argument cannot contain a NUL character", "remove it")
+            _signal_group(process)
+        for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+            stream.close()
+        process.wait()
+        del _running[process]
+        # no argument: what is typed must not stand in a log
+        ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
+        log_debug(f"ran {os.path.basename(argv[0])} with {len(argv) - 1} arguments: {ending}")
 
 
 @contextmanager
-def _file_holding(data: bytes) -> Iterator[int]:
-    """A descriptor from which `data` can be read, or DEVNULL for none. Raises FILE_IO_ERROR."""
+def _input(data: Optional[bytes]) -> Iterator[Union[int, IO[bytes]]]:
+    """What a program reads `data` from; for None a pipe. Raises FILE_IO_ERROR."""
     if not data:
-        yield subprocess.DEVNULL
+        yield subprocess.PIPE if data is None else subprocess.DEVNULL
         return
     folder = system_temporary_folder()
     with file_errors(folder), TemporaryFile(dir=folder) as f:
         f.write(data)
         f.seek(0)
-        descriptor = os.dup(f.fileno())
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        yield f
 
 
-def _not_started(path: str, error: OSError) -> PeekabooError:
-    if error.errno == errno.E2BIG:
-        return invalid("the arguments are too long for this system", "pass shorter arguments")
+def _not_started(path: str, error: Exception) -> PeekabooError:
+    if not isinstance(error, OSError):  # no argument holds a NUL or half of a surrogate pair
+        return invalid(f"an argument cannot be passed to {path}: {error}", "remove that character")
     message = f"{path} cannot be started: {error.strerror}"
-    if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):
-        return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="end other programs, then try again")
-    return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
-
-
-def _log_run(argv: Sequence[str], code: int, seconds: float) -> None:
-    signals = {each.value: each.name for each in signal.Signals}  # most real-time signals have no name
-    ending = f"exit code {code}" if code >= 0 else f"killed by {signals.get(-code, f'signal {-code}')}"
-    text = " ".join([os.path.basename(argv[0]), *loggable_arguments(argv[1:])])
-    log_debug(f"ran {text}: {ending}, {seconds * 1000:.0f} ms")
+    if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC):
+        return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
+    hint = "end other programs, or pass shorter arguments"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 class RunningProgram:
@@ -224,13 +200,13 @@ class RunningProgram:
         self._name = os.path.basename(process.args[0])  # type: ignore
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
-        self._stdout, self._stderr, self._rest_of_stderr = b"", b"", b""
+        self._stdout, self._stderr = b"", b""
 
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def stderr_so_far(self) -> str:
-        """What it wrote to stderr until now."""
+        """What it wrote to stderr until now; end() has what it writes later."""
         assert self._process.stderr
         os.set_blocking(self._process.stderr.fileno(), False)
         with suppress(BlockingIOError):
@@ -261,31 +237,29 @@ class RunningProgram:
         Of stderr the last part is kept. More than the cap on stdout is PROGRAM_FAILED.
         """
         drained_at = float("inf")
-        stdout: Optional[bytes]
-        stderr: Optional[bytes]
-        while True:
+        is_over = False
+        while not is_over:
+            stdout: Optional[bytes]
+            stderr: Optional[bytes]
             try:
                 stdout, stderr = self._process.communicate(timeout=self._time_to_wait())
                 is_over = True
             except subprocess.TimeoutExpired as e:
                 stdout, stderr = e.stdout, e.stderr
                 is_over = time.monotonic() > drained_at
-            self._stdout = stdout or self._stdout
-            self._rest_of_stderr = (stderr or self._rest_of_stderr)[-_STDERR_CAP:]
-            if max(len(self._stdout), len(stderr or b"")) > _OUTPUT_CAP:
-                raise PeekabooError(
-                    ErrorCode.PROGRAM_FAILED,
-                    f"{self._name} wrote more than {_OUTPUT_CAP} bytes",
-                    hint="request less output",
-                )
-            if is_over:
-                return self._completed(self._process.returncode)
-            if self.has_ended():  # something that it started holds a pipe
-                drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
+                if self.has_ended():  # something that it started holds a pipe
+                    drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
+            if max(len(stdout or b""), len(stderr or b"")) > _OUTPUT_CAP:
+                message = f"{self._name} wrote more than {_OUTPUT_CAP} bytes"
+                raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="request less output")
+            self._stdout, self._stderr = stdout or self._stdout, (stderr or self._stderr)[-_STDERR_CAP:]
+        return self._completed(self._process.returncode)
 
     def _completed(self, code: int) -> Completed:
-        stderr = self._stderr + self._rest_of_stderr
-        return Completed(code, self._stdout, stderr.decode("utf-8", "replace"))
+        stderr = self._stderr.decode("utf-8", "replace")
+        for line in stderr.strip()[-_LOGGED_STDERR:].splitlines():
+            log_warning(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
+        return Completed(code, self._stdout, stderr)
 
     def _time_to_wait(self) -> float:
         """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
@@ -296,23 +270,13 @@ class RunningProgram:
         return min(remaining, _POLL_S)
 
 
-def _kill_group(process: Process) -> None:
-    _signal_group(process)
-    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
-        stream.close()
-    process.wait()
-
-
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
-    with _file_holding(stdin) as source:
+    argv = [program_path(argv[0]), *argv[1:]]
+    null, environment = subprocess.DEVNULL, child_environment()
+    with _input(stdin) as source:
         subprocess.Popen(
-            [program_path(argv[0], run_program), *argv[1:]],
-            stdin=source,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=child_environment(),
-            start_new_session=True,
+            argv, stdin=source, stdout=null, stderr=null, env=environment, start_new_session=True
         )
 
 
@@ -320,25 +284,27 @@ def end_all_programs() -> None:
     """Kill what still runs, then call the exit hooks, at our end. No lock: a signal handler calls it."""
     deadline = time.monotonic() + _START_S
     while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
-        time.sleep(0.001)
+        time.sleep(_NAP_S)
     deadline = time.monotonic() + _UNINTERRUPTED_S
-    uninterrupted = list(_uninterrupted)
+    uninterrupted = [process for process, is_uninterrupted in list(_running.items()) if is_uninterrupted]
     while any(map(_is_alive, uninterrupted)) and time.monotonic() < deadline:
         time.sleep(_NAP_S)
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
             _signal_group(process)
     for hook in list(exit_hooks):
-        hook()
+        try:
+            hook()
+        except Exception as e:  # the next hook puts back something else
+            log_error(f"at our end: {type(e).__name__}: {e}")
 
 
 def _is_alive(process: Process) -> bool:
     """Without poll(), which waits for a lock that the interrupted thread may hold."""
     try:
-        ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
         return False
-    return ended is None
 
 
 def _signal_group(process: Process) -> None:
@@ -367,7 +333,7 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 
 
 def exit_if_signalled() -> None:
-    """End this process when a signal asked for that. What an exit hook raises unwinds the stack first."""
+    """End this process when a signal asked for that. A BaseException of an exit hook unwinds the stack."""
     if _signals:
         end_all_programs()
         log_info(f"ended by {signal.Signals(_signals[0]).name}")

@@ -1,21 +1,22 @@
-"""Where a program is, and its Debian package."""
+"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from typing import Any, Callable, Optional
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+from typing import Any, Optional
 
-from ..core.cancellation import within_budget
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.settings import search_path, settings
+from ..core.settings import child_environment, settings
 
-# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin.
-_SYSTEM_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
-# Where Homebrew links programs, on Apple silicon and on Intel: no part of the PATH that launchd gives.
-_HOMEBREW_FOLDERS = ("/opt/homebrew/bin", "/usr/local/bin")
-# The only folder of a program. The system's own Python: a virtual environment's has no gi.
-_ONLY_FOLDERS = {"python3": "/usr/bin"}
+# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin. Homebrew's
+# folders, on Apple silicon and on Intel, are no part of the PATH that launchd gives.
+_FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr/local/bin")
+_PACKAGE = Path(__file__).parent.parent
 
 PACKAGES = {
     "convert": "imagemagick",
@@ -29,58 +30,58 @@ PACKAGES = {
 }
 """Debian's packages of the programs that an X11 desktop needs."""
 
-_VERSION_TIMEOUT_S = 5.0
-_image_magick: set[str] = set()  # paths of programs that said so
 
-RunProgram = Callable[..., Any]
-"""process.run_program: a parameter, because that module imports this one."""
-
-
-def find_program(name: str) -> Optional[str]:
-    """The first program of this name, or None; a path is taken as it is.
+def find_programs(name: str) -> Iterator[str]:
+    """The programs of this name, in order; a path is taken as it is.
 
     Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
     """
-    return shutil.which(name, path=os.pathsep.join(_folders(name)))
+    # absolute: nothing is executed because it lies in the working folder
+    path = filter(os.path.isabs, child_environment().get("PATH", os.defpath).split(os.pathsep))
+    folders = [settings().bin_dir] if settings().bin_dir else [*path, *_FOLDERS]
+    if name == "python3" and not settings().bin_dir:  # the system's own: a virtual environment's has no gi
+        folders = ["/usr/bin"]
+    return filter(None, (shutil.which(name, path=folder) for folder in folders))
 
 
-def program_path(name: str, run: RunProgram) -> str:
-    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
-    path = _find_image_magick(run) if name == "convert" else find_program(name)
-    if path is None:
-        package = PACKAGES.get(name)
-        hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint=hint)
-    return path
+def find_program(name: str) -> Optional[str]:
+    return next(find_programs(name), None)
 
 
-def _folders(name: str) -> list[str]:
-    if settings().bin_dir:
-        return [settings().bin_dir]
-    if name in _ONLY_FOLDERS:
-        return [_ONLY_FOLDERS[name]]
-    return [*search_path(), *_SYSTEM_FOLDERS, *_HOMEBREW_FOLDERS]
+def missing_program(name: str) -> PeekabooError:
+    """MISSING_PROGRAM with what to install, to be raised."""
+    package = PACKAGES.get(name)
+    hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
+    return PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint)
 
 
-def _find_image_magick(run: RunProgram) -> Optional[str]:
-    """The first `convert`, else `magick`, that is ImageMagick's: other programs have the name, too."""
-    paths = (shutil.which(name, path=folder) for name in ("convert", "magick") for folder in _folders(name))
-    return next((path for path in paths if path and _is_image_magick(path, run)), None)
+def native_source(path: str) -> str:
+    """The text of a source such as `desktop/macos/windows.js`; in the single file, too."""
+    loader: Any = __spec__.loader
+    source: bytes = loader.get_data(str(_PACKAGE / path))
+    return source.decode("utf-8")
 
 
-def _is_image_magick(path: str, run: RunProgram) -> bool:
-    if path in _image_magick:
-        return True
-    try:
-        # no display, so that none can keep it waiting
-        argv, environment = [path, "-version"], {"DISPLAY": ""}
-        answer = run(argv, timeout_s=_VERSION_TIMEOUT_S, accept=None, environment=environment).text
-    except PeekabooError as e:
-        if e.code is ErrorCode.CANCELLED:
-            raise
-        within_budget(_VERSION_TIMEOUT_S)  # raises when it was the call's own time that ran out
-        return False
-    if not answer.startswith("Version: ImageMagick "):
-        return False
-    _image_magick.add(path)
-    return True
+def single_file() -> Optional[str]:
+    """The path of the single file when that is what runs, None in the package."""
+    return getattr(__spec__.loader, "single_file", None)
+
+
+def own_command() -> list[str]:
+    """argv of this program, in the form in which it runs, for any working folder and PYTHONPATH.
+
+    By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself
+    imports `linecache` before the first statement runs.
+    """
+    return [sys.executable, single_file() or str(_PACKAGE.resolve() / "__main__.py")]
+
+
+def how_to_install() -> str:
+    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
+    by_pip = "python3 -m venv .venv && .venv/bin/pip install"
+    file = single_file()
+    if file:
+        return f"start it by `uv run {quote(file)}`, or by a Python that has it: {by_pip} 'mcp>=2,<3'"
+    parent = _PACKAGE.resolve().parent
+    what = quote(str(parent)) if (parent / "pyproject.toml").is_file() else "peekaboo-min"
+    return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"

@@ -469,7 +469,7 @@ def test_an_expired_file_that_cannot_be_deleted_is_a_warning(
     """ "削除失敗: `fs.rm` の結果はログ警告に留め、レスポンスは成功のまま。" """
     warnings: list[str] = []
 
-    def refuse(path: str) -> None:
+    def refuse(path: Path) -> bool:
         raise PermissionError(1, "Operation not permitted", path)
 
     monkeypatch.setattr(files, "temporary_folder", lambda: tmp_path)
@@ -477,7 +477,7 @@ def test_an_expired_file_that_cannot_be_deleted_is_a_warning(
     (tmp_path / "old.png").write_text("")
     os.utime(tmp_path / "old.png", (0, 0))
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, "unlink", refuse)
+        patch.setattr(files, "_delete_unused", refuse)
         assert files.sweep(600) == 0
     (warning,) = warnings
     assert warning.startswith(f"{tmp_path / 'old.png'} ") and "not be deleted: Operation not perm" in warning

@@ -15,7 +15,7 @@ from worlds import need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Act, Element, Window
-from peekaboo_min.core.settings import child_environment, forget_environment
+from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.x11.backend import X11Desktop
 
 
@@ -230,7 +230,7 @@ def test_an_application_without_a_tree_is_said_at_once(
     need("xmessage")
     if not has_bus:
         subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], check=True)
-        monkeypatch.setitem(child_environment(), "DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null")
+        monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null")
     with group_of(["xmessage", "-title", "no tree", "hello"]) as process:
         window = wait_for(
             lambda: next((one for one in desktop.snapshot().windows if one.title == "no tree"), None),

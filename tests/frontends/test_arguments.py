@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Optional
 
 from worlds import ROOT
 
-from peekaboo_min.core.offer import MCP_ONLY, SHELL_ONLY, Offer
+from peekaboo_min.core.models import MCP_ONLY, SHELL_ONLY, Offer
 from peekaboo_min.frontends.arguments import Parameter, Signature, read_signature, shell_arguments
 
 

@@ -100,7 +100,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
         (["image", "--app", "-x"], "the value of --app begins with a dash; write --app=-x"),
     "a group alone": (["list"], "`list` needs a subcommand"),
     "nothing but the flag": ([], "no command was given"),
-    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "no user of that name"),
+    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "cannot be a path"),
     "an argument missing": (["type", "7"], "TEXT"),
     "a required option missing": (["list", "windows"], "--app"),
     "an option's value missing": (["image", "--app"], "--app"),
@@ -346,10 +346,10 @@ def test_the_envelope_is_one_document_wherever_the_flag_stands(
 
 
 def test_the_version_and_help_are_documents_too_where_that_is_asked(program: Program) -> None:
-    from peekaboo_min.core.version import VERSION
+    from peekaboo_min import __version__
 
-    assert program.run("--version") == Finished(0, f"{VERSION}\n", "")
-    assert program.data("--version") == {"version": VERSION}
+    assert program.run("--version") == Finished(0, f"{__version__}\n", "")
+    assert program.data("--version") == {"version": __version__}
     assert program.data("help")["help"] == program.run("--help").out.rstrip()
 
 

@@ -17,7 +17,7 @@ from in_process import InProcessProgram
 from macs import mac_environment
 from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
 
-from peekaboo_min.core.version import VERSION
+from peekaboo_min import __version__
 from peekaboo_min.frontends.arguments import read_signature, shell_arguments
 from peekaboo_min.frontends.tools import COMMANDS, load_function
 from peekaboo_min.system.images import sniff_image
@@ -246,8 +246,8 @@ def test_the_originals_words_for_image_do_what_they_say(shell: Shell, mac: FakeM
 
 
 def test_the_version_is_one_word(shell: Shell) -> None:
-    assert shell.text("--version") == f"{VERSION}\n"
-    assert shell.data("--version") == {"version": VERSION}
+    assert shell.text("--version") == f"{__version__}\n"
+    assert shell.data("--version") == {"version": __version__}
 
 
 @pytest.mark.parametrize("word", ["server_status", "permissions"])
@@ -436,7 +436,7 @@ def test_the_text_of_the_status_shows_the_version_and_the_grants(shell: Shell, m
         text = shell.text("list", "server_status")
     finally:
         mac.grant("accessibility")
-    assert text.startswith(f"--- Peekaboo MCP Server Status ---\nName: PeekabooMCP\nVersion: {VERSION}\n")
+    assert text.startswith(f"--- Peekaboo MCP Server Status ---\nName: PeekabooMCP\nVersion: {__version__}\n")
     assert "Screen Recording: granted" in text and "Accessibility: NOT granted" in text
 
 

@@ -30,7 +30,7 @@ from macs import fake_mac, mac_environment
 from mcp_server import Server, is_alive, pids_in, serving
 from worlds import Form, clean_environment, wait_for
 
-from peekaboo_min.core.version import VERSION
+from peekaboo_min import __version__
 from peekaboo_min.system.images import sniff_image
 
 # what the specification says, word for word -----------------------------------------------------------------
@@ -94,7 +94,7 @@ NONE_OPERATIONAL = "No configured AI providers in PEEKABOO_AI_PROVIDERS are curr
 def status_text(providers: str) -> str:
     return (
         "\n\n--- Peekaboo MCP Server Status ---\nName: PeekabooMCP\n"
-        f"Version: {VERSION}\nConfigured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
+        f"Version: {__version__}\nConfigured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
     )
 
 

@@ -16,8 +16,8 @@ from macs import mac_environment
 from mcp_server import serving
 from worlds import ROOT, Program
 
+from peekaboo_min import __version__
 from peekaboo_min.core.cancellation import in_parallel
-from peekaboo_min.core.version import VERSION
 
 # A peekaboo of a certain version, which runs its last argument as a shell line.
 BREWED = """#!/bin/sh
@@ -69,7 +69,7 @@ def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeM
     path = str(tmp_path / "cli" / "peekaboo")
     assert (data["program"], data["version"]) == (path, "Peekaboo 9.8.7")
     ours = InProcessProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
-    assert (ours["version"], ours["stdout"]) == (VERSION, f"{VERSION}\n")
+    assert (ours["version"], ours["stdout"]) == (__version__, f"{__version__}\n")
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
 
 
@@ -132,8 +132,8 @@ LAUNCHD = """
 import sys
 from peekaboo_min.system import programs
 from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
-assert programs._HOMEBREW_FOLDERS == ("/opt/homebrew/bin", "/usr/local/bin")
-programs._HOMEBREW_FOLDERS = tuple(sys.argv[1:])
+assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")
+programs._FOLDERS = tuple(sys.argv[1:])
 print(peekaboo_program().argv[0], peekaboo_program().version())
 """
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from worlds import ROOT, need_optional
 
+from peekaboo_min import __version__
 from peekaboo_min.core.settings import VARIABLES
-from peekaboo_min.core.version import VERSION
 from peekaboo_min.frontends.tools import TOOLS
 
 # what setuptools writes into a source distribution beside the files that it was given
@@ -99,10 +99,12 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
     return message_from_string(dist_info(wheel, "METADATA"))
 
 
-def test_the_source_distribution_holds_what_git_tracks_and_nothing_else(
+def test_the_source_distribution_holds_the_whole_package_and_nothing_of_this_machine(
     sdist: Path, tracked: list[str]
 ) -> None:
-    assert files_below_its_folder(sdist) == set(tracked)
+    held = files_below_its_folder(sdist)
+    package = {name for name in tracked if name.startswith("peekaboo_min/")}
+    assert package | {"LICENSE", "README.md", "pyproject.toml"} <= held <= set(tracked)
 
 
 def test_the_wheel_holds_every_module_and_every_native_source(
@@ -145,7 +147,7 @@ def test_the_bundle_holds_a_manifest_that_the_clients_validator_accepts(tmp_path
 def test_the_registry_is_told_what_the_package_is() -> None:
     server = json.loads((ROOT / "scripts/server.json").read_text(encoding="utf-8"))
     package = server["packages"][0]
-    assert (server["version"], package["version"]) == (VERSION, VERSION)
+    assert (server["version"], package["version"]) == (__version__, __version__)
     assert (package["registryType"], package["identifier"]) == ("pypi", "peekaboo-min")
     assert package["transport"] == {"type": "stdio"}
     assert 0 < len(server["description"]) <= 100, "the registry's limit"

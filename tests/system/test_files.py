@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+from samples import error_of
 from worlds import PATIENCE_S, ROOT, clean_environment
 
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system import files as files_module
 from peekaboo_min.system.files import (
@@ -41,17 +42,16 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize("folder", [state_folder, temporary_folder])
-def test_our_folders_are_ours_alone(folder: object) -> None:
-    made = folder()  # type: ignore[operator]
+def test_our_folders_are_ours_alone(folder: Callable[[], Path]) -> None:
+    made = folder()
     assert mode(made) == 0o700
     made.chmod(0o755)
-    assert (folder(), mode(made)) == (made, 0o700)  # type: ignore[operator]
+    assert (folder(), mode(made)) == (made, 0o700)
 
 
-@pytest.mark.parametrize("folder", [state_folder, temporary_folder])
 @pytest.mark.parametrize("kind", ["others may write", "a link", "a file", "another user's"])
-def test_a_folder_in_which_others_can_write_is_refused(folder: object, kind: str, tmp_path: Path) -> None:
-    made = folder()  # type: ignore[operator]
+def test_a_folder_in_which_others_can_write_is_refused(kind: str, tmp_path: Path) -> None:
+    made = temporary_folder()
     if kind == "others may write":
         made.chmod(0o777)
     elif kind == "another user's":
@@ -62,9 +62,8 @@ def test_a_folder_in_which_others_can_write_is_refused(folder: object, kind: str
         made.rmdir()
         (tmp_path / "elsewhere").mkdir(mode=0o700)
         made.symlink_to(tmp_path / "elsewhere") if kind == "a link" else made.write_text("")
-    with pytest.raises(PeekabooError) as caught:
-        folder()  # type: ignore[operator]
-    assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.FILE_IO_ERROR, True)
+    error = error_of(temporary_folder)
+    assert (error.code, bool(error.hint)) == (ErrorCode.FILE_IO_ERROR, True)
 
 
 def test_a_user_without_a_home_folder_learns_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,12 +74,7 @@ def test_a_user_without_a_home_folder_learns_what_to_set(monkeypatch: pytest.Mon
     monkeypatch.delenv("HOME")
     monkeypatch.setattr("pwd.getpwuid", nobody)
     forget_environment()
-    with pytest.raises(PeekabooError) as caught:
-        state_folder()
-    assert (caught.value.code, caught.value.hint) == (
-        ErrorCode.FILE_IO_ERROR,
-        "set HOME to a folder of your own",
-    )
+    assert error_of(state_folder).hint == "write it without ~ and control characters, or set HOME"
 
 
 def expired(path: Path) -> Path:
@@ -94,12 +88,10 @@ def test_a_sweep_deletes_what_is_expired_and_unused() -> None:
     (folder / "old.png").write_bytes(b"x")
     (folder / "exec_old").mkdir()
     (folder / "exec_old" / "shot.png").write_bytes(b"x")
-    (folder / "link").symlink_to("/nowhere")
     os.mkfifo(folder / "pipe")
-    os.utime(folder / "link", (0, 0), follow_symlinks=False)
     for name in ("old.png", "exec_old", "pipe"):
         expired(folder / name)
-    assert sweep() == 4
+    assert sweep() == 3
     assert [path.name for path in folder.iterdir()] == ["fresh.png"]
 
 
@@ -121,9 +113,9 @@ def test_what_another_process_deletes_meanwhile_is_gone_without_an_error(
     (temporary_folder() / "image.png").touch()
     delete = files_module._delete_unused
 
-    def deleted_meanwhile(entry: os.DirEntry[str]) -> bool:
-        os.unlink(entry.path)
-        return delete(entry)
+    def deleted_meanwhile(path: Path) -> bool:
+        path.unlink()
+        return delete(path)
 
     monkeypatch.setattr(files_module, "_delete_unused", deleted_meanwhile)
     assert remove_all([], []) == []
@@ -134,10 +126,9 @@ def test_a_file_system_without_locks_is_an_error_with_its_path(monkeypatch: pyte
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with pytest.raises(PeekabooError) as caught, file_lock("input.lock", 1.0, "the mouse"):
-        pass
-    assert caught.value.code is ErrorCode.FILE_IO_ERROR
-    assert caught.value.message == f"{state_folder() / 'input.lock'}: No locks available"
+    error = error_of(file_lock("input.lock", 1.0, "the mouse").__enter__)
+    path = state_folder() / "input.lock"
+    assert (error.code, error.message) == (ErrorCode.FILE_IO_ERROR, f"{path}: No locks available")
 
 
 def another_file_system(like: Path) -> Path:
@@ -154,7 +145,7 @@ from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.system.files import move_into_place
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    move_into_place(Path(sys.argv[1]), Path(sys.argv[2]))
+    move_into_place([Path(sys.argv[1])], [Path(sys.argv[2])])
 except PeekabooError as e:
     print(e.code_name)
 """
@@ -168,7 +159,7 @@ def test_a_file_is_moved_over_another(tmp_path: Path, crosses: bool) -> None:
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         target = Path(folder) / "shot.png"
         target.write_bytes(b"old")
-        move_into_place(source, target)
+        move_into_place([source], [target])
         assert (target.read_bytes(), source.exists(), os.listdir(folder)) == (b"new", False, ["shot.png"])
 
 
@@ -195,16 +186,13 @@ NAMES = {
     "plain": ("Notes", "Notes.png"),
     "slashes and spaces": ("a/b\\c d:e", "a_b_c_d_e.png"),
     "a path upwards": ("../../etc/passwd", "etc_passwd.png"),
-    "a hidden file": (".bashrc", "bashrc.png"),
     "nothing": ("", "window.png"),
-    "only dots": ("...", "window.png"),
-    "only blanks": (" \n\t ", "window.png"),
-    "a newline and an escape": ("a\n\x1b[31mb", "a_[31mb.png"),
-    "direction characters": ("gnp.\u202egpj", "gnp._gpj.png"),
+    "only dots and blanks": (" ... ", "window.png"),
+    "control and direction characters": ("a\n\x1b[31m\u202eb", "a_[31m_b.png"),
     "what a shell reads": ('a*?"<>|b', "a_b.png"),
     "a NUL": ("a\0b", "a_b.png"),
-    "accents": ("Grüße", "Grüße.png"),
-    "emoji": ("😀 party", "😀_party.png"),
+    "accents and emoji": ("Grüße 😀", "Grüße_😀.png"),
+    "half a character": ("a\ud800b", "a_b.png"),
 }
 
 
@@ -214,8 +202,8 @@ def test_a_picture_gets_a_name_that_every_file_system_takes(tmp_path: Path, stem
     (tmp_path / name).write_bytes(b"")
 
 
-@pytest.mark.parametrize("character", ["x", "é", "日", "😀"])
-@pytest.mark.parametrize("start", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("character", ["x", "日", "😀"])
+@pytest.mark.parametrize("start", ["", "ab"])
 def test_a_long_name_is_cut_to_255_bytes_between_characters(
     tmp_path: Path, character: str, start: str
 ) -> None:
@@ -225,30 +213,19 @@ def test_a_long_name_is_cut_to_255_bytes_between_characters(
     (tmp_path / name).write_bytes(b"")
 
 
-def test_the_last_lone_half_of_a_character_does_not_break_a_name() -> None:
-    assert file_name("a\ud800b", "png") == "a_b.png"
-
-
 def test_what_tells_two_long_names_apart_is_kept() -> None:
-    stem, title = "s" * 150, "t" * 300
-    names = {
-        file_name(f"{stem}_{moment}", "png", f"_window{number}_{title}")
-        for moment in ("before", "after")
-        for number in (0, 1)
-    }
-    assert len(names) == 4
-    assert all(len(name.encode()) <= 255 and name.endswith(".png") for name in names)
+    names = {file_name("日" * 300, "png", f"_window{number}_{'é' * 300}") for number in (0, 1)}
+    assert len(names) == 2
+    assert all(len(name.encode()) <= 255 and name.startswith("日日") for name in names)
     assert file_name("a", "png", "_window0_Notes.") == "a_window0_Notes.png"
-    assert file_name("日" * 300, "png", "_é" * 100).startswith("日日")
 
 
-def test_an_asked_path_is_absolute_and_at_home_where_it_says_so(tmp_path: Path, monkeypatch: object) -> None:
+def test_a_path_is_absolute_and_at_home_where_it_says_so() -> None:
     assert asked_path("~/a.png") == Path.home() / "a.png"
     assert asked_path("a.png") == Path.cwd() / "a.png"
 
 
 @pytest.mark.parametrize("text", ["~nosuchuser_peekaboo/a.png", "a\0b.png", "a\ud800.png"])
 def test_a_path_that_cannot_be_one_is_refused(text: str) -> None:
-    with pytest.raises(PeekabooError) as caught:
-        asked_path(text)
-    assert (caught.value.code, bool(caught.value.hint)) == (ErrorCode.INVALID_ARGUMENT, True)
+    error = error_of(asked_path, text)
+    assert (error.code, bool(error.hint)) == (ErrorCode.INVALID_ARGUMENT, True)

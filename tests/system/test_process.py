@@ -8,10 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextvars import copy_context
 from pathlib import Path
-from typing import Callable, Optional
+from tempfile import TemporaryFile
+from typing import Any, Callable, Optional
 
 import pytest
+from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
 from peekaboo_min.core.cancellation import CancelToken, in_parallel, pause, use_cancel_token
@@ -20,14 +23,12 @@ from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_program
 
 
-def sh(script: str, *words: str, timeout_s: float = PATIENCE_S, **others: object) -> Completed:
-    return run_program(["sh", "-c", script, "sh", *words], timeout_s=timeout_s, **others)  # type: ignore[arg-type]
+def sh(script: str, *arguments: str, timeout_s: float = PATIENCE_S, **options: Any) -> Completed:
+    return run_program(["sh", "-c", script, "sh", *arguments], timeout_s=timeout_s, **options)
 
 
-def failure(script: str, *words: str, **others: object) -> PeekabooError:
-    with pytest.raises(PeekabooError) as caught:
-        sh(script, *words, **others)  # type: ignore[arg-type]
-    return caught.value
+def failure(script: str, *arguments: str, **options: Any) -> PeekabooError:
+    return error_of(sh, script, *arguments, **options)
 
 
 def is_alive(pid: int) -> bool:
@@ -42,8 +43,8 @@ def pids_in(path: Path, count: int) -> list[int]:
     """The pids that a script noted, once there are so many."""
 
     def noted() -> Optional[list[int]]:
-        words = path.read_text().split("\n")[:-1] if path.exists() else []
-        return [int(word) for word in words] if len(words) >= count else None
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [int(line) for line in lines] if len(lines) >= count else None
 
     return wait_for(noted, f"{count} programs note their pids")
 
@@ -52,18 +53,41 @@ def assert_all_dead(pids: Sequence[int]) -> None:
     wait_for(lambda: not any(map(is_alive, pids)), f"{pids} are dead")
 
 
-def test_words_arrive_as_they_are_and_no_shell_reads_them() -> None:
-    words = ["a b", "$(echo x)", "*", ";ls", "-n", "", "Zoë 日本", "line\nline", "'\"\\"]
-    done = run_program(["printf", "%s\\0", *words], timeout_s=PATIENCE_S)
-    assert done == Completed(0, b"".join(word.encode() + b"\0" for word in words), "")
+def python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own that runs our modules."""
+    argv = [sys.executable, "-c", script, *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # files, not pipes: what a test leaves running would keep those open
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        done = subprocess.run(
+            argv, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=PATIENCE_S
+        )
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(argv, done.returncode, out.read(), err.read())
 
 
-def test_stdin_is_closed_for_a_program_that_is_given_none() -> None:
-    assert run_program(["cat"], timeout_s=PATIENCE_S) == Completed(0, b"", "")
+def test_arguments_arrive_as_they_are_and_no_shell_reads_them() -> None:
+    arguments = ["a b", "$(echo x)", "*", ";ls", "-n", "", "Zoë 日本", "line\nline", "'\"\\"]
+    done = run_program(["printf", "%s\\0", *arguments], timeout_s=PATIENCE_S)
+    assert done == Completed(0, b"".join(argument.encode() + b"\0" for argument in arguments), "")
 
 
-def test_stdout_and_stderr_are_kept_apart() -> None:
-    assert sh("echo out; echo err >&2") == Completed(0, b"out\n", "err\n")
+MUCH = bytes(range(256)) * 40_000
+INPUTS: dict[str, tuple[list[str], bytes, Completed]] = {
+    "closed where none is given": (["cat"], b"", Completed(0, b"", "")),
+    "much, with much output at once": (["cat"], MUCH, Completed(0, MUCH, "")),
+    "left unread": (["true"], MUCH, Completed(0, b"", "")),
+    "read in part": (["head", "-c", "5"], b"x" * 5_000_000, Completed(0, b"xxxxx", "")),
+    "stdout and stderr are kept apart": (
+        ["sh"], b"echo out; echo err >&2", Completed(0, b"out\n", "err\n"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "stdin", "done"), INPUTS.values(), ids=INPUTS.keys())
+def test_input_reaches_a_program(argv: list[str], stdin: bytes, done: Completed) -> None:
+    assert run_program(argv, timeout_s=PATIENCE_S, stdin=stdin) == done
 
 
 def test_a_program_leads_a_process_group_and_a_session_of_its_own() -> None:
@@ -142,81 +166,52 @@ def test_another_exit_code_is_an_error_with_the_programs_own_words() -> None:
     )
 
 
-def test_a_nul_is_refused_and_nothing_runs(tmp_path: Path) -> None:
-    assert failure("touch $1", str(tmp_path / "there"), "a\0b").code is ErrorCode.INVALID_ARGUMENT
+@pytest.mark.parametrize(
+    ("argument", "code"),
+    [
+        ("a\0b", ErrorCode.INVALID_ARGUMENT),
+        ("a\ud800b", ErrorCode.INVALID_ARGUMENT),
+        ("x" * 20_000_000, ErrorCode.PROGRAM_FAILED),
+    ],
+    ids=["a NUL", "half a character", "too long"],
+)
+def test_an_argument_that_cannot_be_passed_is_refused_and_nothing_runs(
+    tmp_path: Path, argument: str, code: ErrorCode
+) -> None:
+    assert failure("touch $1", str(tmp_path / "there"), argument).code is code
     assert list(tmp_path.iterdir()) == []
 
 
-def test_half_a_character_and_too_long_arguments_are_refused() -> None:
-    for argument in ("a\ud800b", "x" * 20_000_000):
-        assert failure("true", argument).code is ErrorCode.INVALID_ARGUMENT
+LIMITED = """
+import os, resource
+from peekaboo_min.core.errors import PeekabooError
+from peekaboo_min.system.process import run_program
+run_program(["true"], timeout_s=60)
+used = len(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.{limit}, ({most}, {most}))
+try:
+    run_program(["cat"], timeout_s=60, stdin={stdin})
+except PeekabooError as e:
+    print(e.code_name, e.message)
+"""
+LIMITS = {
+    "a full disk for the input": ("RLIMIT_FSIZE", "1000", b"x" * 5000, "FILE_IO_ERROR", "File too large"),
+    "no descriptor left": ("RLIMIT_NOFILE", "used", b"", "PROGRAM_FAILED", "Too many open files"),
+}
 
 
-def test_a_full_disk_for_the_input_is_an_error_with_the_next_step() -> None:
-    script = (
-        "import resource\n"
-        "from peekaboo_min.core.errors import PeekabooError\n"
-        "from peekaboo_min.system.process import run_program\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "try:\n"
-        "    run_program(['cat'], timeout_s=60, stdin=b'x' * 5000)\n"
-        "except PeekabooError as e:\n"
-        "    print(e.code_name)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert (done.stdout, done.stderr) == ("FILE_IO_ERROR\n", "")
-
-
-def test_a_machine_that_has_no_file_left_to_open_has_the_program_all_the_same() -> None:
-    script = (
-        "import os, resource\n"
-        "from peekaboo_min.core.errors import PeekabooError\n"
-        "from peekaboo_min.system.process import run_program\n"
-        "run_program(['true'], timeout_s=60)\n"
-        "used = len(os.listdir('/proc/self/fd'))\n"
-        "resource.setrlimit(resource.RLIMIT_NOFILE, (used, used))\n"
-        "try:\n"
-        "    run_program(['true'], timeout_s=60)\n"
-        "except PeekabooError as e:\n"
-        "    print(e.code_name, e.sentence().partition(': ')[2])\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert done.stderr == ""
-    assert done.stdout == "PROGRAM_FAILED Too many open files; end other programs, then try again\n"
-
-
-def test_a_folder_that_is_gone_is_not_told_as_a_missing_program(tmp_path: Path) -> None:
-    error = failure("true", folder=str(tmp_path / "gone"))
-    assert error.code is ErrorCode.FILE_IO_ERROR
-    assert "gone" in error.sentence()
-
-
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("xdotool", "install it: sudo apt-get install xdotool"),
-        ("convert", "install it: sudo apt-get install imagemagick"),
-        ("no-such-program", "install it, or put it on PATH"),
-    ],
-)
-def test_a_missing_program_is_told_with_its_package(
-    environment: Callable[..., None], tmp_path: Path, name: str, hint: str
+@pytest.mark.parametrize(("limit", "most", "stdin", "code", "reason"), LIMITS.values(), ids=LIMITS.keys())
+def test_a_machine_that_has_no_more_is_an_error_with_its_reason(
+    limit: str, most: str, stdin: bytes, code: str, reason: str
 ) -> None:
-    environment(PEEKABOO_BIN_DIR=str(tmp_path))
-    with pytest.raises(PeekabooError) as caught:
-        run_program([name], timeout_s=PATIENCE_S)
-    assert (caught.value.code, caught.value.message, caught.value.hint) == (
-        ErrorCode.MISSING_PROGRAM,
-        f"the program {name} is not installed",
-        hint,
-    )
-    with pytest.raises(PeekabooError) as caught, running([name], b""):
-        pass
-    assert caught.value.code is ErrorCode.MISSING_PROGRAM
+    done = python(LIMITED.format(limit=limit, most=most, stdin=stdin))
+    assert (done.stdout.split()[:1], done.stderr) == ([code], "") and reason in done.stdout
+
+
+def test_a_missing_program_is_reported_with_the_next_step() -> None:
+    error = error_of(run_program, ["no-such-program"], timeout_s=PATIENCE_S)
+    assert error.code is ErrorCode.MISSING_PROGRAM
+    assert error.sentence() == "the program no-such-program is not installed; install it, or put it on PATH"
 
 
 def test_the_folder_for_programs_is_the_only_place_that_is_searched(
@@ -235,67 +230,34 @@ def test_the_folder_for_programs_is_the_only_place_that_is_searched(
 def test_a_file_that_is_no_program_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o700)
-    with pytest.raises(PeekabooError) as caught:
-        run_program([str(tmp_path / "broken")], timeout_s=PATIENCE_S)
-    assert caught.value.code is ErrorCode.MISSING_PROGRAM
+    error = error_of(run_program, [str(tmp_path / "broken")], timeout_s=PATIENCE_S)
+    assert error.code is ErrorCode.MISSING_PROGRAM
 
 
-def under_a_token(work: Callable[[], object]) -> tuple[CancelToken, threading.Thread, list[BaseException]]:
-    """work() in a thread of its own, under a token of its own."""
-    token = CancelToken()
-    raised: list[BaseException] = []
+def under(token: CancelToken, work: Callable[[], PeekabooError]) -> ErrorCode:
+    """The code of the error of work() where `token` cancels it."""
 
-    def run() -> None:
+    def run() -> ErrorCode:
         use_cancel_token(token)
-        try:
-            work()
-        except PeekabooError as e:
-            raised.append(e)
+        return work().code
 
-    thread = threading.Thread(target=run)
-    thread.start()
-    return token, thread, raised
+    return copy_context().run(run)
 
 
 def test_cancelling_kills_the_whole_group(tmp_path: Path) -> None:
-    path = tmp_path / "pids"
-    token, thread, raised = under_a_token(lambda: sh(STUBBORN + "wait", str(path), timeout_s=600))
-    pids = pids_in(path, 2)
-    token.cancel()
-    thread.join(PATIENCE_S)
-    assert [one.code for one in raised] == [ErrorCode.CANCELLED]  # type: ignore[attr-defined]
-    assert_all_dead(pids)
+    path, token = tmp_path / "pids", CancelToken()
+    threading.Thread(target=lambda: pids_in(path, 2) and token.cancel()).start()
+    code = under(token, lambda: failure(STUBBORN + "wait", str(path), timeout_s=600))
+    assert code is ErrorCode.CANCELLED
+    assert_all_dead(pids_in(path, 2))
 
 
-def test_a_cancelled_call_starts_no_program_and_does_not_wait(tmp_path: Path) -> None:
-    token, thread, raised = under_a_token(lambda: pause(600))
-    token.cancel()
-    thread.join(PATIENCE_S)
-    assert [one.code for one in raised] == [ErrorCode.CANCELLED]  # type: ignore[attr-defined]
-
-    cancelled = threading.Event()
-
-    def start_late() -> None:
-        cancelled.wait(PATIENCE_S)
-        sh("touch $1", str(tmp_path / "there"))
-
-    token, thread, raised = under_a_token(start_late)
-    token.cancel()
-    cancelled.set()
-    thread.join(PATIENCE_S)
-    assert ([one.code for one in raised], list(tmp_path.iterdir())) == ([ErrorCode.CANCELLED], [])  # type: ignore
-
-
-def test_much_input_and_much_output_at_once_do_not_block_each_other() -> None:
-    data = bytes(range(256)) * 40_000
-    assert run_program(["cat"], timeout_s=PATIENCE_S, stdin=data).stdout == data
-
-
-def test_a_program_that_leaves_its_input_unread_is_no_error() -> None:
-    assert run_program(["head", "-c", "5"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(
-        0, b"xxxxx", ""
-    )
-    assert run_program(["true"], timeout_s=PATIENCE_S, stdin=b"x" * 5_000_000) == Completed(0, b"", "")
+def test_a_cancelled_call_does_not_wait_and_starts_no_program(tmp_path: Path) -> None:
+    token = CancelToken()
+    threading.Timer(0.1, token.cancel).start()
+    assert under(token, lambda: error_of(pause, 600)) is ErrorCode.CANCELLED
+    assert under(token, lambda: failure("touch $1", str(tmp_path / "there"))) is ErrorCode.CANCELLED
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_another_command_line_is_not_handed_on_to_children(environment: Callable[..., None]) -> None:
@@ -333,8 +295,7 @@ with running(["sh", "-c", script, {path!r}], None) as program:
 def test_a_program_that_we_talk_to_does_its_last_line_also_when_we_are_killed(tmp_path: Path) -> None:
     """What it prints then reaches nobody, which must not end it between a press and the release."""
     path = tmp_path / "done"
-    words = [sys.executable, "-c", OUTLIVED.format(path=str(path))]
-    subprocess.run(words, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=PATIENCE_S, check=False)
+    python(OUTLIVED.format(path=str(path)))
     wait_for(path.exists, "it did all of its line")
 
 
@@ -367,20 +328,19 @@ def test_a_signal_ends_a_command_and_all_that_it_runs(
     assert_all_dead(children)
 
 
+ENDING_US = """
+import sys
+from peekaboo_min.system.process import end_cleanly_on_signals, run_program
+end_cleanly_on_signals()
+script = 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600'
+run_program(['sh', '-c', script, sys.argv[1]], timeout_s=600)
+"""
+
+
 def test_a_program_that_ends_us_as_soon_as_it_starts_does_not_outlive_us(tmp_path: Path) -> None:
-    script = (
-        "import sys\n"
-        "from peekaboo_min.system.process import end_cleanly_on_signals, run_program\n"
-        "end_cleanly_on_signals()\n"
-        "script = 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600'\n"
-        "run_program(['sh', '-c', script, sys.argv[1]], timeout_s=600)\n"
-    )
     pids = tmp_path / "pids"
     for round_number in range(1, 6):
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(pids)], cwd=ROOT, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
-        )
-        assert done.returncode == 128 + signal.SIGTERM
+        assert python(ENDING_US, str(pids)).returncode == 128 + signal.SIGTERM
         assert_all_dead(pids_in(pids, round_number))
 
 
@@ -405,9 +365,20 @@ os._exit(0)
 
 
 def test_what_is_being_started_when_the_server_ends_does_not_outlive_it(tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", STARTED_AT_THE_END, str(tmp_path / "pid")]
-    subprocess.run(argv, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=PATIENCE_S, check=True)
+    assert python(STARTED_AT_THE_END, str(tmp_path / "pid")).returncode == 0
     assert_all_dead(pids_in(tmp_path / "pid", 1))
+
+
+FAILING_HOOK = """
+from peekaboo_min.system import process
+process.exit_hooks += [lambda: 1 / 0, lambda: print("put back", flush=True)]
+process.end_all_programs()
+"""
+
+
+def test_a_hook_that_fails_at_our_end_does_not_keep_the_next_one_from_its_work() -> None:
+    done = python(FAILING_HOOK)
+    assert (done.returncode, done.stdout) == (0, "put back\n")
 
 
 LEFT_BEHIND = """
@@ -422,10 +393,7 @@ with uninterrupted():
 
 
 def test_a_signal_leaves_alone_what_an_uninterrupted_program_left_behind(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LEFT_BEHIND, str(tmp_path / "pid")],
-        cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=PATIENCE_S,
-    )  # fmt: skip
+    done = python(LEFT_BEHIND, str(tmp_path / "pid"))
     (pid,) = pids_in(tmp_path / "pid", 1)
     try:
         assert done.returncode == 128 + signal.SIGTERM and is_alive(pid)
@@ -456,11 +424,5 @@ in_parallel(lambda name: process.run_program([*argv, name], timeout_s=600), ["ea
 
 
 def test_a_program_that_another_thread_is_starting_does_not_outlive_us(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", TWO_STARTS, str(tmp_path / "pids")],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 128 + signal.SIGTERM
+    assert python(TWO_STARTS, str(tmp_path / "pids")).returncode == 128 + signal.SIGTERM
     assert_all_dead(pids_in(tmp_path / "pids", 2))

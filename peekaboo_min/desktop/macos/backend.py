@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Optional, cast
 
 from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.log import log_debug, log_safe
+from ...core.log import log_debug
 from ...core.models import (
     Act,
     App,
@@ -160,7 +160,7 @@ class MacDesktop:
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
         # by the application that was asked about, not by whatever the system would choose meanwhile
-        argv = log_safe("open", "-b" if handler.bundle_id else "-a", handler.entry)
+        argv = ["open", "-b" if handler.bundle_id else "-a", handler.entry]
         argv += [] if kind == "app" else [target]
         run_program(argv, timeout_s=_OPEN_S)
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug, log_safe
+from ...core.log import log_debug
 from ...system.process import run_program
-from ...system.resources import native_source
+from ...system.programs import native_source
 
 SCRIPT_S = 10.0
 # What most of the other sources begin with.
@@ -54,7 +54,7 @@ def run_jxa(
     """
     source = "\n".join(native_source(name) for name in names)
     # without blanks: a long text has a thousand steps, and an argument its limits
-    argv = [*log_safe("-l", "JavaScript", "-"), json.dumps(argument, separators=(",", ":"))]
+    argv = ["-l", "JavaScript", "-", json.dumps(argument, separators=(",", ":"))]
     answer = _run_script(argv, source, timeout_s, pass_fds)
     try:
         return dict(json.loads(answer))
@@ -73,7 +73,7 @@ def run_applescript(
     """
     known, wanted = (f'application id "{bundle_id}"' for bundle_id in dictionary)
     source = native_source(name).replace(known, wanted)
-    return _run_script([*log_safe("-"), *arguments], source, timeout_s)
+    return _run_script(["-", *arguments], source, timeout_s)
 
 
 def _run_script(argv: Sequence[str], source: str, timeout_s: float, pass_fds: Sequence[int] = ()) -> str:

@@ -12,10 +12,9 @@ from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError, file_errors
 from ...core.log import log_debug
-from ...core.settings import settings
-from ...system.files import file_lock, write_privately
+from ...system.files import file_lock, state_folder, write_privately
 from ...system.process import run_program
-from ...system.resources import native_source
+from ...system.programs import native_source
 
 _SOURCE = "desktop/macos/input.swift"
 _PROGRAM, _FAILURE = "peekaboo-input", "failure.txt"
@@ -89,4 +88,4 @@ def _compile() -> None:
 def _file(name: str) -> Path:
     """A file in the folder of exactly this source."""
     digest = hashlib.sha256(native_source(_SOURCE).encode()).hexdigest()
-    return settings().mac_state_folder / "helper" / digest[:16] / name
+    return state_folder() / "helper" / digest[:16] / name

@@ -12,8 +12,7 @@ from ...core.models import Element, Rect, Window
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import PACKAGES, program_path
-from ...system.resources import native_source
+from ...system.programs import PACKAGES, native_source
 from .windows import own_rect
 
 PYTHON = "python3"
@@ -33,7 +32,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     rectangles = {"whole": own_rect(window), "outer": window.outer}
     question = {**window._asdict(), **rectangles, "is_popup": window.is_popup}
     # -I: neither the working folder nor PYTHONPATH; no bus is started for us where there is none
-    argv = [program_path(PYTHON, run_program), "-I", "-", json.dumps(question)]
+    argv = [PYTHON, "-I", "-", json.dumps(question)]
     source = native_source("desktop/x11/elements_atspi.py").encode("utf-8")
     bus = {_BUS: child_environment().get(_BUS, f"unix:path=/run/user/{os.getuid()}/bus")}
     try:

@@ -25,8 +25,7 @@ from ...core.errors import invalid
 from ...core.models import RecognisedText, Rect, joined
 from ...core.text import clean_text
 from ...system.images import read_image_info
-from ...system.process import run_program
-from ...system.programs import program_path
+from ...system.process import program_path, run_program
 
 _OCR_S = 60.0
 # Above it an image is most likely one of a display with two pixels a point: its text is large, and time
@@ -79,7 +78,7 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
 
     Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    program_path("tesseract", run_program)  # without it convert would work in vain
+    program_path("tesseract")  # without it convert would work in vain
     pgm, zoom = _dark_on_white(path, is_for_lines=True)
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
     for key, word in _words(pgm, "11"):

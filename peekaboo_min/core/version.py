@@ -1,3 +1,0 @@
-"""The version."""
-
-VERSION = "0.1.0"
