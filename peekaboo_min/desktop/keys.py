@@ -77,9 +77,12 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
     An upper-case letter alone is that letter's key; say shift when shift is meant. Raises INVALID_ARGUMENT.
     """
     *names, last = _split_chord(key.strip())
-    held = {_MODIFIERS.get(name.strip().lower()) for name in (*modifiers, *names)}
-    if None in held:
-        raise invalid(f"{key[:40]!r} has an unknown modifier", "known are " + ", ".join(_MODIFIER_SPELLINGS))
+    given = [name.strip().lower() for name in (*modifiers, *names)]
+    unknown = [name for name in given if name not in _MODIFIERS]
+    if unknown:
+        known = ", ".join(_MODIFIER_SPELLINGS)
+        raise invalid(f"there is no modifier called {unknown[0][:40]!r}", f"known are {known}")
+    held = {_MODIFIERS[name] for name in given}
     if _squeeze(last) not in _KEYS:
         hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
         raise invalid(f"there is no key called {last[:40]!r}", hint)

@@ -119,7 +119,7 @@ USAGE: dict[str, tuple[list[str], str]] = {
         (["wait-for", "--window-id", "7", "--still", "--timeout-s", "46"],
          "timeout_s is 46; give a number from 1 to 45"),
     "a text that is too long": (["type", "7", "x" * 20_001], "20000"),
-    "a key name with a slip": (["press", "7", "Retrun"], "did you mean return"),
+    "a key name with a slip": (["press", "7", "Retrun"], "known are a-z, 0-9, f1-f20, return"),
     "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "'hyper'"),
     "an image of no size": (["image", "--max-dimension", "0"], "max"),
     "a kind of image that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], ".png or .jpg"),
@@ -139,7 +139,7 @@ ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
     "a text that looks like a flag":
         (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", "there is no window 7"),
     "a request for help after the dashes": (["type", "7", "--", "-h"], "WINDOW_NOT_FOUND", "window 7"),
-    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "process id 111"),
+    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "PID:111"),
     "the options first":
         (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", "window 7"),
     "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", "no running application is called 'Zoë'"),
