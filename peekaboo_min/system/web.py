@@ -30,6 +30,7 @@ from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
 
 _ERROR_CAP = 64 * 1024
+_ANSWER_CAP = 16 * 1024 * 1024
 _POLL_S = 0.05
 _NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
@@ -132,11 +133,13 @@ def _exchange(request: Request, timeout_s: float) -> bytes:
     try:
         # later than the caller's own deadline, which reports the timeout
         with opener.open(request, timeout=timeout_s + 1) as answer:
-            raw: bytes = answer.read()
-            return raw
+            raw: bytes = answer.read(_ANSWER_CAP + 1)
+            if len(raw) <= _ANSWER_CAP:
+                return raw + bytes(answer.read())  # which raises where the connection ended too early
     except HTTPError as e:
         with e:
             raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
+    raise WebError("malformed", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
 
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:

@@ -571,13 +571,14 @@ def test_a_refusal_is_an_error(
         ("malformed_json", "answered with something that is not JSON"),
         ("not_json_content_type", "answered with "),
         ("redirect", "which is not followed"),
+        ("huge", "answered with more than 16777216 bytes"),
     ],
 )
 @EVERY
 def test_an_unusable_answer_is_reported(
     ai: FakeAI, ask: Callable[..., Any], vendor: str, failure: str, message: str
 ) -> None:
-    ai.fail_with(failure)
+    ai.fail_with(failure, size_bytes=17_000_000)
     wrong = failing(ask, vendor)
     assert wrong.code is ErrorCode.AI_PROVIDER_ERROR and message in wrong.message
     assert "_BASE_URL" in wrong.hint
