@@ -83,7 +83,7 @@ class X11Desktop:
         if window.is_on_screen:
             _run_maim(["-i", str(window.window_id), *part], path, kind)
             # maim makes an image of a hidden window, too, with exit 0: another window's pixels
-            bounds = shown_bounds(window)
+            bounds = shown_bounds(window.window_id)
             if bounds:
                 return bounds
         raise PeekabooError(
