@@ -7,7 +7,7 @@ core          errors models settings log cancellation text: imports nothing of o
 system        process (the only subprocess) programs, web (the only urllib.request), files images
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
-              x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
+              x11: backend connection windows elements elements_atspi opening presses pointer keyboard
                    clipboard ocr
 ai            client providers images grid: asking a model
 automation    policy coordinates capture image listing act labels find wait opening: the jobs

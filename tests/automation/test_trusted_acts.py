@@ -43,6 +43,20 @@ def peek(display: str, tmp_path: Path) -> Program:
 
 
 @pytest.fixture
+def xdotool_by(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+    """The variables with which a shell script, in which `$real` is xdotool, runs in its place."""
+
+    def write(script: str) -> dict[str, str]:
+        path = tmp_path / "bin" / "xdotool"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\nreal={shutil.which('xdotool')}\n{script}\n")
+        path.chmod(0o755)
+        return {"PEEKABOO_BIN_DIR": str(path.parent)}
+
+    return write
+
+
+@pytest.fixture
 def form_id(peek: Program, form: Form) -> int:
     return window_titled(peek, form.title)["window_id"]
 
@@ -97,8 +111,7 @@ def typed(form: Form) -> str:
     return str(form.wait_for_event("text", after=before)["name"])
 
 
-# clicks ----------------------------------------------------------------------------------------------
-# ---------
+# clicks
 
 
 def test_a_window_that_no_manager_knows_over_the_target_is_not_clicked(
@@ -221,31 +234,29 @@ def test_an_id_that_another_window_got_is_noticed_without_a_pid(
     assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
 
 
-# focus --------------------------------------------------------------------------------------------------
+# focus
 
 
 def test_a_title_bar_is_clicked_where_activation_does_not_work_and_that_is_allowed(
-    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path
-) -> None:
+    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path,
+    xdotool_by: Callable[[str], dict[str, str]],
+) -> None:  # fmt: skip
     """ "If raising via APIs is unreliable, **fallback** to clicking a safe point (e.g. window center) to
     ensure focus."
     """
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    real = subprocess.run(["which", "xdotool"], capture_output=True, text=True).stdout.strip()
     # a window manager that gives nobody the focus who asks for it
-    (folder / "xdotool").write_text(
-        f'#!/bin/sh\ncase "$1" in windowactivate) exit 1 ;; windowmap) exit 0 ;; esac\nexec {real} "$@"\n'
+    deaf = xdotool_by(
+        "read -r line\ncase $line in windowactivate*) exit 1 ;; windowmap*) exit 0 ;; esac\n"
+        '{ echo "$line"; cat; } | $real -'
     )
-    (folder / "xdotool").chmod(0o755)
     wish("wm title . Front; wm geometry . 200x100+800+500; focus -force .")
     front = window_titled(peek, "Front")["window_id"]
     peek.data("focus", front)
     asked = ["focus", form_id, "--json"]
-    error = peek.run(*asked, PEEKABOO_BIN_DIR=str(folder)).error
+    error = peek.run(*asked, **deaf).error
     assert (error["code"], "PEEKABOO_SAFE_CLICK=1" in error["message"]) == ("FOCUS_FAILED", True)
     assert window_titled(peek, "Front")["is_focused"]
-    peek.data(*asked[:2], PEEKABOO_BIN_DIR=str(folder), PEEKABOO_SAFE_CLICK="1")
+    peek.data(*asked[:2], **deaf, PEEKABOO_SAFE_CLICK="1")
     assert window_titled(peek, form.title)["is_focused"]
     # a title bar that another window covers is left alone
     peek.data("focus", front)
@@ -255,7 +266,7 @@ def test_a_title_bar_is_clicked_where_activation_does_not_work_and_that_is_allow
         f"bind .c <Button> {{close [open {hit} w]}}"
     )
     wait_for(lambda: "1200x90" in tops_of(peek.environment["DISPLAY"]), "the cover is there")
-    refused = peek.run(*asked, PEEKABOO_BIN_DIR=str(folder), PEEKABOO_SAFE_CLICK="1")
+    refused = peek.run(*asked, **deaf, PEEKABOO_SAFE_CLICK="1")
     assert refused.error["code"] == "FOCUS_FAILED"
     assert "PEEKABOO_SAFE_CLICK" not in refused.error["message"]
     assert not hit.exists()
@@ -286,7 +297,7 @@ def test_while_another_programs_menu_has_the_keyboard_no_other_window_is_said_to
     peek.data(words[0], form_id, *words[1:])
 
 
-# wheel, drag, held keys ---------------------------------------------------------------------------------
+# wheel, drag, held keys
 
 
 HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
@@ -298,6 +309,14 @@ def witness(peek: Program) -> Iterator[XWitness]:
     one = XWitness(peek.environment)
     one.open("w", x=100, y=100, w=400, h=300, app="Witness")
     peek.data("focus", window_titled(peek, "w")["window_id"])
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def other(peek: Program) -> Iterator[XWitness]:
+    """Another program, without a window so far."""
+    one = XWitness(peek.environment)
     yield one
     one.close()
 
@@ -321,6 +340,13 @@ def act(peek: Program, witness: XWitness) -> Iterator[Act]:
     for process in started:
         process.kill()
         process.communicate()
+
+
+def kill_child_of(process: subprocess.Popen[str]) -> None:
+    """The xdotool that presses; it may have ended."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    with suppress(ProcessLookupError):
+        os.kill(int(children[0]), signal.SIGKILL)
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -353,8 +379,7 @@ def test_a_dragged_button_is_released_whatever_ends_the_drag(
     dragging = act("drag", [60, 50], [260, 150], "left")
     press = witness.wait(lambda one: one["event"] == "press")
     if ending == "xdotool":
-        children = Path(f"/proc/{dragging.pid}/task/{dragging.pid}/children").read_text().split()
-        os.kill(int(children[0]), signal.SIGKILL)
+        kill_child_of(dragging)
     elif ending != "by itself":
         dragging.send_signal(signal.Signals[ending])
     out = dragging.communicate(timeout=60)[0]
@@ -374,27 +399,21 @@ def test_the_modifiers_of_a_click_are_released_when_its_program_is_killed(
 ) -> None:
     clicking = act("click", [60, 50], "left", 1, ["shift"])
     witness.wait(lambda one: one["event"] == "press")
-    children = Path(f"/proc/{clicking.pid}/task/{clicking.pid}/children").read_text().split()
-    with suppress(ProcessLookupError):
-        os.kill(int(children[0]), signal.SIGKILL)
+    kill_child_of(clicking)
     clicking.communicate(timeout=60)
     wait_for(lambda: witness.sync() == 0, "nothing is pressed any more")
 
 
-def test_the_wheel_the_drag_and_the_pointer_see_a_cover(peek: Program, act: Act, witness: XWitness) -> None:
-    other = XWitness(peek.environment)
-    try:
-        cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
-        for method, arguments in (("scroll", ["down", 3]), ("drag", [[300, 200], "left"])):
-            assert answer(act(method, [60, 50], *arguments))["code"] == "WINDOW_COVERED"
-        # what is dropped there would be the other program's
-        assert answer(act("drag", [300, 200], [60, 50], "left"))["code"] == "WINDOW_COVERED"
-        moved = answer(act("move_pointer", [60, 50]))
-        assert (moved["delivered"], moved["reached_id"]) == (False, cover)
-        assert answer(act("move_pointer", [10, 10]))["delivered"] is True
-        assert (witness.take("press"), other.take("press")) == ([], [])
-    finally:
-        other.close()
+def test_the_wheel_the_drag_and_the_pointer_see_a_cover(act: Act, witness: XWitness, other: XWitness) -> None:
+    cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
+    for method, arguments in (("scroll", ["down", 3]), ("drag", [[300, 200], "left"])):
+        assert answer(act(method, [60, 50], *arguments))["code"] == "WINDOW_COVERED"
+    # what is dropped there would be the other program's
+    assert answer(act("drag", [300, 200], [60, 50], "left"))["code"] == "WINDOW_COVERED"
+    moved = answer(act("move_pointer", [60, 50]))
+    assert (moved["delivered"], moved["reached_id"]) == (False, cover)
+    assert answer(act("move_pointer", [10, 10]))["delivered"] is True
+    assert (witness.take("press"), other.take("press")) == ([], [])
 
 
 def test_a_press_that_another_programs_open_menu_takes_is_reported_as_its(
@@ -437,29 +456,25 @@ def test_a_key_is_pressed_again_and_held(act: Act, witness: XWitness) -> None:
 
 @pytest.mark.parametrize("how", ["focus", "stop file", "SIGUSR1", "SIGTERM"])
 def test_a_held_key_is_released_when_it_may_not_go_on(
-    peek: Program, act: Act, witness: XWitness, tmp_path: Path, how: str
+    peek: Program, act: Act, witness: XWitness, other: XWitness, tmp_path: Path, how: str
 ) -> None:
     stop = tmp_path / "stop"
-    other = XWitness(peek.environment)
     other.open("thief", x=600, y=100, w=200, h=200, app="Thief")
     window_titled(peek, "thief")  # it has been mapped, and takes no focus after this
     peek.data("focus", window_titled(peek, "w")["window_id"])
-    try:
-        holding = act("press", "y", 5000, 3, str(stop))
-        witness.wait(lambda one: one["event"] == "key")
-        if how == "focus":
-            other.do("focus", "thief")
-        elif how == "stop file":
-            stop.touch()
-        else:
-            holding.send_signal(signal.Signals[how])
-        out = holding.communicate(timeout=60)[0]
-        wait_for(lambda: witness.sync() == 0, "the key is up")
-        codes = {"focus": "FOCUS_LOST", "stop file": "POLICY_DENIED", "SIGUSR1": "CANCELLED", "SIGTERM": None}
-        assert (json.loads(out)["code"] if out else None) == codes[how]
-        assert len(other.take("key")) <= 20
-    finally:
-        other.close()
+    holding = act("press", "y", 5000, 3, str(stop))
+    witness.wait(lambda one: one["event"] == "key")
+    if how == "focus":
+        other.do("focus", "thief")
+    elif how == "stop file":
+        stop.touch()
+    else:
+        holding.send_signal(signal.Signals[how])
+    out = holding.communicate(timeout=60)[0]
+    wait_for(lambda: witness.sync() == 0, "the key is up")
+    codes = {"focus": "FOCUS_LOST", "stop file": "POLICY_DENIED", "SIGUSR1": "CANCELLED", "SIGTERM": None}
+    assert (json.loads(out)["code"] if out else None) == codes[how]
+    assert len(other.take("key")) <= 20
 
 
 def test_what_takes_longer_than_a_call_may_is_refused_with_the_limit(
@@ -472,8 +487,7 @@ def test_what_takes_longer_than_a_call_may_is_refused_with_the_limit(
     assert typed(form) == ""
 
 
-# typing ----------------------------------------------------------------------------------------------
-# ---------
+# typing
 
 
 def test_the_stop_file_ends_typing_between_two_pieces(
@@ -505,48 +519,34 @@ def test_focus_that_is_stolen_ends_typing_and_is_reported(
 
 @pytest.mark.parametrize("words", [["press", "a"], ["type", "ab"]])
 def test_keys_that_another_program_got_in_the_last_moment_are_not_delivered(
-    peek: Program, witness: XWitness, tmp_path: Path, words: list[str]
-) -> None:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    real = subprocess.run(["which", "xdotool"], capture_output=True, text=True).stdout.strip()
-    other = XWitness(peek.environment)
-    try:
-        thief = other.open("thief", x=700, y=400, w=200, h=100, app="Thief")
-        window_id = window_titled(peek, "w")["window_id"]
-        window_titled(peek, "thief")
-        peek.data("focus", window_id)
-        # the focus goes after xdotool has named it, and before the keys are pressed
-        (folder / "xdotool").write_text(
-            f'#!/bin/sh\n[ "$1" = - ] && read -r words || exec {real} "$@"\nset -- $words\n'
-            f'{real} "$1" "$2" "$3" "$4"\n{real} windowfocus {thief}\nshift 4\nexec {real} "$@"\n'
-        )
-        (folder / "xdotool").chmod(0o755)
-        lost = peek.run(words[0], window_id, words[1], "--json", PEEKABOO_BIN_DIR=str(folder)).error
-        assert (lost["code"], f"window {thief}" in lost["message"]) == ("FOCUS_LOST", True)
-        assert [one["text"] for one in other.take("key")] == list(words[1])
-        assert witness.take("key") == []
-    finally:
-        other.close()
+    peek: Program, witness: XWitness, other: XWitness, words: list[str],
+    xdotool_by: Callable[[str], dict[str, str]],
+) -> None:  # fmt: skip
+    thief = other.open("thief", x=700, y=400, w=200, h=100, app="Thief")
+    window_id = window_titled(peek, "w")["window_id"]
+    window_titled(peek, "thief")
+    peek.data("focus", window_id)
+    # the focus goes after the last look, and before the keys are pressed
+    late = xdotool_by(f'$real windowfocus {thief}\nexec $real "$@"')
+    lost = peek.run(words[0], window_id, words[1], "--json", **late).error
+    assert (lost["code"], f"window {thief}" in lost["message"]) == ("FOCUS_LOST", True)
+    assert [key["text"] for key in other.take("key")] == list(words[1])
+    assert witness.take("key") == []
 
 
-def test_what_may_have_gone_to_another_window_is_not_counted_as_typed(
-    peek: Program, form_id: int, wish: Callable[[str], subprocess.Popen], tmp_path: Path
-) -> None:
+def test_focus_that_goes_between_two_pieces_is_reported_with_what_arrived(
+    peek: Program, form: Form, form_id: int, wish: Callable[[str], subprocess.Popen],
+    xdotool_by: Callable[[str], dict[str, str]],
+) -> None:  # fmt: skip
     wish("wm title . Thief; wm geometry . 200x100+900+600")
     thief = window_titled(peek, "Thief")["window_id"]
     peek.data("focus", form_id)
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    real = shutil.which("xdotool")
-    # the focus goes after the first piece, and nobody knows how much of it the thief got
-    (folder / "xdotool").write_text(
-        f'#!/bin/sh\n{real} "$@"\n[ "$1" != - ] || {real} windowfocus --sync {thief}\n'
-    )
-    (folder / "xdotool").chmod(0o755)
-    lost = peek.run("type", form_id, "xy" * 15, "--json", PEEKABOO_BIN_DIR=str(folder)).error
+    late = xdotool_by(f'$real "$@"\n[ "$1" != - ] || $real windowfocus --sync {thief}')
+    lost = peek.run("type", form_id, "xy" * 15, "--json", **late).error
     assert lost["code"] == "FOCUS_LOST"
-    assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["0", "20"]
+    assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["20"]
+    peek.data("focus", form_id)
+    assert typed(form) == "xy" * 10
 
 
 def test_after_kill_9_at_most_the_running_piece_arrives_and_nobody_acts_before(
@@ -564,7 +564,6 @@ def test_after_kill_9_at_most_the_running_piece_arrives_and_nobody_acts_before(
 
 
 # the clipboard
-# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_picture_in_the_clipboard_is_put_back_as_itself(peek: Program, form: Form, form_id: int) -> None:
@@ -615,12 +614,12 @@ def test_a_paste_that_nobody_fetches_is_an_error(
     deaf = window_titled(peek, "Deaf")["window_id"]
     copy(peek, b"mine")
     error = peek.error("type", deaf, "Zoë")
-    assert "no program fetched the text" in error["message"]
+    assert "did not fetch the text" in error["message"]
     assert clipboard(peek) == b"mine"
     manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
     with group_of(manager, peek.environment):
         error = peek.error("type", deaf, "Zoë")
-    assert "only another program fetched the text" in error["message"]
+    assert "did not fetch the text" in error["message"]
 
 
 def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(
@@ -636,7 +635,7 @@ def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(
     assert clipboard(peek) == b"theirs"
 
 
-# effects --------------------------------------------------------------------------------------------------
+# effects
 
 
 class Windows:

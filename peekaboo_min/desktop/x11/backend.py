@@ -11,32 +11,23 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import (
-    Act,
-    Delivery,
-    Display,
-    Element,
-    Handler,
-    Permissions,
-    RecognisedText,
-    Rect,
-    Scene,
-    Window,
-)
+from ...core.models import Act, Delivery, Display, Permissions, Rect, Window
 from ...system.process import run_program
-from .connection import x11_session, x_connection
+from .connection import x11_session
+from .elements import read_x11_elements
+from .keyboard import act_by_keyboard
+from .ocr import read_characters_by_tesseract, read_text_by_tesseract
+from .opening import find_x11_handler, open_by_x11
+from .pointer import act_by_pointer, click_title_bar
+from .presses import UTF8, run_xdotool
 from .windows import shown_bounds, take_scene
-from .xdotool import UTF8, check_xdotool, run_xdotool
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
 
 
 class X11Desktop:
-    """The Desktop of an X server, by shell-outs.
-
-    What acts or reads is imported when it is asked for: a listing must start at once.
-    """
+    """The Desktop of an X server, by shell-outs."""
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
@@ -57,8 +48,12 @@ class X11Desktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
-    def snapshot(self) -> Scene:
-        return take_scene()
+    snapshot = staticmethod(take_scene)
+    read_text = staticmethod(read_text_by_tesseract)
+    read_characters = staticmethod(read_characters_by_tesseract)
+    read_elements = staticmethod(read_x11_elements)
+    find_handler = staticmethod(find_x11_handler)
+    open = staticmethod(open_by_x11)
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
@@ -96,26 +91,18 @@ class X11Desktop:
         target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
-            check_xdotool(run_xdotool(["windowactivate", "--sync", target, "windowraise", target], _FOCUS_S))
+            run_xdotool(["windowactivate", "--sync", target, "windowraise", target], timeout_s=_FOCUS_S)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
             words = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
-            check_xdotool(run_xdotool(words, _FOCUS_S))
+            run_xdotool(words, timeout_s=_FOCUS_S)
             now = take_scene().find(window.window_id) if may_click else None
             if may_click and not (now and now.is_focused):
-                from .pointer import click_title_bar
-
                 click_title_bar(window)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        if act.points:
-            from .pointer import act_by_pointer
-
-            return act_by_pointer(window, act)
-        from .keyboard import act_by_keyboard
-
-        return act_by_keyboard(window, act, stop_file)
+        return act_by_pointer(window, act) if act.points else act_by_keyboard(window, act, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -127,31 +114,6 @@ class X11Desktop:
         argv = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
         run_program(argv, timeout_s=_CAPTURE_S)
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_text_by_tesseract
-
-        return read_text_by_tesseract(path)
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_characters_by_tesseract
-
-        return read_characters_by_tesseract(path)
-
-    def read_elements(self, window: Window) -> list[Element]:
-        from .elements import read_x11_elements
-
-        return read_x11_elements(window)
-
-    def find_handler(self, kind: str, target: str) -> Handler:
-        from .opening import find_x11_handler
-
-        return find_x11_handler(kind, target)
-
-    def open(self, kind: str, target: str, handler: Handler) -> None:
-        from .opening import open_by_x11
-
-        open_by_x11(kind, target, handler)
-
     def input_backend(self) -> str:
         return "xdotool"
 
@@ -161,8 +123,6 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
     argv = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
-        with x_connection():  # raises NO_GUI_SESSION where there is no display
-            pass
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
             "maim made no image",

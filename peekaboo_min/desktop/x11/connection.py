@@ -7,36 +7,29 @@ at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own s
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import select
 import struct
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from ...core.cancellation import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
-from ...core.text import clean_text
 
 if TYPE_CHECKING:
     import socket
 
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
-_WAKE_S = 0.05
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
-_COOKIES_TRIED = 4
-_DEEPEST = 16  # windows in each other
 IS_VIEWABLE = 2
-_WM_CLASS = 67  # an atom that every server has
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
-_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
+_HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
 
@@ -48,7 +41,7 @@ class Address(NamedTuple):
     screen: int
 
 
-def display_address() -> Optional[Address]:
+def _display_address() -> Optional[Address]:
     match = re.fullmatch(r"(?:\w+/)?(.*):(\d{1,5})(?:\.(\d{1,3}))?", settings().x_display)
     if not match:
         return None
@@ -57,15 +50,14 @@ def display_address() -> Optional[Address]:
 
 def x11_session() -> str:
     """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
-    address = display_address()
+    address = _display_address()
     if address is None:
         return "x11-none"
     host = re.sub(r"[^A-Za-z0-9.-]+", "_", address.host)[:60]
     return f"x11-{host}-{address.number}" if host else f"x11-{address.number}"
 
 
-def no_display(details: str) -> PeekabooError:
-    """NO_GUI_SESSION, to be raised."""
+def _no_display(details: str) -> PeekabooError:
     return PeekabooError(
         ErrorCode.NO_GUI_SESSION,
         "no X display can be opened",
@@ -73,8 +65,6 @@ def no_display(details: str) -> PeekabooError:
         details=details[:300],
     )
 
-
-# requests: each is answered by one reply, or by an error ----------------------------------------------------
 
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
 GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 31, 38, 40, 43, 98, 101, 117
@@ -94,13 +84,10 @@ def property_of(window_id: int, atom: int) -> bytes:
     return request(PROPERTY, window_id, atom, 0, 0, _MOST_WORDS)
 
 
-# replies ----------------------------------------------------------------------------------------------------
-
-
 def fields_in(reply: Optional[bytes], layout: str) -> tuple[int, ...]:
     """What stands in a reply from its ninth byte on; zeros for an error."""
-    found: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
-    return found
+    fields: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
+    return fields
 
 
 def children_in(reply: Optional[bytes]) -> tuple[int, ...]:
@@ -120,65 +107,49 @@ def texts_in(reply: Optional[bytes]) -> list[str]:
     """The strings of a property, which NUL separates: UTF-8, else the Latin-1 of the type STRING."""
     if reply is None or reply[1] != 8:
         return []
-    (left, size) = fields_in(reply, "4xII")
-    data = reply[32 : 32 + size]
-    # COMPOUND_TEXT switches its encodings by escape sequences; what is beyond Latin-1 is mostly UTF-8 in it
-    data = re.sub(rb"\x1b[ -/]*[0-~]", b"", data)
+    data = reply[32 : 32 + fields_in(reply, "8xI")[0]]
     try:
-        # what was cut may be cut in a character; Tk 8.6 writes an emoji as two surrogates
-        text = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode(data, final=not left)
+        text = data.decode("utf-8", "surrogatepass")  # Tk 8.6 writes an emoji as two surrogates
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     return text.rstrip("\0").split("\0") if text else []
 
 
-# the connection ---------------------------------------------------------------------------------------------
-
-
 class XConnection:
-    """Asks the X server. Raises TIMEOUT, CANCELLED, NO_GUI_SESSION for a server that ends."""
+    """Asks the X server. Raises TIMEOUT, CANCELLED, and NO_GUI_SESSION for a server that ends."""
 
     def __init__(self, plain: socket.socket, address: Address) -> None:
         self._socket = plain
-        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
         self._data = bytearray()
         self.screen = address.screen
-        self.root_id = 0
-        self.resource_base = 0
-        """A number that is free for something of ours in the server."""
-
-    def greet(self, cookie: bytes) -> bool:
-        """Set the connection up; False when the server does not accept the cookie."""
+        cookie = _cookie(address)
         name = _COOKIE if cookie else b""
         hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
-        self._socket.sendall(hello + _padded(name) + _padded(cookie))
+        self.send(hello + _padded(name) + _padded(cookie))
         accepted, length = struct.unpack("<BxxxxxH", self._take(8))
         data = self._take(4 * length)
         if accepted != 1:
-            return False
+            raise _no_display("the X server does not accept the cookie of the file that XAUTHORITY names")
+        # resource_base: a number that is free for something of ours in the server
         self.resource_base, vendor_length, screens, formats = struct.unpack_from("<4xI8xHxxBB", data)
         at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
         for _ in range(min(self.screen, screens - 1)):
             depths, at = data[at + 39], at + 40
             for _ in range(depths):
                 at += 8 + 24 * struct.unpack_from("<xxH", data, at)[0]
-        self.root_id = struct.unpack_from("<I", data, at)[0]
-        return True
+        self.root_id: int = struct.unpack_from("<I", data, at)[0]
 
     def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
         """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
         check_cancelled()
-        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
         replies: list[Optional[bytes]] = []
         try:
-            self._socket.sendall(b"".join(requests))
+            self.send(b"".join(requests))
             while len(replies) < len(requests):
-                head = self._take(32)
-                if head[0] == 1:
-                    replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
-                elif head[0] == 0:
-                    replies.append(None)  # else an event that every client gets: the keyboard's map changed
+                message = self._take_message()
+                if message[0] in (0, 1):  # else an event that every client gets: the keyboard's map changed
+                    replies.append(message if message[0] else None)
         except BaseException:
             self._socket.close()  # the rest of these replies must not be taken for later ones
             raise
@@ -186,23 +157,19 @@ class XConnection:
 
     def send(self, requests: bytes) -> None:
         """Requests without a reply, or whose replies are to be received."""
-        self._socket.sendall(requests)
+        with _connection_errors():
+            self._socket.sendall(requests)
 
     def receive(self, seconds: float) -> Optional[bytes]:
         """The next message of the server; None when none comes in that time. Raises CANCELLED."""
         check_cancelled()
         if not self._data and not select.select([self._socket], [], [], seconds)[0]:
             return None
-        self._deadline = time.monotonic() + _ANSWER_S
-        head = self._take(32)
-        more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
-        return head + self._take(4 * more)
+        return self._take_message()
 
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])
         return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
-
-    # questions about single windows, the pointer and the keyboard
 
     def is_viewable(self, window_id: int) -> bool:
         """Whether a window is mapped, and all that contain it; False for one that is gone."""
@@ -211,14 +178,14 @@ class XConnection:
 
     def containing(self, window_id: int) -> list[int]:
         """A window and those that contain it, up to the top-level one; empty for a window that is gone."""
-        found: list[int] = []
-        while window_id not in (0, self.root_id) and len(found) < _DEEPEST:
+        windows: list[int] = []
+        while window_id not in (0, self.root_id):
             (reply,) = self.ask([request(CHILDREN, window_id)])
             if reply is None:
                 return []
-            found.append(window_id)
+            windows.append(window_id)
             window_id = fields_in(reply, "4xI")[0]
-        return found
+        return windows
 
     def top_level(self, window_id: int) -> int:
         """The top-level window that contains a window; 0 when the window is gone."""
@@ -235,32 +202,17 @@ class XConnection:
         is_there, opcode = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "BB")
         if not is_there:
             return True
-        asked = [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
-        # no pid of a program that has ended, as xclip does at once
-        pid, other_pid = (
-            struct.unpack_from("<I", reply, 44)[0] if reply and len(reply) >= 48 else 0
-            for reply in self.ask(asked)
+        replies = self.ask(
+            [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
         )
+        # no pid of a program that has ended, as xclip does at once
+        pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
 
-    def describe(self, window_id: int) -> str:
-        """`Form (window 42)`, or only `window 42`, for an error's text."""
-        names = texts_in(self.ask([property_of(window_id, _WM_CLASS)])[0])
-        return f"{clean_text(names[-1])} (window {window_id})" if names else f"window {window_id}"
-
-    def under_pointer(self) -> int:
-        """The top-level window under the pointer, 0 for the root window.
-
-        xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
-        """
-        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "4xI")[0]
-
-    def held_input(self) -> str:
-        """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
+    def is_input_held(self) -> bool:
+        """Whether a mouse button or a modifier key is down."""
         (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
-        return (
-            "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
-        )
+        return state & _HELD_BITS != 0
 
     def is_keyboard_grabbed(self) -> bool:
         """Whether a program has grabbed the keyboard, as an open menu does.
@@ -289,20 +241,24 @@ class XConnection:
         clients = [each for each, reply in zip(containing, replies) if numbers_in(reply)]
         return (clients or containing or [0])[0]
 
+    def _take_message(self) -> bytes:
+        """A reply, an error or an event; replies (1) and generic events (35) say how much follows."""
+        head = self._take(32)
+        more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
+        return head + self._take(4 * more) if more else head
+
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
-            if not select.select([self._socket], [], [], _WAKE_S)[0]:
-                check_cancelled()
-                if time.monotonic() > self._deadline:
-                    raise PeekabooError(
-                        ErrorCode.TIMEOUT,
-                        f"the X server did not answer within {_ANSWER_S:g} seconds",
-                        hint="check whether the display hangs, then try again",
-                    )
-                continue
-            chunk = self._socket.recv(1 << 16)
-            if not chunk:
-                raise EOFError("the X server closed the connection")
+            if not select.select([self._socket], [], [], within_budget(_ANSWER_S))[0]:
+                raise PeekabooError(
+                    ErrorCode.TIMEOUT,
+                    f"the X server did not answer within {_ANSWER_S:g} seconds",
+                    hint="check whether the display hangs, then try again",
+                )
+            with _connection_errors():
+                chunk = self._socket.recv(1 << 16)
+                if not chunk:
+                    raise ConnectionError("the X server closed the connection")
             self._data += chunk
         taken = bytes(self._data[:size])
         del self._data[:size]
@@ -312,53 +268,54 @@ class XConnection:
 @contextmanager
 def x_connection() -> Iterator[XConnection]:
     """A connection to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
-    address, given = display_address(), settings().x_display
+    address, given = _display_address(), settings().x_display
     if address is None:
-        raise no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
+        raise _no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
     check_cancelled()
+    with closing(_open_socket(address)) as plain:
+        yield XConnection(plain, address)
+
+
+@contextmanager
+def _connection_errors() -> Iterator[None]:
     try:
-        for cookie in [*_cookies(address), b""]:
-            with _connect(address) as plain:
-                connection = XConnection(plain, address)
-                if connection.greet(cookie):
-                    yield connection
-                    return
-    except (OSError, EOFError, struct.error) as e:
-        raise no_display(f"DISPLAY is {given!r}: {getattr(e, 'strerror', None) or e}") from e
-    raise no_display("the X server accepts no cookie of the file that XAUTHORITY names")
+        yield
+    except OSError as e:
+        raise _no_display(f"DISPLAY is {settings().x_display!r}: {e.strerror or e}") from e
 
 
-def _connect(address: Address) -> socket.socket:
+def _open_socket(address: Address) -> socket.socket:
     import socket  # 3 ms that a command without a desktop does not need
 
-    if address.host:
-        return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(_ANSWER_S)
-    path = f"/tmp/.X11-unix/X{address.number}"
-    try:
-        connection.connect(path)
-    except OSError:
-        connection.close()
-        raise
-    return connection
+    with _connection_errors():
+        if address.host:
+            return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_ANSWER_S)
+        try:
+            connection.connect(f"/tmp/.X11-unix/X{address.number}")
+        except OSError:
+            connection.close()
+            raise
+        return connection
 
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _cookies(address: Address) -> list[bytes]:
-    """The cookies for this display in the user's authority file, this host's first (Xau's file format)."""
+def _cookie(address: Address) -> bytes:
+    """The cookie for this display in the user's authority file, this host's before another's (Xau's file
+    format); empty where there is none.
+    """
     path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
     try:
         entries = list(_entries(path.read_bytes()))
     except (OSError, struct.error):
-        return []
-    host = (address.host or os.uname().nodename).encode()
-    fitting = [one for one in entries if one[1] in (b"", str(address.number).encode()) and one[2] == _COOKIE]
-    fitting.sort(key=lambda one: one[0] != host)
-    return [one[3] for one in fitting[:_COOKIES_TRIED]]
+        return b""
+    host, number = (address.host or os.uname().nodename).encode(), str(address.number).encode()
+    cookies = {entry[0]: entry[3] for entry in entries if entry[1] in (b"", number) and entry[2] == _COOKIE}
+    return cookies.get(host) or next(iter(cookies.values()), b"")
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:

@@ -5,28 +5,18 @@ from __future__ import annotations
 import os
 import re
 import struct
-import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
-from .clipboard import Clipboard
-from .connection import (
-    KEYBOARD,
-    XConnection,
-    is_same_client,
-    property_of,
-    request,
-    texts_in,
-    x_connection,
-)
-from .presses import PressRecord, recorded_presses
-from .xdotool import run_xdotool, x11_modifiers, xdotool_session
+from .clipboard import pasting
+from .connection import KEYBOARD, XConnection, is_same_client, property_of, request, texts_in, x_connection
+from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -34,20 +24,10 @@ _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in charact
 _AGAIN_S = 0.12
 _CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
 _NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
-_WATCH_S = 0.05
 _LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a piece takes about so long
-_WHO = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
-_PRINTED_WHO = r"(?m)^WINDOW=(\d+)$"
 
-# Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit
-# 0).
-_KEYSYMS = {
-    "return": "Return", "tab": "Tab", "space": "space", "backspace": "BackSpace", "delete": "Delete",
-    "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home",
-    "end": "End", "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock",
-    "enter_keypad": "KP_Enter",
-}  # fmt: skip
-
+# Our key names -> X keysyms; all others are written alike, but with capitals: Return, Caps_Lock, F5.
+_KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 _ASCII = frozenset(map(chr, range(32, 127)))
 _LOWEST_KEY, _KEYS = 8, 248
@@ -60,19 +40,21 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
     """Type a text or press a chord. Raises FocusLost and POLICY_DENIED (the stop file), with how much went
     out, and INVALID_ARGUMENT for what would take longer than a call may.
     """
-    with x_connection() as server:
-        keyboard = _Keyboard(server, window, stop_file)
+    with x_connection() as server, recorded_presses(server) as record:
+        keyboard = _Keyboard(server, record, window, stop_file)
         if act.kind == "press":
             keyboard.press(act.chord, act.hold_ms, act.repeat)
-        plan = keyboard.plan(act.text, act.delay_ms / 1000)  # before `replace` selects what it would delete
+            return Delivery(True)
+        text = act.text.replace("\r\n", "\n").replace("\r", "\n")
+        pauses = pauses_in(text, act.delay_ms / 1000)
+        pieces = keyboard.pieces(text, pauses)  # before `replace` selects what it would delete
         if act.replace:
             # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
             is_tk = _is_tk(server, window)
             keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
-            if is_tk or not act.text:
+            if is_tk or not text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
-        if act.text:
-            keyboard.type(plan)
+        keyboard.type(pieces, pauses)
     return Delivery(True)
 
 
@@ -119,23 +101,8 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
             if by_key.issuperset(piece):
                 ends = accumulate(pauses[start + 1 : start + len(piece)], initial=0.0)
                 piece = piece[: sum(end <= _LONGEST_PIECE_S for end in ends)]
-            elif run.end() - start > _PIECE:
-                piece = _whole_characters(text[start : run.end()])
             yield piece
             start += len(piece)
-
-
-def _whole_characters(run: str) -> str:
-    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a
-    place.
-    """
-    import unicodedata  # only text beyond ASCII needs it
-
-    for end in range(_PIECE, _PIECE // 2, -1):
-        joins = unicodedata.combining(run[end]) or run[end] in "\u200d\ufe0f" or run[end - 1] == "\u200d"
-        if not joins and not "\U0001f3fb" <= run[end] <= "\U0001f3ff":
-            return run[:end]
-    return run[:_PIECE]
 
 
 def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
@@ -147,86 +114,67 @@ def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
 
 def _typing_words(piece: str, pauses: Sequence[float]) -> list[str]:
     """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
-    words: list[str] = []
-    for place, (character, seconds) in enumerate(zip(piece, pauses)):
-        if not place or seconds:
-            words += ["sleep", f"{seconds:.3f}"] if place else []
-            words += _key_words(hex(ord(character)))
-        else:
-            words.append(hex(ord(character)))
+    words = _key_words(hex(ord(piece[0])))
+    for character, seconds in zip(piece[1:], pauses[1:]):
+        key = hex(ord(character))
+        words += ["sleep", f"{seconds:.3f}", *_key_words(key)] if seconds else [key]
     return words
 
 
 class _Keyboard:
-    """The keyboard for one window. It looks who has the focus before each piece, and again in the xdotool
-    that sends it; a popup never has the focus, and its owner has it then.
+    """The keyboard for one window. It looks who has the focus before each piece, and asks the record who got
+    it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(self, server: XConnection, window: Window, stop_file: Path) -> None:
-        self._server, self._window, self._stop_file = server, window, stop_file
-        self._record: Optional[PressRecord] = None
-        known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
-        self._known = known - {None}
+    def __init__(self, server: XConnection, record: PressRecord, window: Window, stop_file: Path) -> None:
+        self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
+        self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._by_key = self._characters_with_keys()
-        self._start(0, "")
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
         """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
-        self._total, self._unit, self._is_shortcut = total, unit, is_shortcut
-        self._sent = self._in_doubt = 0  # in doubt: of those sent, since the focus was looked at
+        self._sent, self._total, self._unit, self._is_shortcut = 0, total, unit, is_shortcut
 
     def _characters_with_keys(self) -> frozenset[str]:
         """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
         group: a German one has no ^ but a dead key, a Russian one no Latin letters.
         """
         (reply,) = self._server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
-        if reply is None:
-            return _ASCII
-        keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
+        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", (reply or b"")[32:])]
         return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
         character = character_of(chord.key)
-        # the keysyms of ASCII are its numbers, and those of function keys are called F1 to F35
-        keysym = _KEYSYMS.get(chord.key) or (hex(ord(character)) if character else chord.key.upper())
+        # the keysyms of ASCII are its numbers
+        keysym = hex(ord(character)) if character else _KEYSYMS.get(chord.key, chord.key.title())
         keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
         is_bound = character in _ASCII - self._by_key
         if is_bound and hold_ms:
-            raise invalid(
-                f"the keyboard's layout has no key {chord.key!r} that could be held",
-                "press it without hold_ms",
-            )
+            raise invalid(f"the keyboard has no key {chord.key!r} that could be held", "leave hold_ms out")
         bound_ms = _BOUND_MS if is_bound else 0
         _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
         self._start(repeat, "key press(es)", bool(chord.modifiers) or keysym[0] == "F")
-        with recorded_presses(self._server) as self._record:
-            for number in range(repeat):
-                if number:
-                    pause(_AGAIN_S)
-                self.check()
-                if hold_ms:
-                    self.hold(keys, hold_ms / 1000)
-                else:
-                    self.send(_key_words(keys, bound_ms))
+        for number in range(repeat):
+            if number:
+                pause(_AGAIN_S)
+            self.check()
+            if hold_ms:
+                self.hold(keys, hold_ms / 1000)
+            else:
+                self.send(_key_words(keys, bound_ms))
 
-    def plan(self, text: str, delay_s: float) -> tuple[list[str], list[float]]:
-        """The pieces of a text, and the pause before each character. Raises INVALID_ARGUMENT for what would
-        take longer than a call may.
-        """
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        pauses = pauses_in(text, delay_s)
+    def pieces(self, text: str, pauses: Sequence[float]) -> list[str]:
+        """Raises INVALID_ARGUMENT for what would take longer than a call may."""
         pieces = list(pieces_of(text, pauses, self._by_key))
         pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
         seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
         _check_time(seconds, len(text), "characters of it")
-        return pieces, pauses
+        return pieces
 
-    def type(self, plan: tuple[list[str], list[float]]) -> None:
+    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> None:
         """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
-        pieces, pauses = plan
         self._start(len(pauses), "character(s)")
-        clipboard = Clipboard(self._window)
-        with recorded_presses(self._server) as self._record, clipboard.put_back():
+        with pasting(self._window, self._server, self._record) as clipboard:
             start = 0
             for piece in pieces:
                 pause(pauses[start])
@@ -234,12 +182,11 @@ class _Keyboard:
                 if piece in _LINE_KEYS:
                     self.send(_key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(_typing_words(piece, pauses[start:]), piece, len(piece))
+                    self.send(_typing_words(piece, pauses[start:]), len(piece))
                 else:
-                    self.paste(clipboard, piece)
+                    words = _key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
+                    clipboard.paste(piece, partial(self.send, words, len(piece)))
                 start += len(piece)
-            if self._in_doubt:  # after a return or tab another focus may be its effect
-                self.check_focus()
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
@@ -259,76 +206,43 @@ class _Keyboard:
             raise self._lost(f"{self._name(focused_id)} has the keyboard")
         if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
             raise self._lost(f"the popup {self._window.window_id} closed")
-        self._in_doubt = 0
 
-    def send(self, words: Sequence[str], text: str = "", presses: int = 1) -> None:
-        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
-
-        text: what they type; none for a key. presses: how many keys do.
-        """
+    def send(self, words: Sequence[str], count: int = 1) -> None:
+        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys."""
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            # by stdin: other users can read the arguments of a process
-            done = run_xdotool(["-"], _KEYS_S, " ".join([*_WHO, *words]).encode("ascii") + b"\n")
-        printed = re.search(_PRINTED_WHO, done.text)
-        if done.code and not printed:
-            raise self._lost("no window has the keyboard")
-        # an unknown key is ignored with exit 0, and only stderr says so
-        if not printed or done.code or "No such key name" in done.stderr:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                "xdotool could not press the keys",
-                details=done.stderr.strip()[-500:],
-            )
-        self._count(int(printed[1]), text, presses)
+            run_xdotool(words)
+        self._count(count)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
-        words = ["--window", "0", "--delay", "0", keys]
-        press, release = ["keydown", *words], ["keyup", *words]
-        with xdotool_session(release, seconds + _KEYS_S) as xdotool:
-            line = [*_WHO, *press, "sleep", f"{seconds:.3f}", *release]
-            (focused_id,) = xdotool.press(line, _PRINTED_WHO)
-            end = time.monotonic() + seconds
-            self._count(focused_id)
-            while time.monotonic() < end - _WATCH_S:
-                pause(_WATCH_S)
-                self.check()
-            xdotool.end()
+        held, sent = ["--window", "0", "--delay", "0", keys], self._sent + 1
 
-    def paste(self, clipboard: Clipboard, text: str) -> None:
-        sent, bound_ms = self._sent, 0 if "v" in self._by_key else _BOUND_MS
-        try:
-            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text), self._record)
-        except PeekabooError as e:
-            if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
-                raise
-            message = f"{e.message}; {sent} character(s) went out before"
-            raise PeekabooError(e.code, message, e.hint, e.details) from e
+        def watch() -> None:
+            self._count(sent - self._sent)
+            self.check()
 
-    def _count(self, focused_id: int, text: str = "", presses: int = 1) -> None:
-        """Count what was sent. Raises FocusLost when it went elsewhere: xdotool named the focus before it."""
-        got = self._record.windows_with_keys(presses) if self._record else set()
-        thief_id = next(filter(self._is_thief, got), None)
-        if thief_id or not self._is_ours(focused_id):
-            focused_id = thief_id or focused_id
-            # a piece goes out at once: which of its characters the other window got is not known
-            what = f"at most the last {len(text)} character(s)" if text else "the last 1 key"
-            raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
-        self._sent += len(text) or 1
-        self._in_doubt = len(text)
+        line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
+        run_xdotool(line, ["keyup", *held], seconds + _KEYS_S, watch)
+        self._count(sent - self._sent)
+
+    def _count(self, count: int) -> None:
+        """Count what was sent. Raises FocusLost when another window got some of it."""
+        windows = self._record.windows_with_keys()
+        thief_id = next(filter(self._is_thief, windows), None)
+        if thief_id is not None:
+            what = f"took the keyboard in the last moment, and got at most the last {count} {self._unit}"
+            raise self._lost(f"{self._name(thief_id)} {what}")
+        if not windows:
+            self.check_focus()
+        self._sent += count
 
     def _is_ours(self, focused_id: int) -> bool:
-        if focused_id in self._known:
-            return True
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
-        # some programs focus a child of their window; without a window manager xdotool names that
-        if self._server.top_level(focused_id) not in self._known:
-            return False
-        self._known.add(focused_id)
-        return True
+        # some programs focus a child of their window
+        return not self._known.isdisjoint((focused_id, self._server.top_level(focused_id)))
 
     def _is_thief(self, window_id: int) -> bool:
         """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
@@ -337,15 +251,9 @@ class _Keyboard:
         return not self._is_shortcut or self._server.top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
-        if not focused_id:
-            return "no window"
         if not self._server.top_level(focused_id):
             return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
-        sure = self._sent - self._in_doubt
-        if not self._sent:
-            return FocusLost(f"{what}; before that nothing was typed or pressed")
-        doubt = f", and some of the next {self._in_doubt} may have gone to the other window"
-        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self._in_doubt else ''}")
+        return FocusLost(f"{what}; before that {self._sent} {self._unit} went out")

@@ -1,4 +1,4 @@
-"""Who got a press or a key, or fetched a selection, by the X server's record.
+"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -7,26 +7,112 @@ the extension RECORD, and of XInput 2 for its events.
 
 from __future__ import annotations
 
+import re
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, Optional
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Callable, NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug
+from ...core.cancellation import pause, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_warning
+from ...system.files import held_locks
+from ...system.process import Completed, exit_hooks, run_program, running, start_daemon
 from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
 
-_CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
-_ALL_CLIENTS = 3
+UTF8 = {"LC_ALL": "C.UTF-8"}
+_ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
+_CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
 _KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
 _SELECTION_REQUEST = 30
-_START_S = 1.0
-# The server delivers at once. What nobody asked for is not recorded, and is waited for only once.
-_FIRST_S = 0.1
-# A release is not delivered to a program that asked for presses only.
-_RELEASE_S = 0.06
-_FLOOD_S = 1.0
+# The server delivers at once. What no program asked for is not recorded, and is waited for only once.
+_FIRST_S = 0.5
+_HANDED_ON_S = 0.1  # by a window manager that took it first
+_RELEASED_S = 0.06  # a release is not delivered to a program that asked for presses only
+
+
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise invalid("X11 has no fn key", "leave it out")
+    # what is pressed with Command on a Mac is pressed with Control here
+    return list(dict.fromkeys("ctrl" if name == "cmd" else name for name in modifiers))
+
+
+class Restorer(NamedTuple):
+    """A program that puts back what an act changed, and what it reads."""
+
+    argv: list[str]
+    stdin: bytes = b""
+
+
+@contextmanager
+def restored_by(restorer: Callable[[], Optional[Restorer]]) -> Iterator[None]:
+    """Run what `restorer` returns when this block ends, however it ends, also by a signal."""
+
+    def start_restorer() -> None:
+        needed = restorer()
+        if needed:
+            start_daemon(needed.argv, needed.stdin)
+
+    exit_hooks.append(start_restorer)
+    try:
+        yield
+    finally:
+        try:
+            needed = restorer()
+            if needed:
+                with uninterrupted():
+                    run_program(needed.argv, timeout_s=_RESTORE_S, stdin=needed.stdin, leaves_daemon=True)
+        except PeekabooError as e:
+            log_warning(f"what the act has changed is not put back: {e.message}")
+        finally:
+            exit_hooks.remove(start_restorer)
+
+
+def run_xdotool(
+    words: Sequence[str],
+    release: Sequence[str] = (),
+    timeout_s: float = _ACT_S,
+    watch: Optional[Callable[[], None]] = None,
+    move: Sequence[str] = (),
+    look: Optional[Callable[[], None]] = None,
+) -> Completed:
+    """Run a line of xdotool's, which it ends also when we are killed; it inherits the input lock.
+
+    release: the words that release what the line presses, run when it does not end by itself: a killed
+    xdotool leaves it pressed. watch: called while it runs. move: words to run before, after which `look` is
+    called, with nothing but a write left to do. What these raise ends it. Raises WINDOW_NOT_FOUND,
+    PROGRAM_FAILED.
+    """
+    pressed = [] if look else [*release]
+    releasing = restored_by(lambda: Restorer(["xdotool", *pressed]) if pressed else None)
+    # by stdin: other users can read the arguments of a process
+    line = " ".join(words)
+    stdin = None if look else f"{line}\n".encode("ascii")
+    with releasing, running(["xdotool", "-"], stdin, timeout_s, UTF8, pass_fds=held_locks()) as program:
+        is_ready = not look or "\n" in program.ask(" ".join(move), lambda answer: "\n" in answer)
+        if look and is_ready:
+            look()
+            pressed += release
+            program.ask(line, lambda _answer: True)
+        while watch and not program.has_ended():
+            pause(_WATCH_S)
+            watch()
+        done = program.end()
+        if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone", "list the windows again")
+        # an unknown key is ignored with exit 0
+        if done.code or not is_ready or "No such key name" in done.stderr:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"xdotool failed with exit code {done.code}; something may have been pressed",
+                hint="take a new screenshot and see",
+                details=done.stderr.strip()[-1000:],
+            )
+        pressed.clear()
+    return done
 
 
 class Event(NamedTuple):
@@ -40,8 +126,6 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
-    place: Optional[tuple[int, int]] = None
-    """Where in that window; None for XInput's events, whose ends are not recorded."""
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -56,18 +140,16 @@ class PressRecord:
         self._first_s = _FIRST_S
         self._requestors: set[int] = set()
 
-    def forget_requests(self) -> None:
-        self._read_all()
-        self._requestors.clear()
-
     def has_asked(self, window_id: int) -> bool:
-        """Whether a window's program has asked for a selection's content since forget_requests."""
-        self._read_all()
-        return any(self._server.is_same_program(each, window_id) for each in self._requestors)
+        """Whether a window's program has asked for a selection's content since the last call."""
+        while self._events(time.monotonic()) is not None:
+            pass
+        requestors, self._requestors = self._requestors, set()
+        return any(self._server.is_same_program(each, window_id) for each in requestors)
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
-        than another's. None for none.
+        than another's. None where no program got it.
 
         It is called once the button is up, or soon will be.
         """
@@ -82,75 +164,58 @@ class PressRecord:
                     return pressed
                 if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
                     pressed = event
-                    end = time.monotonic() + (_RELEASE_S if event.is_by_its_own_window else _FIRST_S)
-        self._first_s = 0 if pressed is None else _FIRST_S
+                    end = time.monotonic() + (_RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S)
+        self._first_s = _FIRST_S if pressed else 0
         return pressed
 
-    def windows_with_keys(self, count: int) -> set[int]:
-        """The windows that got keys since the last call, in which at least `count` were pressed."""
-        found: set[int] = set()
+    def windows_with_keys(self) -> set[int]:
+        """The windows that got keys since the last call, from an xdotool that has ended: it has waited until
+        the server had done all.
+        """
+        windows: set[int] = set()
         end = time.monotonic() + self._first_s
-        while (events := self._events(end if count > 0 else min(end, time.monotonic()))) is not None:
-            keys = [event.window_id for event in events if event.kind == _KEY]
-            found.update(keys)
-            count -= len(keys)
-        self._first_s = _FIRST_S if found else 0
-        return found
-
-    def _read_all(self) -> None:
-        while self._events(time.monotonic()) is not None:
-            pass
+        while (events := self._events(time.monotonic() if windows else end)) is not None:
+            windows.update(event.window_id for event in events if event.kind == _KEY)
+        self._first_s = _FIRST_S if windows else 0
+        return windows
 
     def _events(self, end: float) -> Optional[list[Event]]:
-        """What counts of the server's next message; None when none comes until `end`, or they never stop."""
-        now = time.monotonic()
-        reply = self._connection.receive(max(0, end - now)) if now < end + _FLOOD_S else None
+        """What counts of the server's next message; None when none comes until `end`."""
+        reply = self._connection.receive(max(0, end - time.monotonic()))
         if reply is None:
             return None
         (client,) = fields_in(reply, "4xI")
-        found = []
+        events = []
         for at in range(32, len(reply) - 31, 32):
-            kind, detail, window_id, x, y = struct.unpack_from("<BB10xI8xhh", reply, at)
-            place: Optional[tuple[int, int]] = (x, y)
+            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
             if kind == _GENERIC and detail == self._xinput:
-                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
-                place = None
+                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
             if kind == _SELECTION_REQUEST:
                 self._requestors.add(window_id)
             elif kind in (_KEY, _PRESS, _RELEASE):
-                found.append(Event(kind, detail, window_id, client, place))
-        return found
+                events.append(Event(kind, detail, window_id, client))
+        return events
 
 
 @contextmanager
-def recorded_presses(server: XConnection) -> Iterator[Optional[PressRecord]]:
-    """A record while the block runs; None where the server cannot make one.
+def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
+    """A record while the block runs. It has a connection of its own, which answers nothing else from then on.
 
-    It has a connection of its own, which answers nothing else from then on.
+    Raises PROGRAM_FAILED where the server makes no record: nobody would know who gets a press.
     """
-    with ExitStack() as stack:
-        record = None
-        try:
-            record = _start(stack.enter_context(x_connection()), server)
-        except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
-                raise
-            log_debug(f"presses are not recorded: {e.message}")
-        yield record
-
-
-def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord]:
-    replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
-    (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
-    if not has_record:
-        return None
-    # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
-    kinds = struct.pack("<16xBB6x", _KEY, _GENERIC if has_xinput else _RELEASE)
-    clients = struct.pack("<I", _ALL_CLIENTS)
-    context = connection.resource_base
-    connection.send(
-        request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=clients + kinds)
-        + request(record, context, data=_ENABLE_CONTEXT)
-    )
-    started = connection.receive(_START_S)
-    return PressRecord(connection, server, xinput) if started and started[0] == 1 else None
+    with x_connection() as connection:
+        replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
+        record, xinput = (fields_in(reply, "xB")[0] for reply in replies)
+        # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
+        wanted = struct.pack("<I16xBB6x", _ALL_CLIENTS, _KEY, _GENERIC)
+        context = connection.resource_base
+        create = request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=wanted)
+        connection.send(create + request(record, context, data=_ENABLE_CONTEXT))
+        started = connection.receive(5.0)
+        if not started or started[0] != 1:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                "the X server does not record who gets a press, so nothing was pressed",
+                hint="enable its extension RECORD",
+            )
+        yield PressRecord(connection, server, xinput)

@@ -294,9 +294,7 @@ def _with_owners(windows: list[Window]) -> list[Window]:
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
-    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not
-    exist.
-    """
+    """Mark what a capture would not show: without a compositor the pixels below a window do not exist."""
     shown = [window for window in windows if window.is_on_screen]
     covered = {
         window.window_id
@@ -307,9 +305,7 @@ def _with_obscured(windows: list[Window]) -> list[Window]:
 
 
 def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
-    """Whether it is the window with which a screen locker covers a display: it would get all text as a
-    password.
-    """
+    """Whether a screen locker covers a display with it: it would get all text as a password."""
     is_over_all = any(window.bounds.encloses(display.bounds) for display in displays)
     return window.is_popup and window.is_on_screen and is_over_all and bool(_LOCKER.search(window.app_name))
 
