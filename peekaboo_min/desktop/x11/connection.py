@@ -199,9 +199,7 @@ class XConnection:
         """
         if is_same_client(window_id, other_id):
             return True
-        is_there, opcode = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "BB")
-        if not is_there:
-            return True
+        (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
         replies = self.ask(
             [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
         )

@@ -30,7 +30,6 @@ _LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a p
 _KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 _ASCII = frozenset(map(chr, range(32, 127)))
-_LOWEST_KEY, _KEYS = 8, 248
 # For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
 # that reads the map later gets no character. zenity and xterm need 20 to 100 ms.
 _BOUND_MS = 120
@@ -139,7 +138,7 @@ class _Keyboard:
         """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
         group: a German one has no ^ but a dead key, a Russian one no Latin letters.
         """
-        (reply,) = self._server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
+        (reply,) = self._server.ask([request(KEYBOARD, 8 | 248 << 8)])  # the codes 8 to 255
         keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", (reply or b"")[32:])]
         return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 

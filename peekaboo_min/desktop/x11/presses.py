@@ -24,8 +24,7 @@ from .connection import EXTENSION, XConnection, fields_in, is_same_client, named
 UTF8 = {"LC_ALL": "C.UTF-8"}
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
-_KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
-_SELECTION_REQUEST = 30
+_KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
 # The server delivers at once. What no program asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.5
 _HANDED_ON_S = 0.1  # by a window manager that took it first
