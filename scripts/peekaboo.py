@@ -127,7 +127,7 @@ core          errors models settings log cancellation text: imports nothing of o
 system        process (the only subprocess) programs, web (the only urllib.request), files images
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
-              x11: backend connection xdotool windows elements elements_atspi opening pointer presses keyboard
+              x11: backend connection windows elements elements_atspi opening presses pointer keyboard
                    clipboard ocr
 ai            client providers images grid: asking a model
 automation    policy coordinates capture image listing act labels find wait opening: the jobs
@@ -6009,9 +6009,12 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
     An upper-case letter alone is that letter's key; say shift when shift is meant. Raises INVALID_ARGUMENT.
     """
     *names, last = _split_chord(key.strip())
-    held = {_MODIFIERS.get(name.strip().lower()) for name in (*modifiers, *names)}
-    if None in held:
-        raise invalid(f"{key[:40]!r} has an unknown modifier", "known are " + ", ".join(_MODIFIER_SPELLINGS))
+    given = [name.strip().lower() for name in (*modifiers, *names)]
+    unknown = [name for name in given if name not in _MODIFIERS]
+    if unknown:
+        known = ", ".join(_MODIFIER_SPELLINGS)
+        raise invalid(f"there is no modifier called {unknown[0][:40]!r}", f"known are {known}")
+    held = {_MODIFIERS[name] for name in given}
     if _squeeze(last) not in _KEYS:
         hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
         raise invalid(f"there is no key called {last[:40]!r}", hint)
@@ -6033,10 +6036,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6036, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6039, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6039, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6042, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6124,7 +6127,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6127, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6130, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6143,7 +6146,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6146, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6149, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6416,7 +6419,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6419, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6422, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6576,7 +6579,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6579, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6582, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6617,7 +6620,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6620, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6623, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6660,7 +6663,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6663, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6666, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6956,7 +6959,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6959, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6962, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7225,7 +7228,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7228, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7231, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7632,7 +7635,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7635, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7638, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7784,7 +7787,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7787, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7790, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7798,7 +7801,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7801, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7804, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7844,7 +7847,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7847, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7850, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7969,7 +7972,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7972, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7975, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8063,7 +8066,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8066, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8069, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8167,7 +8170,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8170, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8173, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8404,7 +8407,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8407, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8410, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8428,10 +8431,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8431, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8434, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8434, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8437, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8444,32 +8447,23 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import (
-    Act,
-    Delivery,
-    Display,
-    Element,
-    Handler,
-    Permissions,
-    RecognisedText,
-    Rect,
-    Scene,
-    Window,
-)
+from ...core.models import Act, Delivery, Display, Permissions, Rect, Window
 from ...system.process import run_program
-from .connection import x11_session, x_connection
+from .connection import x11_session
+from .elements import read_x11_elements
+from .keyboard import act_by_keyboard
+from .ocr import read_characters_by_tesseract, read_text_by_tesseract
+from .opening import find_x11_handler, open_by_x11
+from .pointer import act_by_pointer, click_title_bar
+from .presses import UTF8, run_xdotool
 from .windows import shown_bounds, take_scene
-from .xdotool import UTF8, check_xdotool, run_xdotool
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
 
 
 class X11Desktop:
-    """The Desktop of an X server, by shell-outs.
-
-    What acts or reads is imported when it is asked for: a listing must start at once.
-    """
+    """The Desktop of an X server, by shell-outs."""
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
@@ -8490,8 +8484,12 @@ class X11Desktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
-    def snapshot(self) -> Scene:
-        return take_scene()
+    snapshot = staticmethod(take_scene)
+    read_text = staticmethod(read_text_by_tesseract)
+    read_characters = staticmethod(read_characters_by_tesseract)
+    read_elements = staticmethod(read_x11_elements)
+    find_handler = staticmethod(find_x11_handler)
+    open = staticmethod(open_by_x11)
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
@@ -8516,7 +8514,7 @@ class X11Desktop:
         if window.is_on_screen:
             _run_maim(["-i", str(window.window_id), *part], path, kind)
             # maim makes an image of a hidden window, too, with exit 0: another window's pixels
-            bounds = shown_bounds(window)
+            bounds = shown_bounds(window.window_id)
             if bounds:
                 return bounds
         raise PeekabooError(
@@ -8529,26 +8527,18 @@ class X11Desktop:
         target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
-            check_xdotool(run_xdotool(["windowactivate", "--sync", target, "windowraise", target], _FOCUS_S))
+            run_xdotool(["windowactivate", "--sync", target, "windowraise", target], timeout_s=_FOCUS_S)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
             words = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
-            check_xdotool(run_xdotool(words, _FOCUS_S))
+            run_xdotool(words, timeout_s=_FOCUS_S)
             now = take_scene().find(window.window_id) if may_click else None
             if may_click and not (now and now.is_focused):
-                from .pointer import click_title_bar
-
                 click_title_bar(window)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        if act.points:
-            from .pointer import act_by_pointer
-
-            return act_by_pointer(window, act)
-        from .keyboard import act_by_keyboard
-
-        return act_by_keyboard(window, act, stop_file)
+        return act_by_pointer(window, act) if act.points else act_by_keyboard(window, act, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -8560,31 +8550,6 @@ class X11Desktop:
         argv = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
         run_program(argv, timeout_s=_CAPTURE_S)
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_text_by_tesseract
-
-        return read_text_by_tesseract(path)
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_characters_by_tesseract
-
-        return read_characters_by_tesseract(path)
-
-    def read_elements(self, window: Window) -> list[Element]:
-        from .elements import read_x11_elements
-
-        return read_x11_elements(window)
-
-    def find_handler(self, kind: str, target: str) -> Handler:
-        from .opening import find_x11_handler
-
-        return find_x11_handler(kind, target)
-
-    def open(self, kind: str, target: str, handler: Handler) -> None:
-        from .opening import open_by_x11
-
-        open_by_x11(kind, target, handler)
-
     def input_backend(self) -> str:
         return "xdotool"
 
@@ -8594,8 +8559,6 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
     argv = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
-        with x_connection():  # raises NO_GUI_SESSION where there is no display
-            pass
         raise PeekabooError(
             ErrorCode.CAPTURE_FAILED,
             "maim made no image",
@@ -8606,29 +8569,21 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8609, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8572, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Callable, NamedTuple, Optional
+from typing import Callable, Optional
 
-from ...core.cancellation import pause, uninterrupted
+from ...core.cancellation import pause
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_info, log_warning
 from ...core.models import Window
-from ...system.process import (
-    Completed,
-    ProgramTimeout,
-    RunningProgram,
-    exit_hooks,
-    run_program,
-    running,
-    start_daemon,
-)
-from .presses import PressRecord
+from ...system.process import ProgramTimeout, RunningProgram, run_program, running
+from .connection import OWNER, XConnection, fields_in, request
+from .presses import PressRecord, Restorer, restored_by
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
@@ -8653,174 +8608,111 @@ _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "t
 _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
 
 
-class _Saved(NamedTuple):
-    """What puts the clipboard's content back: a program, and what it reads."""
-
-    words: list[str]
-    data: bytes
+@contextmanager
+def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
+    """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
+    clipboard = Clipboard(window, server, record)
+    with restored_by(lambda: clipboard.restorer):
+        yield clipboard
 
 
 class Clipboard:
     """Pastes into one window. What the clipboard held is saved before the first paste."""
 
-    def __init__(self, window: Window) -> None:
-        self._key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
-        self._selection = "clipboard" if self._key == "ctrl+v" else "primary"
-        self._window_id = window.window_id
-        self._saved: Optional[_Saved] = None
+    def __init__(self, window: Window, server: XConnection, record: PressRecord) -> None:
+        self._window_id, self._server, self._record = window.window_id, server, record
+        self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
+        self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
+        self._atom = server.atoms([self._selection.upper()])[self._selection.upper()]
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
+        self._saved: Optional[Restorer] = None
 
-    @contextmanager
-    def put_back(self) -> Iterator[None]:
-        """Put the user's clipboard back at the end of this block, however it ends, also by a signal."""
-        exit_hooks.append(self._put_back_by_daemon)
-        try:
-            yield
-        finally:
-            try:
-                with uninterrupted():
-                    self._put_back_now()
-            finally:
-                exit_hooks.remove(self._put_back_by_daemon)
+    @property
+    def restorer(self) -> Optional[Restorer]:
+        """What puts the user's clipboard back; None where there is nothing to put back."""
+        return self._saved if self._is_ours else None
 
-    def paste(self, text: str, press: Callable[[str], None], record: Optional[PressRecord]) -> None:
-        """Serve `text`, press the key that pastes it, and wait until the window's program has fetched it; any
-        program, where requests are not recorded.
+    def paste(self, text: str, press: Callable[[], None]) -> None:
+        """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
 
-        Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when no program fetched it.
+        Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when that does not fetch it.
         """
         if self._selection == "clipboard" and not self._is_ours:
-            self._saved = _save_clipboard()
-        words = ["xclip", "-verbose", "-selection", self._selection, "-i"]
-        self._is_ours = self._selection == "clipboard"
-        data = text.encode("utf-8")
+            self._saved = self._save()
+            self._is_ours = True
+        owner_id = self._owner()
+        argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
+        with running(argv, text.encode("utf-8"), leaves_daemon=True) as xclip:
+            is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
+            if not is_served or xclip.has_ended():
+                raise self._failed(xclip, "xclip does not serve the text, so it was not pasted")
+            self._record.has_asked(self._window_id)  # for what it was served before
+            press()
+            if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
+                raise self._failed(xclip, "the window's program did not fetch the text: it was not typed")
+            deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
+            pause(_QUIET_S)
+            while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
+                pause(_QUIET_S)
 
-        def is_served() -> bool:
-            return _requests(server) > 0 and _read_selection(self._selection, "UTF8_STRING") == data
+    def _failed(self, xclip: RunningProgram, message: str) -> PeekabooError:
+        if xclip.has_ended():
+            self._is_ours = False  # the clipboard belongs to whoever took it
+            message = "another program took the clipboard before the text was fetched: it was not typed"
+        return PeekabooError(
+            ErrorCode.PROGRAM_FAILED,
+            message,
+            hint="click a text field and see what it holds; a terminal may need its own paste key",
+        )
 
-        with running(words, data) as server:
-            if not _wait_until(is_served, server, _ANSWER_S):
-                self._is_ours = self._is_ours and not server.has_ended()  # another program took it
-                raise PeekabooError(
-                    ErrorCode.PROGRAM_FAILED,
-                    "xclip does not serve the text, so it was not pasted",
-                    hint="check that no clipboard manager takes its place; ASCII needs no clipboard",
-                    details=server.stderr_so_far()[-300:],
-                )
-            asked = _wait_until_quiet(server)  # a clipboard manager fetches what is new
-            if record:
-                record.forget_requests()
-            press(self._key)
+    def _owner(self) -> int:
+        """The window that owns the selection; 0 for none."""
+        return fields_in(self._server.ask([request(OWNER, self._atom)])[0], "I")[0]
 
-            def is_fetched() -> bool:
-                return _requests(server) > asked and (not record or record.has_asked(self._window_id))
-
-            if not _wait_until(is_fetched, server, _FETCH_S):
-                reason = "no program fetched the text"
-                if _requests(server) > asked:
-                    reason = "only another program fetched the text, such as a clipboard manager"
-                if server.has_ended():
-                    self._is_ours = False  # the clipboard belongs to whoever took it
-                    reason = "another program took the clipboard before the text was fetched"
-                raise PeekabooError(
-                    ErrorCode.PROGRAM_FAILED,
-                    f"{reason}: the last piece was not typed",
-                    hint="click a text field and see what it holds; a terminal may need its own paste key",
-                )
-            _wait_until_quiet(server)
-
-    def _put_back_now(self) -> None:
-        if not self._is_ours or self._saved is None:
-            return
-        try:
-            run_program(self._saved.words, timeout_s=_ANSWER_S, stdin=self._saved.data, leaves_daemon=True)
-        except PeekabooError as e:
-            log_warning(f"the clipboard could not be put back: {e.message}")
-        self._is_ours = False
-
-    def _put_back_by_daemon(self) -> None:
-        if self._is_ours and self._saved is not None:
-            start_daemon(self._saved.words, self._saved.data)
-
-
-def _requests(server: RunningProgram) -> int:
-    """How many requests xclip waits for or has answered; 1 as soon as it serves."""
-    return server.stderr_so_far().count("selection request number")
-
-
-def _wait_until_quiet(server: RunningProgram) -> int:
-    """How many requests there were once no more came, or after a while: some programs never stop asking."""
-    deadline = time.monotonic() + _ANSWER_S
-    seen = -1
-    while seen != _requests(server) and time.monotonic() < deadline:
-        seen = _requests(server)
-        pause(_QUIET_S)
-    return seen
-
-
-def _ask_owner(selection: str, target: str) -> Optional[Completed]:
-    """What xclip prints of a selection in one format; None when its owner does not answer."""
-    words = ["xclip", "-selection", selection, "-target", target, "-o"]
-    try:
-        return run_program(words, timeout_s=_ANSWER_S, accept=None)
-    except ProgramTimeout:
-        return None
-
-
-def _read_selection(selection: str, target: str) -> Optional[bytes]:
-    """What a selection holds in one format; None when it has none, or its owner does not answer."""
-    done = _ask_owner(selection, target)
-    return done.stdout if done and done.code == 0 else None
-
-
-def _save_clipboard() -> Optional[_Saved]:
-    """The clipboard's content, None when it is empty. Raises for what could not be put back."""
-    done = _ask_owner("clipboard", "TARGETS")
-    if done is None:
-        raise _not_kept("the program that owns the clipboard does not answer")
-    if done.code:
-        if "not available" in done.stderr:
+    def _save(self) -> Optional[Restorer]:
+        """The clipboard's content, None when it is empty. Raises for what could not be put back."""
+        if not self._owner():
             return None
-        raise _not_kept("xclip could not read the clipboard")
-    targets = [one for one in done.text.split("\n") if one and one not in _PROTOCOL_TARGETS]
-    if not targets:
-        return None
-    texts = [one for one in _TEXT_TARGETS if one in targets]
-    images = sorted((one for one in targets if one.startswith("image/")), key=lambda one: one != "image/png")
-    if not texts and not images:
-        raise _not_kept(f"the clipboard holds {', '.join(targets[:5])}")
-    kept = (texts or images)[0]
-    data = _read_selection("clipboard", kept)
-    if data is None:
-        raise _not_kept("the clipboard's content could not be read")
-    same = {*_TEXT_TARGETS, "COMPOUND_TEXT"} if texts else {kept}
-    lost = [one for one in targets if one not in same]
-    if lost:
-        log_info(f"the clipboard is put back as {kept} only, without {', '.join(lost[:10])}")
-    return _Saved(["xclip", "-selection", "clipboard", *([] if texts else ["-target", kept]), "-i"], data)
+        answer = self._read("TARGETS")
+        targets = [
+            each for each in (answer or b"").decode("latin-1").splitlines() if each not in _PROTOCOL_TARGETS
+        ]
+        if answer is not None and not targets:
+            return None
+        texts = [target for target in _TEXT_TARGETS if target in targets]
+        images = [target for target in targets if target.startswith("image/")]
+        kept = next(iter([*texts, *({"image/png"} & {*images}), *images]), "")
+        data = self._read(kept) if kept else None
+        if data is None:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"the clipboard holds {', '.join(targets[:5]) or 'what its program does not give'}, "
+                "which could not be put back after pasting; nothing was pasted",
+                hint="copy some text, which can be kept, or type ASCII only, which needs no clipboard",
+            )
+        option = [] if texts else ["-target", kept]
+        return Restorer(["xclip", "-selection", "clipboard", *option, "-i"], data)
 
+    def _read(self, target: str) -> Optional[bytes]:
+        """What the clipboard holds in one format; None when its owner does not give it."""
+        argv = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
+        try:
+            done = run_program(argv, timeout_s=_ANSWER_S, accept=None)
+        except ProgramTimeout:
+            return None
+        return None if done.code else done.stdout
 
-def _not_kept(reason: str) -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.PROGRAM_FAILED,
-        f"{reason}, which could not be put back after pasting; nothing was pasted",
-        hint="copy some text, which can be kept, or type ASCII only, which needs no clipboard",
-    )
-
-
-def _wait_until(is_true: Callable[[], bool], server: RunningProgram, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while True:
-        is_last_look = server.has_ended() or time.monotonic() > deadline
-        if is_true():
-            return True
-        if is_last_look:
-            return False
-        pause(_POLL_S)
+    def _wait_until(self, is_true: Callable[[], bool], xclip: RunningProgram, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while not xclip.has_ended() and time.monotonic() < deadline:
+            if is_true():
+                return True
+            pause(_POLL_S)
+        return is_true()
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8823, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8715, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -8829,36 +8721,29 @@ at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own s
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 import select
 import struct
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from ...core.cancellation import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
-from ...core.text import clean_text
 
 if TYPE_CHECKING:
     import socket
 
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
-_WAKE_S = 0.05
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
-_COOKIES_TRIED = 4
-_DEEPEST = 16  # windows in each other
 IS_VIEWABLE = 2
-_WM_CLASS = 67  # an atom that every server has
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
-_BUTTON_BITS, _MODIFIER_BITS = 0x1F00, 0b1101  # of these Shift, Control, Alt: the others may be locked
+_HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
 
@@ -8870,7 +8755,7 @@ class Address(NamedTuple):
     screen: int
 
 
-def display_address() -> Optional[Address]:
+def _display_address() -> Optional[Address]:
     match = re.fullmatch(r"(?:\w+/)?(.*):(\d{1,5})(?:\.(\d{1,3}))?", settings().x_display)
     if not match:
         return None
@@ -8879,15 +8764,14 @@ def display_address() -> Optional[Address]:
 
 def x11_session() -> str:
     """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
-    address = display_address()
+    address = _display_address()
     if address is None:
         return "x11-none"
     host = re.sub(r"[^A-Za-z0-9.-]+", "_", address.host)[:60]
     return f"x11-{host}-{address.number}" if host else f"x11-{address.number}"
 
 
-def no_display(details: str) -> PeekabooError:
-    """NO_GUI_SESSION, to be raised."""
+def _no_display(details: str) -> PeekabooError:
     return PeekabooError(
         ErrorCode.NO_GUI_SESSION,
         "no X display can be opened",
@@ -8895,8 +8779,6 @@ def no_display(details: str) -> PeekabooError:
         details=details[:300],
     )
 
-
-# requests: each is answered by one reply, or by an error ----------------------------------------------------
 
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
 GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 31, 38, 40, 43, 98, 101, 117
@@ -8916,13 +8798,10 @@ def property_of(window_id: int, atom: int) -> bytes:
     return request(PROPERTY, window_id, atom, 0, 0, _MOST_WORDS)
 
 
-# replies ----------------------------------------------------------------------------------------------------
-
-
 def fields_in(reply: Optional[bytes], layout: str) -> tuple[int, ...]:
     """What stands in a reply from its ninth byte on; zeros for an error."""
-    found: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
-    return found
+    fields: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
+    return fields
 
 
 def children_in(reply: Optional[bytes]) -> tuple[int, ...]:
@@ -8942,65 +8821,49 @@ def texts_in(reply: Optional[bytes]) -> list[str]:
     """The strings of a property, which NUL separates: UTF-8, else the Latin-1 of the type STRING."""
     if reply is None or reply[1] != 8:
         return []
-    (left, size) = fields_in(reply, "4xII")
-    data = reply[32 : 32 + size]
-    # COMPOUND_TEXT switches its encodings by escape sequences; what is beyond Latin-1 is mostly UTF-8 in it
-    data = re.sub(rb"\x1b[ -/]*[0-~]", b"", data)
+    data = reply[32 : 32 + fields_in(reply, "8xI")[0]]
     try:
-        # what was cut may be cut in a character; Tk 8.6 writes an emoji as two surrogates
-        text = codecs.getincrementaldecoder("utf-8")("surrogatepass").decode(data, final=not left)
+        text = data.decode("utf-8", "surrogatepass")  # Tk 8.6 writes an emoji as two surrogates
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     return text.rstrip("\0").split("\0") if text else []
 
 
-# the connection ---------------------------------------------------------------------------------------------
-
-
 class XConnection:
-    """Asks the X server. Raises TIMEOUT, CANCELLED, NO_GUI_SESSION for a server that ends."""
+    """Asks the X server. Raises TIMEOUT, CANCELLED, and NO_GUI_SESSION for a server that ends."""
 
     def __init__(self, plain: socket.socket, address: Address) -> None:
         self._socket = plain
-        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
         self._data = bytearray()
         self.screen = address.screen
-        self.root_id = 0
-        self.resource_base = 0
-        """A number that is free for something of ours in the server."""
-
-    def greet(self, cookie: bytes) -> bool:
-        """Set the connection up; False when the server does not accept the cookie."""
+        cookie = _cookie(address)
         name = _COOKIE if cookie else b""
         hello = struct.pack("<cxHHHHxx", b"l", 11, 0, len(name), len(cookie))
-        self._socket.sendall(hello + _padded(name) + _padded(cookie))
+        self.send(hello + _padded(name) + _padded(cookie))
         accepted, length = struct.unpack("<BxxxxxH", self._take(8))
         data = self._take(4 * length)
         if accepted != 1:
-            return False
+            raise _no_display("the X server does not accept the cookie of the file that XAUTHORITY names")
+        # resource_base: a number that is free for something of ours in the server
         self.resource_base, vendor_length, screens, formats = struct.unpack_from("<4xI8xHxxBB", data)
         at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
         for _ in range(min(self.screen, screens - 1)):
             depths, at = data[at + 39], at + 40
             for _ in range(depths):
                 at += 8 + 24 * struct.unpack_from("<xxH", data, at)[0]
-        self.root_id = struct.unpack_from("<I", data, at)[0]
-        return True
+        self.root_id: int = struct.unpack_from("<I", data, at)[0]
 
     def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
         """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
         check_cancelled()
-        self._deadline = time.monotonic() + within_budget(_ANSWER_S)
         replies: list[Optional[bytes]] = []
         try:
-            self._socket.sendall(b"".join(requests))
+            self.send(b"".join(requests))
             while len(replies) < len(requests):
-                head = self._take(32)
-                if head[0] == 1:
-                    replies.append(head + self._take(4 * struct.unpack_from("<I", head, 4)[0]))
-                elif head[0] == 0:
-                    replies.append(None)  # else an event that every client gets: the keyboard's map changed
+                message = self._take_message()
+                if message[0] in (0, 1):  # else an event that every client gets: the keyboard's map changed
+                    replies.append(message if message[0] else None)
         except BaseException:
             self._socket.close()  # the rest of these replies must not be taken for later ones
             raise
@@ -9008,23 +8871,19 @@ class XConnection:
 
     def send(self, requests: bytes) -> None:
         """Requests without a reply, or whose replies are to be received."""
-        self._socket.sendall(requests)
+        with _connection_errors():
+            self._socket.sendall(requests)
 
     def receive(self, seconds: float) -> Optional[bytes]:
         """The next message of the server; None when none comes in that time. Raises CANCELLED."""
         check_cancelled()
         if not self._data and not select.select([self._socket], [], [], seconds)[0]:
             return None
-        self._deadline = time.monotonic() + _ANSWER_S
-        head = self._take(32)
-        more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
-        return head + self._take(4 * more)
+        return self._take_message()
 
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])
         return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
-
-    # questions about single windows, the pointer and the keyboard
 
     def is_viewable(self, window_id: int) -> bool:
         """Whether a window is mapped, and all that contain it; False for one that is gone."""
@@ -9033,14 +8892,14 @@ class XConnection:
 
     def containing(self, window_id: int) -> list[int]:
         """A window and those that contain it, up to the top-level one; empty for a window that is gone."""
-        found: list[int] = []
-        while window_id not in (0, self.root_id) and len(found) < _DEEPEST:
+        windows: list[int] = []
+        while window_id not in (0, self.root_id):
             (reply,) = self.ask([request(CHILDREN, window_id)])
             if reply is None:
                 return []
-            found.append(window_id)
+            windows.append(window_id)
             window_id = fields_in(reply, "4xI")[0]
-        return found
+        return windows
 
     def top_level(self, window_id: int) -> int:
         """The top-level window that contains a window; 0 when the window is gone."""
@@ -9054,35 +8913,18 @@ class XConnection:
         """
         if is_same_client(window_id, other_id):
             return True
-        is_there, opcode = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "BB")
-        if not is_there:
-            return True
-        asked = [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
-        # no pid of a program that has ended, as xclip does at once
-        pid, other_pid = (
-            struct.unpack_from("<I", reply, 44)[0] if reply and len(reply) >= 48 else 0
-            for reply in self.ask(asked)
+        (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
+        replies = self.ask(
+            [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
         )
+        # no pid of a program that has ended, as xclip does at once
+        pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
 
-    def describe(self, window_id: int) -> str:
-        """`Form (window 42)`, or only `window 42`, for an error's text."""
-        names = texts_in(self.ask([property_of(window_id, _WM_CLASS)])[0])
-        return f"{clean_text(names[-1])} (window {window_id})" if names else f"window {window_id}"
-
-    def under_pointer(self) -> int:
-        """The top-level window under the pointer, 0 for the root window.
-
-        xdotool's getmouselocation looks for a client in there, and prints 0 where it finds none that way.
-        """
-        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "4xI")[0]
-
-    def held_input(self) -> str:
-        """`a mouse button` that is down (the wheel's are up again at once), `a modifier key`, or nothing."""
+    def is_input_held(self) -> bool:
+        """Whether a mouse button or a modifier key is down."""
         (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
-        return (
-            "a mouse button" if state & _BUTTON_BITS else "a modifier key" if state & _MODIFIER_BITS else ""
-        )
+        return state & _HELD_BITS != 0
 
     def is_keyboard_grabbed(self) -> bool:
         """Whether a program has grabbed the keyboard, as an open menu does.
@@ -9111,20 +8953,24 @@ class XConnection:
         clients = [each for each, reply in zip(containing, replies) if numbers_in(reply)]
         return (clients or containing or [0])[0]
 
+    def _take_message(self) -> bytes:
+        """A reply, an error or an event; replies (1) and generic events (35) say how much follows."""
+        head = self._take(32)
+        more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
+        return head + self._take(4 * more) if more else head
+
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
-            if not select.select([self._socket], [], [], _WAKE_S)[0]:
-                check_cancelled()
-                if time.monotonic() > self._deadline:
-                    raise PeekabooError(
-                        ErrorCode.TIMEOUT,
-                        f"the X server did not answer within {_ANSWER_S:g} seconds",
-                        hint="check whether the display hangs, then try again",
-                    )
-                continue
-            chunk = self._socket.recv(1 << 16)
-            if not chunk:
-                raise EOFError("the X server closed the connection")
+            if not select.select([self._socket], [], [], within_budget(_ANSWER_S))[0]:
+                raise PeekabooError(
+                    ErrorCode.TIMEOUT,
+                    f"the X server did not answer within {_ANSWER_S:g} seconds",
+                    hint="check whether the display hangs, then try again",
+                )
+            with _connection_errors():
+                chunk = self._socket.recv(1 << 16)
+                if not chunk:
+                    raise ConnectionError("the X server closed the connection")
             self._data += chunk
         taken = bytes(self._data[:size])
         del self._data[:size]
@@ -9134,53 +8980,54 @@ class XConnection:
 @contextmanager
 def x_connection() -> Iterator[XConnection]:
     """A connection to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
-    address, given = display_address(), settings().x_display
+    address, given = _display_address(), settings().x_display
     if address is None:
-        raise no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
+        raise _no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
     check_cancelled()
+    with closing(_open_socket(address)) as plain:
+        yield XConnection(plain, address)
+
+
+@contextmanager
+def _connection_errors() -> Iterator[None]:
     try:
-        for cookie in [*_cookies(address), b""]:
-            with _connect(address) as plain:
-                connection = XConnection(plain, address)
-                if connection.greet(cookie):
-                    yield connection
-                    return
-    except (OSError, EOFError, struct.error) as e:
-        raise no_display(f"DISPLAY is {given!r}: {getattr(e, 'strerror', None) or e}") from e
-    raise no_display("the X server accepts no cookie of the file that XAUTHORITY names")
+        yield
+    except OSError as e:
+        raise _no_display(f"DISPLAY is {settings().x_display!r}: {e.strerror or e}") from e
 
 
-def _connect(address: Address) -> socket.socket:
+def _open_socket(address: Address) -> socket.socket:
     import socket  # 3 ms that a command without a desktop does not need
 
-    if address.host:
-        return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(_ANSWER_S)
-    path = f"/tmp/.X11-unix/X{address.number}"
-    try:
-        connection.connect(path)
-    except OSError:
-        connection.close()
-        raise
-    return connection
+    with _connection_errors():
+        if address.host:
+            return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_ANSWER_S)
+        try:
+            connection.connect(f"/tmp/.X11-unix/X{address.number}")
+        except OSError:
+            connection.close()
+            raise
+        return connection
 
 
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
-def _cookies(address: Address) -> list[bytes]:
-    """The cookies for this display in the user's authority file, this host's first (Xau's file format)."""
+def _cookie(address: Address) -> bytes:
+    """The cookie for this display in the user's authority file, this host's before another's (Xau's file
+    format); empty where there is none.
+    """
     path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
     try:
         entries = list(_entries(path.read_bytes()))
     except (OSError, struct.error):
-        return []
-    host = (address.host or os.uname().nodename).encode()
-    fitting = [one for one in entries if one[1] in (b"", str(address.number).encode()) and one[2] == _COOKIE]
-    fitting.sort(key=lambda one: one[0] != host)
-    return [one[3] for one in fitting[:_COOKIES_TRIED]]
+        return b""
+    host, number = (address.host or os.uname().nodename).encode(), str(address.number).encode()
+    cookies = {entry[0]: entry[3] for entry in entries if entry[1] in (b"", number) and entry[2] == _COOKIE}
+    return cookies.get(host) or next(iter(cookies.values()), b"")
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
@@ -9202,7 +9049,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9205, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9052, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9288,7 +9135,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9291, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9138, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9630,35 +9477,25 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9633, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9480, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
 import os
 import re
 import struct
-import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
-from .clipboard import Clipboard
-from .connection import (
-    KEYBOARD,
-    XConnection,
-    is_same_client,
-    property_of,
-    request,
-    texts_in,
-    x_connection,
-)
-from .presses import PressRecord, recorded_presses
-from .xdotool import run_xdotool, x11_modifiers, xdotool_session
+from .clipboard import pasting
+from .connection import KEYBOARD, XConnection, is_same_client, property_of, request, texts_in, x_connection
+from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -9666,23 +9503,12 @@ _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in charact
 _AGAIN_S = 0.12
 _CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
 _NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
-_WATCH_S = 0.05
 _LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a piece takes about so long
-_WHO = ["getwindowfocus", "getwindowgeometry", "--shell", "%1"]
-_PRINTED_WHO = r"(?m)^WINDOW=(\d+)$"
 
-# Our key names -> X keysyms (xdotool knows no others: `enter`, `esc` and `pageup` would be ignored with exit
-# 0).
-_KEYSYMS = {
-    "return": "Return", "tab": "Tab", "space": "space", "backspace": "BackSpace", "delete": "Delete",
-    "escape": "Escape", "up": "Up", "down": "Down", "left": "Left", "right": "Right", "home": "Home",
-    "end": "End", "page_up": "Prior", "page_down": "Next", "insert": "Insert", "caps_lock": "Caps_Lock",
-    "enter_keypad": "KP_Enter",
-}  # fmt: skip
-
+# Our key names -> X keysyms; all others are written alike, but with capitals: Return, Caps_Lock, F5.
+_KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 _ASCII = frozenset(map(chr, range(32, 127)))
-_LOWEST_KEY, _KEYS = 8, 248
 # For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
 # that reads the map later gets no character. zenity and xterm need 20 to 100 ms.
 _BOUND_MS = 120
@@ -9692,19 +9518,21 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
     """Type a text or press a chord. Raises FocusLost and POLICY_DENIED (the stop file), with how much went
     out, and INVALID_ARGUMENT for what would take longer than a call may.
     """
-    with x_connection() as server:
-        keyboard = _Keyboard(server, window, stop_file)
+    with x_connection() as server, recorded_presses(server) as record:
+        keyboard = _Keyboard(server, record, window, stop_file)
         if act.kind == "press":
             keyboard.press(act.chord, act.hold_ms, act.repeat)
-        plan = keyboard.plan(act.text, act.delay_ms / 1000)  # before `replace` selects what it would delete
+            return Delivery(True)
+        text = act.text.replace("\r\n", "\n").replace("\r", "\n")
+        pauses = pauses_in(text, act.delay_ms / 1000)
+        pieces = keyboard.pieces(text, pauses)  # before `replace` selects what it would delete
         if act.replace:
             # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
             is_tk = _is_tk(server, window)
             keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
-            if is_tk or not act.text:
+            if is_tk or not text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
-        if act.text:
-            keyboard.type(plan)
+        keyboard.type(pieces, pauses)
     return Delivery(True)
 
 
@@ -9751,23 +9579,8 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
             if by_key.issuperset(piece):
                 ends = accumulate(pauses[start + 1 : start + len(piece)], initial=0.0)
                 piece = piece[: sum(end <= _LONGEST_PIECE_S for end in ends)]
-            elif run.end() - start > _PIECE:
-                piece = _whole_characters(text[start : run.end()])
             yield piece
             start += len(piece)
-
-
-def _whole_characters(run: str) -> str:
-    """The first piece of a run, cut where no combining character or joined emoji is torn, if there is such a
-    place.
-    """
-    import unicodedata  # only text beyond ASCII needs it
-
-    for end in range(_PIECE, _PIECE // 2, -1):
-        joins = unicodedata.combining(run[end]) or run[end] in "\u200d\ufe0f" or run[end - 1] == "\u200d"
-        if not joins and not "\U0001f3fb" <= run[end] <= "\U0001f3ff":
-            return run[:end]
-    return run[:_PIECE]
 
 
 def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
@@ -9779,86 +9592,67 @@ def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
 
 def _typing_words(piece: str, pauses: Sequence[float]) -> list[str]:
     """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
-    words: list[str] = []
-    for place, (character, seconds) in enumerate(zip(piece, pauses)):
-        if not place or seconds:
-            words += ["sleep", f"{seconds:.3f}"] if place else []
-            words += _key_words(hex(ord(character)))
-        else:
-            words.append(hex(ord(character)))
+    words = _key_words(hex(ord(piece[0])))
+    for character, seconds in zip(piece[1:], pauses[1:]):
+        key = hex(ord(character))
+        words += ["sleep", f"{seconds:.3f}", *_key_words(key)] if seconds else [key]
     return words
 
 
 class _Keyboard:
-    """The keyboard for one window. It looks who has the focus before each piece, and again in the xdotool
-    that sends it; a popup never has the focus, and its owner has it then.
+    """The keyboard for one window. It looks who has the focus before each piece, and asks the record who got
+    it; a popup never has the focus, and its owner has it then.
     """
 
-    def __init__(self, server: XConnection, window: Window, stop_file: Path) -> None:
-        self._server, self._window, self._stop_file = server, window, stop_file
-        self._record: Optional[PressRecord] = None
-        known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
-        self._known = known - {None}
+    def __init__(self, server: XConnection, record: PressRecord, window: Window, stop_file: Path) -> None:
+        self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
+        self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._by_key = self._characters_with_keys()
-        self._start(0, "")
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
         """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
-        self._total, self._unit, self._is_shortcut = total, unit, is_shortcut
-        self._sent = self._in_doubt = 0  # in doubt: of those sent, since the focus was looked at
+        self._sent, self._total, self._unit, self._is_shortcut = 0, total, unit, is_shortcut
 
     def _characters_with_keys(self) -> frozenset[str]:
         """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
         group: a German one has no ^ but a dead key, a Russian one no Latin letters.
         """
-        (reply,) = self._server.ask([request(KEYBOARD, _LOWEST_KEY | _KEYS << 8)])
-        if reply is None:
-            return _ASCII
-        keysyms = struct.unpack(f"<{len(reply) // 4 - 8}I", reply[32:])
+        (reply,) = self._server.ask([request(KEYBOARD, 8 | 248 << 8)])  # the codes 8 to 255
+        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", (reply or b"")[32:])]
         return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
         character = character_of(chord.key)
-        # the keysyms of ASCII are its numbers, and those of function keys are called F1 to F35
-        keysym = _KEYSYMS.get(chord.key) or (hex(ord(character)) if character else chord.key.upper())
+        # the keysyms of ASCII are its numbers
+        keysym = hex(ord(character)) if character else _KEYSYMS.get(chord.key, chord.key.title())
         keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
         is_bound = character in _ASCII - self._by_key
         if is_bound and hold_ms:
-            raise invalid(
-                f"the keyboard's layout has no key {chord.key!r} that could be held",
-                "press it without hold_ms",
-            )
+            raise invalid(f"the keyboard has no key {chord.key!r} that could be held", "leave hold_ms out")
         bound_ms = _BOUND_MS if is_bound else 0
         _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
         self._start(repeat, "key press(es)", bool(chord.modifiers) or keysym[0] == "F")
-        with recorded_presses(self._server) as self._record:
-            for number in range(repeat):
-                if number:
-                    pause(_AGAIN_S)
-                self.check()
-                if hold_ms:
-                    self.hold(keys, hold_ms / 1000)
-                else:
-                    self.send(_key_words(keys, bound_ms))
+        for number in range(repeat):
+            if number:
+                pause(_AGAIN_S)
+            self.check()
+            if hold_ms:
+                self.hold(keys, hold_ms / 1000)
+            else:
+                self.send(_key_words(keys, bound_ms))
 
-    def plan(self, text: str, delay_s: float) -> tuple[list[str], list[float]]:
-        """The pieces of a text, and the pause before each character. Raises INVALID_ARGUMENT for what would
-        take longer than a call may.
-        """
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        pauses = pauses_in(text, delay_s)
+    def pieces(self, text: str, pauses: Sequence[float]) -> list[str]:
+        """Raises INVALID_ARGUMENT for what would take longer than a call may."""
         pieces = list(pieces_of(text, pauses, self._by_key))
         pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
         seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
         _check_time(seconds, len(text), "characters of it")
-        return pieces, pauses
+        return pieces
 
-    def type(self, plan: tuple[list[str], list[float]]) -> None:
+    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> None:
         """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
-        pieces, pauses = plan
         self._start(len(pauses), "character(s)")
-        clipboard = Clipboard(self._window)
-        with recorded_presses(self._server) as self._record, clipboard.put_back():
+        with pasting(self._window, self._server, self._record) as clipboard:
             start = 0
             for piece in pieces:
                 pause(pauses[start])
@@ -9866,12 +9660,11 @@ class _Keyboard:
                 if piece in _LINE_KEYS:
                     self.send(_key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(_typing_words(piece, pauses[start:]), piece, len(piece))
+                    self.send(_typing_words(piece, pauses[start:]), len(piece))
                 else:
-                    self.paste(clipboard, piece)
+                    words = _key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
+                    clipboard.paste(piece, partial(self.send, words, len(piece)))
                 start += len(piece)
-            if self._in_doubt:  # after a return or tab another focus may be its effect
-                self.check_focus()
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
@@ -9891,76 +9684,43 @@ class _Keyboard:
             raise self._lost(f"{self._name(focused_id)} has the keyboard")
         if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
             raise self._lost(f"the popup {self._window.window_id} closed")
-        self._in_doubt = 0
 
-    def send(self, words: Sequence[str], text: str = "", presses: int = 1) -> None:
-        """Run xdotool with `words`, after it has printed who has the focus; that decides who got them.
-
-        text: what they type; none for a key. presses: how many keys do.
-        """
+    def send(self, words: Sequence[str], count: int = 1) -> None:
+        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys."""
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            # by stdin: other users can read the arguments of a process
-            done = run_xdotool(["-"], _KEYS_S, " ".join([*_WHO, *words]).encode("ascii") + b"\n")
-        printed = re.search(_PRINTED_WHO, done.text)
-        if done.code and not printed:
-            raise self._lost("no window has the keyboard")
-        # an unknown key is ignored with exit 0, and only stderr says so
-        if not printed or done.code or "No such key name" in done.stderr:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                "xdotool could not press the keys",
-                details=done.stderr.strip()[-500:],
-            )
-        self._count(int(printed[1]), text, presses)
+            run_xdotool(words)
+        self._count(count)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
-        words = ["--window", "0", "--delay", "0", keys]
-        press, release = ["keydown", *words], ["keyup", *words]
-        with xdotool_session(release, seconds + _KEYS_S) as xdotool:
-            line = [*_WHO, *press, "sleep", f"{seconds:.3f}", *release]
-            (focused_id,) = xdotool.press(line, _PRINTED_WHO)
-            end = time.monotonic() + seconds
-            self._count(focused_id)
-            while time.monotonic() < end - _WATCH_S:
-                pause(_WATCH_S)
-                self.check()
-            xdotool.end()
+        held, sent = ["--window", "0", "--delay", "0", keys], self._sent + 1
 
-    def paste(self, clipboard: Clipboard, text: str) -> None:
-        sent, bound_ms = self._sent, 0 if "v" in self._by_key else _BOUND_MS
-        try:
-            clipboard.paste(text, lambda key: self.send(_key_words(key, bound_ms), text), self._record)
-        except PeekabooError as e:
-            if e.code is not ErrorCode.PROGRAM_FAILED or not sent:
-                raise
-            message = f"{e.message}; {sent} character(s) went out before"
-            raise PeekabooError(e.code, message, e.hint, e.details) from e
+        def watch() -> None:
+            self._count(sent - self._sent)
+            self.check()
 
-    def _count(self, focused_id: int, text: str = "", presses: int = 1) -> None:
-        """Count what was sent. Raises FocusLost when it went elsewhere: xdotool named the focus before it."""
-        got = self._record.windows_with_keys(presses) if self._record else set()
-        thief_id = next(filter(self._is_thief, got), None)
-        if thief_id or not self._is_ours(focused_id):
-            focused_id = thief_id or focused_id
-            # a piece goes out at once: which of its characters the other window got is not known
-            what = f"at most the last {len(text)} character(s)" if text else "the last 1 key"
-            raise self._lost(f"{self._name(focused_id)} took the keyboard in the last moment, and got {what}")
-        self._sent += len(text) or 1
-        self._in_doubt = len(text)
+        line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
+        run_xdotool(line, ["keyup", *held], seconds + _KEYS_S, watch)
+        self._count(sent - self._sent)
+
+    def _count(self, count: int) -> None:
+        """Count what was sent. Raises FocusLost when another window got some of it."""
+        windows = self._record.windows_with_keys()
+        thief_id = next(filter(self._is_thief, windows), None)
+        if thief_id is not None:
+            what = f"took the keyboard in the last moment, and got at most the last {count} {self._unit}"
+            raise self._lost(f"{self._name(thief_id)} {what}")
+        if not windows:
+            self.check_focus()
+        self._sent += count
 
     def _is_ours(self, focused_id: int) -> bool:
-        if focused_id in self._known:
-            return True
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
             return True
-        # some programs focus a child of their window; without a window manager xdotool names that
-        if self._server.top_level(focused_id) not in self._known:
-            return False
-        self._known.add(focused_id)
-        return True
+        # some programs focus a child of their window
+        return not self._known.isdisjoint((focused_id, self._server.top_level(focused_id)))
 
     def _is_thief(self, window_id: int) -> bool:
         """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
@@ -9969,22 +9729,16 @@ class _Keyboard:
         return not self._is_shortcut or self._server.top_level(window_id) != 0
 
     def _name(self, focused_id: int) -> str:
-        if not focused_id:
-            return "no window"
         if not self._server.top_level(focused_id):
             return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
     def _lost(self, what: str) -> FocusLost:
-        sure = self._sent - self._in_doubt
-        if not self._sent:
-            return FocusLost(f"{what}; before that nothing was typed or pressed")
-        doubt = f", and some of the next {self._in_doubt} may have gone to the other window"
-        return FocusLost(f"{what}; before that {sure} {self._unit} went out{doubt if self._in_doubt else ''}")
+        return FocusLost(f"{what}; before that {self._sent} {self._unit} went out")
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9987, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9741, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10166,7 +9920,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10169, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9923, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10289,110 +10043,77 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10292, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10046, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional
+import time
+from contextlib import suppress
+from functools import partial
+from typing import Optional
 
 from ...core.cancellation import check_cancelled, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug
 from ...core.models import Act, Delivery, Point, Window
-from .connection import ORIGIN, XConnection, fields_in, is_same_client, request, x_connection
-from .presses import Event, recorded_presses
+from .connection import (
+    GEOMETRY,
+    ORIGIN,
+    POINTER,
+    XConnection,
+    fields_in,
+    is_same_client,
+    request,
+    x_connection,
+)
+from .presses import Event, PressRecord, recorded_presses, run_xdotool, x11_modifiers
 from .windows import own_rect, take_scene
-from .xdotool import Xdotool, x11_modifiers, xdotool_session
 
+# Buttons as programs see them.
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
-_ACT_S, _EACH_S = 8.0, 0.2
-_CLICK = ("click", "--delay", "0")  # it would wait 100 ms after it
-_CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = "0.06", "0.005", "0.1"
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S, _HELD_ON_S = 0.06, 0.005, "0.1"
 _DRAG_STEPS = 12
-# Printed once something is pressed; a look at the pointer would fail where the press closes its window.
-_IS_PRESSED, _PRINTED_PRESSED = "getdisplaygeometry", r"\d+ \d+\n"
-# getwindowgeometry's, whose place is wrong by the frame's offset, and getmouselocation's
-_PRINTED_LOOK = (
-    r"WINDOW=\d+\nX=-?\d+\nY=-?\d+\nWIDTH=(\d+)\nHEIGHT=(\d+)\nSCREEN=\d+\n"
-    r"X=(-?\d+)\nY=(-?\d+)\nSCREEN=\d+\nWINDOW=(\d+)\n"
-)
-
-
-class _Look(NamedTuple):
-    """What xdotool's getwindowgeometry and getmouselocation print."""
-
-    width: int
-    height: int
-    x: int
-    y: int
-    under_id: int
-    """The window under the pointer; xdotool names the client, its frame, or a child of the root window."""
-
-
-class _Press(NamedTuple):
-    """What xdotool does, with the pointer at its place."""
-
-    button: int
-    """As programs see it."""
-    words: list[str]
-    """What presses, prints something then, and releases."""
-    release: list[str]
-    """What releases a button or key that an interrupted press has left down."""
-    times: int = 1
-    again_s: str = "0"
 
 
 def act_by_pointer(window: Window, act: Act) -> Delivery:
     """Click, scroll, drag, or move the pointer."""
-    start, end = act.points[0], act.points[-1]
-    with x_connection() as server:
+    with x_connection() as server, recorded_presses(server) as record:
+        if server.is_input_held():
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                "a mouse button or modifier key is held down; nothing was clicked",
+                hint="wait until whoever uses the desktop has let go; "
+                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+            )
+        pointer = _Pointer(server, window)
         if act.kind == "move_pointer":
-            return _Pointer(server, window, start).move()
-        if act.kind == "drag":
-            target = _Pointer(server, window, end)
-            there = target.move()
-            if not there.delivered:  # what is dropped there would be another window's
-                raise target.covered(there.reached_id or 0)
-        press = {"click": _click, "scroll": _scroll, "drag": _drag}[act.kind](server, act)
-        return _Pointer(server, window, start).press(press)
+            return pointer.move(act.points[0])
+        if act.kind == "drag":  # what is dropped on another window would be that one's
+            pointer.move(act.points[1])
+            pointer.check_over(act.points[1])
+        return pointer.press(record, act)
 
 
-def _click(server: XConnection, act: Act) -> _Press:
-    button = _BUTTONS[act.button]
-    number = server.physical_button(button)
-    words, release = [*_CLICK, number], ["mouseup", number]
-    held = x11_modifiers(act.modifiers)
-    if held:
-        up = ["keyup", "--delay", "0", "+".join(held)]
-        # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
-        # modifiers of that moment
-        words = ["keydown", "--delay", "0", "+".join(held), *words, "sleep", _HELD_ON_S, *up]
-        release += up
-    return _Press(button, [*words, _IS_PRESSED], release, act.clicks, _CLICK_AGAIN_S)
+def _click_words(number: str, keys: str) -> list[str]:
+    words = ["click", "--delay", "0", number]
+    if not keys:
+        return words
+    # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
+    # modifiers of that moment
+    held = ["sleep", _HELD_ON_S, "keyup", "--delay", "0", keys]
+    return ["keydown", "--delay", "0", keys, *words, *held]
 
 
-def _scroll(server: XConnection, act: Act) -> _Press:
-    button = _WHEEL[act.direction]
-    number = server.physical_button(button)
-    return _Press(button, [*_CLICK, number, _IS_PRESSED], ["mouseup", number], act.amount, _NOTCH_AGAIN_S)
-
-
-def _drag(server: XConnection, act: Act) -> _Press:
-    """In steps that a program notices as a drag, all in one line of xdotool's, which it ends also when we are
-    killed. They are in screen points: what is dragged may be the window itself.
+def _drag_words(start: Point, end: Point) -> list[str]:
+    """Steps that a program notices as a drag. They are in screen points: what is dragged may be the window
+    itself.
     """
-    start, end = act.points
-    steps = []
+    words = ["sleep", "0.1"]
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
-        steps += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    button = _BUTTONS[act.button]
-    number = server.physical_button(button)
-    release = ["mouseup", number]
-    words = ["mousedown", number, _IS_PRESSED, "sleep", "0.1", *steps, "sleep", "0.1", *release]
-    return _Press(button, words, release)
+        words += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+    return [*words, "sleep", "0.1"]
 
 
 def click_title_bar(window: Window) -> None:
@@ -10403,180 +10124,125 @@ def click_title_bar(window: Window) -> None:
         window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
     )
     middle = Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2)
-    try:
+    with suppress(PeekabooError):  # the caller looks whether the window has the focus
         act_by_pointer(frame, Act("click", (middle,)))
-    except PeekabooError as e:
-        if e.code not in (ErrorCode.WINDOW_COVERED, ErrorCode.STALE_SCREENSHOT):
-            raise
-        log_debug(f"the title bar was not clicked: {e.message}")
 
 
 class _Pointer:
-    """The pointer at one screen point of a window.
+    """The pointer over one window."""
 
-    It is moved relative to the window, which the server does itself: a window that moves meanwhile takes its
-    pixel along.
-    """
-
-    def __init__(self, server: XConnection, window: Window, point: Point) -> None:
-        self._server, self._window, self._point = server, window, point
+    def __init__(self, server: XConnection, window: Window) -> None:
+        self._server = server
         self._id, self._top_id = window.window_id, window.frame_id or window.window_id
-        own = own_rect(window)
-        self._size = (own.width, own.height)
-        self._inside = (int(point.x - own.x), int(point.y - own.y))
-        target = str(self._id)
-        move = ["mousemove", "--window", target, "--", *map(str, self._inside)]
-        self._move_and_look = [*move, "getwindowgeometry", "--shell", target, "getmouselocation", "--shell"]
+        self._own = own_rect(window)
 
-    def move(self) -> Delivery:
-        with xdotool_session([], _ACT_S) as xdotool:
-            look = self._first_look(xdotool)
-        is_there = self._is_over(look)
-        return Delivery(is_there, Point(look.x, look.y), None if is_there else self._listed_id(look.under_id))
+    def move(self, point: Point) -> Delivery:
+        """Raises STALE_SCREENSHOT."""
+        run_xdotool(self._move_words(point))
+        under_id = self._under(point)
+        is_over = under_id == self._top_id
+        return Delivery(is_over, point, None if is_over else self._listed_id(under_id))
 
-    def press(self, press: _Press) -> Delivery:
+    def check_over(self, point: Point) -> None:
+        """Raises STALE_SCREENSHOT, WINDOW_COVERED."""
+        under_id = self._under(point)
+        if under_id != self._top_id:
+            raise PeekabooError(
+                ErrorCode.WINDOW_COVERED,
+                f"window {self._id} is covered by window {self._listed_id(under_id)} at that point; "
+                "nothing was clicked",
+                hint="close what covers it, or act on that window",
+            )
+
+    def press(self, record: PressRecord, act: Act) -> Delivery:
         """Move the pointer, ask what is under it, and press only when that is the window; so each time.
 
-        One xdotool does it, line by line: it moves and looks; it gets the press only when that was right;
-        then it looks again and presses.
+        One xdotool does it: it moves, and gets the press only when that was right; then it moves again, and
+        says where the pointer is.
         """
-        timeout_s = _ACT_S + press.times * _EACH_S
-        with recorded_presses(self._server) as record, xdotool_session(press.release, timeout_s) as xdotool:
-            first = self._first_look(xdotool)
-            if not self._is_over(first):
-                raise self.covered(first.under_id)
-            check_cancelled()
-            last, delivered = first, None
-            with uninterrupted():  # what is dragged is not dropped halfway
-                for number in range(press.times):
-                    try:
-                        if number:
-                            look = self._look(xdotool, press.again_s)
-                            if look != first or not self._is_over(look):
-                                delivered = None  # this press is not made, nor are those after it
-                                break
-                        line = [*self._move_and_look, *press.words]
-                        last = _Look(*xdotool.press(line, _PRINTED_LOOK + _PRINTED_PRESSED))
-                        got = record.press_of(press.button) if record else None
-                        got_id = self._server.top_level(got.window_id) if got else 0
-                        last = last._replace(under_id=got_id or last.under_id)
-                        delivered = self._is_delivered(first, last, got, got_id, press)
-                    except PeekabooError as e:
-                        if not number or e.code is not ErrorCode.WINDOW_NOT_FOUND:
-                            raise
-                        return Delivery(delivered, Point(last.x, last.y))  # the press before closed it
-                    if not delivered:
-                        break
-                if delivered is not False:
-                    xdotool.end()
-        reached_id = self._listed_id(last.under_id) if delivered is False else None
-        return Delivery(delivered, Point(last.x, last.y), reached_id)
+        point, is_drag = act.points[0], act.kind == "drag"
+        button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
+        number, keys = self._server.physical_button(button), "+".join(x11_modifiers(act.modifiers))
+        release = ["mouseup", number, *(["keyup", "--delay", "0", keys] if keys else [])]
+        words = _click_words(number, keys)
+        if is_drag:
+            words = ["mousedown", number, *_drag_words(*act.points), *release]
+        move = self._move_words(point)
+        first, line = [*move, "getmouselocation"], [*move, "getmouselocation", "--shell", *words]
+        times = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
+        delivery = Delivery(None, point)
+        check_cancelled()
+        with uninterrupted():  # what is dragged is not dropped halfway
+            for press_number in range(times):
+                if press_number:
+                    time.sleep(_NOTCH_AGAIN_S if act.kind == "scroll" else _CLICK_AGAIN_S)
+                try:
+                    done = run_xdotool(line, release, move=first, look=partial(self.check_over, point))
+                except PeekabooError:
+                    if not press_number:
+                        raise
+                    # this press is not made, nor are those after it
+                    is_closed = not self._server.top_level(self._id)  # by the press before
+                    return delivery if is_closed else delivery._replace(delivered=None)
+                delivery = self._delivery(record.press_of(button), point, is_drag)
+                if delivery.delivered and f"X={int(point.x)}\nY={int(point.y)}\n" not in done.text:
+                    delivery = delivery._replace(delivered=None)
+                if not delivery.delivered:
+                    break
+        return delivery
 
-    def covered(self, under_id: int) -> PeekabooError:
-        cover = self._server.describe(self._listed_id(under_id))
-        return PeekabooError(
-            ErrorCode.WINDOW_COVERED,
-            f"window {self._id} is covered by {cover} at that point; nothing was clicked",
-            hint="close what covers it, or act on that window",
-        )
+    def _move_words(self, point: Point) -> list[str]:
+        """Relative to the window, which the server does itself: one that moves takes its pixel along."""
+        x, y = int(point.x - self._own.x), int(point.y - self._own.y)
+        return ["mousemove", "--window", str(self._id), "--", str(x), str(y)]
 
-    def _look(self, xdotool: Xdotool, after_s: str = "0") -> _Look:
-        return _Look(*xdotool.look(["sleep", after_s, *self._move_and_look], _PRINTED_LOOK))
-
-    def _first_look(self, xdotool: Xdotool) -> _Look:
-        """Raises WINDOW_BLOCKED, STALE_SCREENSHOT."""
-        held = self._server.held_input()
-        if held:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                f"{held} is held down, so no window would get the press as meant; nothing was clicked",
-                hint="wait until whoever uses the desktop has let go; "
-                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
-            )
-        look = self._look(xdotool)
-        is_resized = (look.width, look.height) != self._size
-        if is_resized or (look.x, look.y) != (int(self._point.x), int(self._point.y)):
-            how = "was resized" if is_resized else "was moved, or reaches beyond the screen's edge"
+    def _under(self, point: Point) -> int:
+        """The top-level window under the pointer, 0 for the root window. Raises STALE_SCREENSHOT when the
+        pointer is not at that point, or the window has another size.
+        """
+        requests = [request(POINTER, self._server.root_id), request(GEOMETRY, self._id)]
+        pointer, geometry = self._server.ask(requests)
+        under_id, x, y = fields_in(pointer, "4xIhh")
+        size = (self._own.width, self._own.height)
+        if (x, y) != (int(point.x), int(point.y)) or fields_in(geometry, "8xHH") != size:
             raise PeekabooError(
                 ErrorCode.STALE_SCREENSHOT,
-                f"window {self._id} {how}; nothing was clicked",
+                f"window {self._id} was resized or moved, or reaches beyond the screen's edge; "
+                "nothing was clicked",
                 hint="take a new screenshot, and use its pixels",
             )
-        return look
+        return under_id
 
-    def _is_over(self, look: _Look) -> bool:
-        return look.under_id in (self._id, self._top_id) or self._server.under_pointer() == self._top_id
+    def _delivery(self, got: Optional[Event], point: Point, is_drag: bool) -> Delivery:
+        """What became of a press: delivered, when the window, its frame or a child of it got it.
 
-    def _is_delivered(
-        self, first: _Look, last: _Look, got: Optional[Event], got_id: int, press: _Press
-    ) -> Optional[bool]:
-        """Whether what was pressed is the window, its frame, or the same child of it as in the first look, at
-        the place that was meant; None where that is not known.
-
-        got: the press that the server delivered, got_id: to which top-level window, which `last` names then.
-        Without it xdotool named one right before, as 0 for any window that no manager manages (a popup, and
-        all without a manager). Then, and because a window may come in the microseconds between xdotool's look
-        and its press, what is under the pointer after it decides, too: what the press itself opened is a
-        window of its own program, and a window that it closed is what uncovers another.
+        Not known for one that no program got, or not by a window of its own: a window manager took it for a
+        shortcut, or a program that has grabbed the pointer to let a window be chosen.
         """
-        if got and not self._is_programs(got):
-            return None
-        is_named = last.under_id in (self._id, self._top_id, first.under_id)
-        if not is_named and self._server.top_level(last.under_id) != self._top_id:
-            return False
-        if last[:4] != first[:4]:  # resized or moved
-            return None
-        if not got_id and not self._is_under_pointer_now(last):
-            return None
-        # a drag may move the window itself
-        return None if got and press.words[0] != "mousedown" and self._moved(first, got) else True
+        if not got or not got.is_by_its_own_window:
+            return Delivery(None, point)
+        if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
+            return Delivery(None, point)  # the window manager, by its frame
+        top_id = self._server.top_level(got.window_id)
+        if top_id not in (0, self._top_id):
+            return Delivery(False, point, self._listed_id(top_id))
+        # a window that the press has closed is known by its client; a drag may move the window itself
+        is_known = top_id or is_same_client(got.window_id, self._id)
+        (origin,) = self._server.ask([request(ORIGIN, self._id, self._server.root_id, 0)])
+        has_moved = origin is not None and fields_in(origin, "4xhh") != (self._own.x, self._own.y)
+        return Delivery(True if is_known and (is_drag or not has_moved) else None, point)
 
-    def _is_programs(self, got: Event) -> bool:
-        """Whether a program got a press by a window of its own: not the window manager for a shortcut, nor a
-        program that has grabbed the pointer to let a window be chosen.
-        """
-        is_frames = is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id)
-        return got.is_by_its_own_window and not is_frames
-
-    def _is_under_pointer_now(self, last: _Look) -> bool:
-        now = self._server.under_pointer()
-        if now and (now == self._top_id or is_same_client(now, self._id)):
-            return True
-        if not self._server.is_viewable(self._id):
-            return True
-        # a frame is the window manager's: whose window is in it takes a whole look to tell
-        return bool(last.under_id) and (not now or is_same_client(self._listed_id(now), self._id))
-
-    def _moved(self, first: _Look, got: Event) -> bool:
-        """Whether a press went to another place of the window, which moved right before it; where that was
-        not recorded, whether the window moved at all.
-        """
-        x, y = got.place or (0, 0)
-        asked = [request(ORIGIN, self._id, self._server.root_id, 0)]
-        asked += [request(ORIGIN, got.window_id, self._id, x & 0xFFFF | (y & 0xFFFF) << 16)]
-        origin, place = self._server.ask(asked)
-        expected = (first.x - self._inside[0], first.y - self._inside[1])
-        if not origin or fields_in(origin, "4xhh") == expected:
-            return False  # it is closed, or where it was
-        return got.place is None or (place is not None and fields_in(place, "4xhh") != self._inside)
-
-    def _listed_id(self, under_id: int) -> int:
-        """The id in the list of windows of what xdotool found: of a frame, the client in it."""
+    def _listed_id(self, top_id: int) -> int:
+        """The id in the list of windows of a top-level window: of a frame, the client in it."""
         try:
-            top_id = self._server.top_level(under_id) or self._server.under_pointer()
-            ids = {under_id or top_id, top_id}
-            listed = (
-                each.window_id for each in take_scene().windows if ids & {each.window_id, each.frame_id}
-            )
-            return next(listed, under_id)
-        except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
-                raise
-            return under_id
+            windows = take_scene().windows
+        except PeekabooError:  # an act that was done does not fail for this
+            return top_id
+        return next((each.window_id for each in windows if top_id in (each.window_id, each.frame_id)), top_id)
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10579, r'''"""Who got a press or a key, or fetched a selection, by the X server's record.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10245, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10585,26 +10251,111 @@ the extension RECORD, and of XInput 2 for its events.
 
 from __future__ import annotations
 
+import re
 import struct
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import NamedTuple, Optional
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Callable, NamedTuple, Optional
 
-from ...core.errors import ErrorCode, PeekabooError
-from ...core.log import log_debug
+from ...core.cancellation import pause, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_warning
+from ...system.files import held_locks
+from ...system.process import Completed, exit_hooks, run_program, running, start_daemon
 from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
 
-_CREATE_CONTEXT, _ENABLE_CONTEXT = 1, 5
-_ALL_CLIENTS = 3
-_KEY, _PRESS, _RELEASE, _GENERIC = 2, 4, 5, 35  # XInput numbers them in its generic events alike
-_SELECTION_REQUEST = 30
-_START_S = 1.0
-# The server delivers at once. What nobody asked for is not recorded, and is waited for only once.
-_FIRST_S = 0.1
-# A release is not delivered to a program that asked for presses only.
-_RELEASE_S = 0.06
-_FLOOD_S = 1.0
+UTF8 = {"LC_ALL": "C.UTF-8"}
+_ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
+_CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
+_KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
+# The server delivers at once. What no program asked for is not recorded, and is waited for only once.
+_FIRST_S = 0.5
+_HANDED_ON_S = 0.1  # by a window manager that took it first
+_RELEASED_S = 0.06  # a release is not delivered to a program that asked for presses only
+
+
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
+    if "fn" in modifiers:
+        raise invalid("X11 has no fn key", "leave it out")
+    # what is pressed with Command on a Mac is pressed with Control here
+    return list(dict.fromkeys("ctrl" if name == "cmd" else name for name in modifiers))
+
+
+class Restorer(NamedTuple):
+    """A program that puts back what an act changed, and what it reads."""
+
+    argv: list[str]
+    stdin: bytes = b""
+
+
+@contextmanager
+def restored_by(restorer: Callable[[], Optional[Restorer]]) -> Iterator[None]:
+    """Run what `restorer` returns when this block ends, however it ends, also by a signal."""
+
+    def start_restorer() -> None:
+        needed = restorer()
+        if needed:
+            start_daemon(needed.argv, needed.stdin)
+
+    exit_hooks.append(start_restorer)
+    try:
+        yield
+    finally:
+        try:
+            needed = restorer()
+            if needed:
+                with uninterrupted():
+                    run_program(needed.argv, timeout_s=_RESTORE_S, stdin=needed.stdin, leaves_daemon=True)
+        except PeekabooError as e:
+            log_warning(f"what the act has changed is not put back: {e.message}")
+        finally:
+            exit_hooks.remove(start_restorer)
+
+
+def run_xdotool(
+    words: Sequence[str],
+    release: Sequence[str] = (),
+    timeout_s: float = _ACT_S,
+    watch: Optional[Callable[[], None]] = None,
+    move: Sequence[str] = (),
+    look: Optional[Callable[[], None]] = None,
+) -> Completed:
+    """Run a line of xdotool's, which it ends also when we are killed; it inherits the input lock.
+
+    release: the words that release what the line presses, run when it does not end by itself: a killed
+    xdotool leaves it pressed. watch: called while it runs. move: words to run before, after which `look` is
+    called, with nothing but a write left to do. What these raise ends it. Raises WINDOW_NOT_FOUND,
+    PROGRAM_FAILED.
+    """
+    pressed = [] if look else [*release]
+    releasing = restored_by(lambda: Restorer(["xdotool", *pressed]) if pressed else None)
+    # by stdin: other users can read the arguments of a process
+    line = " ".join(words)
+    stdin = None if look else f"{line}\n".encode("ascii")
+    with releasing, running(["xdotool", "-"], stdin, timeout_s, UTF8, pass_fds=held_locks()) as program:
+        is_ready = not look or "\n" in program.ask(" ".join(move), lambda answer: "\n" in answer)
+        if look and is_ready:
+            look()
+            pressed += release
+            program.ask(line, lambda _answer: True)
+        while watch and not program.has_ended():
+            pause(_WATCH_S)
+            watch()
+        done = program.end()
+        if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone", "list the windows again")
+        # an unknown key is ignored with exit 0
+        if done.code or not is_ready or "No such key name" in done.stderr:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                f"xdotool failed with exit code {done.code}; something may have been pressed",
+                hint="take a new screenshot and see",
+                details=done.stderr.strip()[-1000:],
+            )
+        pressed.clear()
+    return done
 
 
 class Event(NamedTuple):
@@ -10618,8 +10369,6 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
-    place: Optional[tuple[int, int]] = None
-    """Where in that window; None for XInput's events, whose ends are not recorded."""
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -10634,18 +10383,16 @@ class PressRecord:
         self._first_s = _FIRST_S
         self._requestors: set[int] = set()
 
-    def forget_requests(self) -> None:
-        self._read_all()
-        self._requestors.clear()
-
     def has_asked(self, window_id: int) -> bool:
-        """Whether a window's program has asked for a selection's content since forget_requests."""
-        self._read_all()
-        return any(self._server.is_same_program(each, window_id) for each in self._requestors)
+        """Whether a window's program has asked for a selection's content since the last call."""
+        while self._events(time.monotonic()) is not None:
+            pass
+        requestors, self._requestors = self._requestors, set()
+        return any(self._server.is_same_program(each, window_id) for each in requestors)
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
-        than another's. None for none.
+        than another's. None where no program got it.
 
         It is called once the button is up, or soon will be.
         """
@@ -10660,82 +10407,65 @@ class PressRecord:
                     return pressed
                 if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
                     pressed = event
-                    end = time.monotonic() + (_RELEASE_S if event.is_by_its_own_window else _FIRST_S)
-        self._first_s = 0 if pressed is None else _FIRST_S
+                    end = time.monotonic() + (_RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S)
+        self._first_s = _FIRST_S if pressed else 0
         return pressed
 
-    def windows_with_keys(self, count: int) -> set[int]:
-        """The windows that got keys since the last call, in which at least `count` were pressed."""
-        found: set[int] = set()
+    def windows_with_keys(self) -> set[int]:
+        """The windows that got keys since the last call, from an xdotool that has ended: it has waited until
+        the server had done all.
+        """
+        windows: set[int] = set()
         end = time.monotonic() + self._first_s
-        while (events := self._events(end if count > 0 else min(end, time.monotonic()))) is not None:
-            keys = [event.window_id for event in events if event.kind == _KEY]
-            found.update(keys)
-            count -= len(keys)
-        self._first_s = _FIRST_S if found else 0
-        return found
-
-    def _read_all(self) -> None:
-        while self._events(time.monotonic()) is not None:
-            pass
+        while (events := self._events(time.monotonic() if windows else end)) is not None:
+            windows.update(event.window_id for event in events if event.kind == _KEY)
+        self._first_s = _FIRST_S if windows else 0
+        return windows
 
     def _events(self, end: float) -> Optional[list[Event]]:
-        """What counts of the server's next message; None when none comes until `end`, or they never stop."""
-        now = time.monotonic()
-        reply = self._connection.receive(max(0, end - now)) if now < end + _FLOOD_S else None
+        """What counts of the server's next message; None when none comes until `end`."""
+        reply = self._connection.receive(max(0, end - time.monotonic()))
         if reply is None:
             return None
         (client,) = fields_in(reply, "4xI")
-        found = []
+        events = []
         for at in range(32, len(reply) - 31, 32):
-            kind, detail, window_id, x, y = struct.unpack_from("<BB10xI8xhh", reply, at)
-            place: Optional[tuple[int, int]] = (x, y)
+            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
             if kind == _GENERIC and detail == self._xinput:
-                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI4x", reply, at)
-                place = None
+                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
             if kind == _SELECTION_REQUEST:
                 self._requestors.add(window_id)
             elif kind in (_KEY, _PRESS, _RELEASE):
-                found.append(Event(kind, detail, window_id, client, place))
-        return found
+                events.append(Event(kind, detail, window_id, client))
+        return events
 
 
 @contextmanager
-def recorded_presses(server: XConnection) -> Iterator[Optional[PressRecord]]:
-    """A record while the block runs; None where the server cannot make one.
+def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
+    """A record while the block runs. It has a connection of its own, which answers nothing else from then on.
 
-    It has a connection of its own, which answers nothing else from then on.
+    Raises PROGRAM_FAILED where the server makes no record: nobody would know who gets a press.
     """
-    with ExitStack() as stack:
-        record = None
-        try:
-            record = _start(stack.enter_context(x_connection()), server)
-        except PeekabooError as e:
-            if e.code is ErrorCode.CANCELLED:
-                raise
-            log_debug(f"presses are not recorded: {e.message}")
-        yield record
-
-
-def _start(connection: XConnection, server: XConnection) -> Optional[PressRecord]:
-    replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
-    (has_record, record), (has_xinput, xinput) = (fields_in(reply, "BB") for reply in replies)
-    if not has_record:
-        return None
-    # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
-    kinds = struct.pack("<16xBB6x", _KEY, _GENERIC if has_xinput else _RELEASE)
-    clients = struct.pack("<I", _ALL_CLIENTS)
-    context = connection.resource_base
-    connection.send(
-        request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=clients + kinds)
-        + request(record, context, data=_ENABLE_CONTEXT)
-    )
-    started = connection.receive(_START_S)
-    return PressRecord(connection, server, xinput) if started and started[0] == 1 else None
+    with x_connection() as connection:
+        replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
+        record, xinput = (fields_in(reply, "xB")[0] for reply in replies)
+        # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
+        wanted = struct.pack("<I16xBB6x", _ALL_CLIENTS, _KEY, _GENERIC)
+        context = connection.resource_base
+        create = request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=wanted)
+        connection.send(create + request(record, context, data=_ENABLE_CONTEXT))
+        started = connection.receive(5.0)
+        if not started or started[0] != 1:
+            raise PeekabooError(
+                ErrorCode.PROGRAM_FAILED,
+                "the X server does not record who gets a press, so nothing was pressed",
+                hint="enable its extension RECORD",
+            )
+        yield PressRecord(connection, server, xinput)
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10738, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10468, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10772,30 +10502,25 @@ _UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
 _INPUT_ONLY = 2
 _QUERY_SCREENS = 5  # of the extension Xinerama
-_NORMAL, _ICONIC = 1, 3
-_DEEPEST_CLIENT = 4
+_MANAGED = _NORMAL, _ICONIC = 1, 3  # of WM_STATE
+_DEEPEST_CLIENT = 4  # windows in each other
 # Of each window.
 _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
-    "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS",
+    "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS"
 )  # fmt: skip
 # i3lock, xsecurelock, XScreenSaver, xfce4-screensaver and others; no clock
 _LOCKER = re.compile(r"(?<!c)lock|screensaver", re.I)
 # What the window manager writes on the root window.
-_ROOT_PROPERTIES = (
-    "_NET_CLIENT_LIST_STACKING", "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP", "_NET_SUPPORTING_WM_CHECK",
-)  # fmt: skip
+_MANAGER, _LIST = "_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST_STACKING"
+_ACTIVE, _DESKTOP = "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP"
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
 _SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content may stay mapped
-_MENUS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
-_TOOLTIPS = {f"_NET_WM_WINDOW_TYPE_{kind}" for kind in ("TOOLTIP", "NOTIFICATION")}
+_TYPE = "_NET_WM_WINDOW_TYPE_"
+_MENUS = {_TYPE + kind for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
+_TOOLTIPS = {_TYPE + kind for kind in ("TOOLTIP", "NOTIFICATION")}
 # The window server of a Mac numbers its layers; here the type of a window means another layer.
-_LAYERS = {
-    "_NET_WM_WINDOW_TYPE_DOCK": 20,
-    "_NET_WM_WINDOW_TYPE_DESKTOP": -20,
-    "_NET_WM_WINDOW_TYPE_NOTIFICATION": 25,
-    "_NET_WM_WINDOW_TYPE_TOOLTIP": 25,
-}
+_LAYERS = {_TYPE + "DOCK": 20, _TYPE + "DESKTOP": -20, **dict.fromkeys(_TOOLTIPS, 25)}
 
 
 def own_rect(window: Window) -> Rect:
@@ -10805,40 +10530,20 @@ def own_rect(window: Window) -> Rect:
     return Rect(x - left, y - above, width + left + right, height + above + below)
 
 
-def shown_bounds(window: Window) -> Optional[Rect]:
+def shown_bounds(window_id: int) -> Optional[Rect]:
     """Window.bounds as they are now; None for a window that is hidden or gone."""
     with x_connection() as server:
-        asked = [request(opcode, window.window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
-        asked += [request(ORIGIN, window.window_id, server.root_id, 0)]
-        attributes, geometry, origin = server.ask(asked)
-    if not (attributes and geometry and origin) or attributes[26] != IS_VIEWABLE:
-        return None
-    width, height = fields_in(geometry, "8xHH")
-    x, y = fields_in(origin, "4xhh")
-    return _bounds(Rect(x, y, width, height), window.insets)
-
-
-def _bounds(own: Rect, insets: tuple[float, ...]) -> Rect:
-    """Window.bounds of a window that its program made, see own_rect."""
-    left, right, above, below = insets
-    width, height = float(own.width - left - right), float(own.height - above - below)
-    return Rect(own.x + left, own.y + above, width, height)
+        facts = _read_facts(server, server.atoms(_PROPERTIES), {window_id: window_id}).get(window_id)
+    return facts.bounds if facts and facts.is_viewable else None
 
 
 class _Root(NamedTuple):
-    """What stands on the root window; empty and None where no window manager writes it."""
+    """What a window manager writes on the root window; 0 and None where there is none."""
 
-    top_ids: tuple[int, ...]
-    """The top-level windows, front to back."""
-    has_list: bool
-    """Whether a window manager keeps a list of its clients."""
-    client_ids: tuple[int, ...]
+    manager_id: int
     active_id: int
     desktop: Optional[int]
-    manager_id: int
-    """A window of the window manager's own."""
-    has_compositor: bool
-    """Whether a compositing manager keeps covered windows' pixels: it owns the selection _NET_WM_CM_Sn."""
+    client_ids: frozenset[int]
 
 
 class _Facts(NamedTuple):
@@ -10847,148 +10552,140 @@ class _Facts(NamedTuple):
     window_id: int
     top_id: int
     """The top-level window that contains it (its own id, when it is one)."""
-    children: tuple[int, ...]
     bounds: Rect
     insets: tuple[float, ...]
     """Window.insets."""
     is_viewable: bool
     is_override_redirect: bool
     is_input_only: bool
-    numbers: dict[str, tuple[int, ...]]
-    """Properties; what the window does not have is empty."""
-    texts: dict[str, list[str]]
+    properties: dict[str, Optional[bytes]]
     kinds: frozenset[str]
     """The names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here."""
 
     def number(self, name: str) -> Optional[int]:
-        return next(iter(self.numbers[name]), None)
+        return next(iter(numbers_in(self.properties[name])), None)
 
-    @property
-    def is_client(self) -> bool:
-        """Whether a window manager manages it, shown or minimised."""
-        return self.number("WM_STATE") in (_NORMAL, _ICONIC)
+    def texts(self, name: str) -> list[str]:
+        return texts_in(self.properties[name])
 
     @property
     def is_seen(self) -> bool:
         """False for a hidden window, and for the helper windows of programs."""
         return self.is_viewable and not self.is_input_only and max(self.bounds.width, self.bounds.height) > 1
 
+    @property
+    def popup_kind(self) -> str:
+        return "popup" if self.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
+
+    @property
+    def may_hold_keyboard(self) -> bool:
+        return self.is_override_redirect and self.is_seen and self.popup_kind == "popup"
+
 
 def take_scene() -> Scene:
     """Everything at once."""
     with x_connection() as server:
-        names = (*_PROPERTIES, *_ROOT_PROPERTIES, _HIDDEN, _SHADED, _MODAL, _DIALOG, *_MENUS, *_LAYERS)
-        atoms = server.atoms((*names, f"_NET_WM_CM_S{server.screen}"))
+        compositor = f"_NET_WM_CM_S{server.screen}"
+        names = (*_PROPERTIES, _MANAGER, _LIST, _ACTIVE, _DESKTOP, _HIDDEN, _SHADED, _MODAL, _DIALOG)
+        atoms = server.atoms([*names, *_MENUS, *_LAYERS, compositor])
         root = _read_root(server, atoms)
-        tops = _read_facts(server, atoms, {one: one for one in root.top_ids})
-        if root.has_list:
-            clients = _listed_clients(server, atoms, root, tops)
-        else:
-            clients = _clients_by_state(server, atoms, tops)
+        tree, owner = server.ask([request(CHILDREN, server.root_id), request(OWNER, atoms[compositor])])
+        top_ids = children_in(tree)
+        clients = _clients(server, atoms["WM_STATE"], root.client_ids, top_ids)
+        root = root._replace(client_ids=frozenset(clients))
+        facts = _read_facts(server, atoms, {**dict(zip(top_ids, top_ids)), **clients})
         focused_id = root.active_id or server.client_with_focus()
         focused = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        is_grabbed = any(map(_may_hold_keyboard, tops.values())) and server.is_keyboard_grabbed()
-    frames = {one.top_id for one in clients.values()}
-    others = [top for one, top in tops.items() if one not in clients.keys() | frames and top.is_seen]
-    facts = {one.window_id: one for one in [*clients.values(), *others] if not one.is_input_only}
-    in_order = sorted(facts.values(), key=lambda one: root.top_ids.index(one.top_id))
-    windows = [_window(one, tops[one.top_id].bounds, root, facts.keys(), focused) for one in in_order]
+        is_grabbed = any(each.may_hold_keyboard for each in facts.values()) and server.is_keyboard_grabbed()
+    frame_ids = set(clients.values()) - clients.keys()
+    listed = [
+        each
+        for each in facts.values()
+        if not each.is_input_only
+        and each.top_id in facts
+        and (each.window_id in clients or (each.is_seen and each.window_id not in frame_ids))
+    ]
+    listed.sort(key=lambda each: top_ids.index(each.top_id))
+    known_ids = {each.window_id for each in listed}
+    windows = [_window(each, facts[each.top_id].bounds, root, known_ids, focused) for each in listed]
     windows = _with_owners(windows)
-    if not root.has_compositor:
+    if fields_in(owner, "I") == (0,):
         windows = _with_obscured(windows)
-    is_locked = any(_is_locker(one, displays) for one in windows)
+    is_locked = any(_is_locker(window, displays) for window in windows)
     apps = tuple(_apps(windows))
     return Scene(tuple(windows), apps, tuple(displays), is_locked=is_locked, is_keyboard_grabbed=is_grabbed)
 
 
 def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
-    asked = [request(CHILDREN, server.root_id), request(OWNER, atoms[f"_NET_WM_CM_S{server.screen}"])]
-    asked += [property_of(server.root_id, atoms[name]) for name in _ROOT_PROPERTIES]
-    tree, compositor, clients, active, desktop, manager = server.ask(asked)
-    manager_id = next(iter(numbers_in(manager)), 0)
-    if manager_id:
-        (named_by_itself,) = server.ask([property_of(manager_id, atoms["_NET_SUPPORTING_WM_CHECK"])])
-        if numbers_in(named_by_itself) != (manager_id,):  # it was killed, and left all that behind
-            clients, active, desktop, manager_id = None, None, None, 0
-    return _Root(
-        children_in(tree),
-        clients is not None and clients[1] == 32,
-        numbers_in(clients),
-        next(iter(numbers_in(active)), 0),
-        next(iter(numbers_in(desktop)), None),
-        manager_id,
-        fields_in(compositor, "I")[0] != 0,
-    )
+    names = (_LIST, _MANAGER, _ACTIVE, _DESKTOP)
+    listed, *replies = server.ask([property_of(server.root_id, atoms[name]) for name in names])
+    manager_id, active_id, desktop = (next(iter(numbers_in(reply)), None) for reply in replies)
+    (named_by_itself,) = server.ask([property_of(manager_id or 0, atoms[_MANAGER])])
+    if not manager_id or numbers_in(named_by_itself) != (manager_id,):
+        return _Root(0, 0, None, frozenset())  # it was killed, and left all that behind
+    return _Root(manager_id, active_id or 0, desktop, frozenset(numbers_in(listed)))
 
 
-def _listed_clients(
-    server: XConnection, atoms: dict[str, int], root: _Root, tops: dict[int, _Facts]
-) -> dict[int, _Facts]:
-    """The clients of the window manager's list."""
-    within = {child: one for one, top in tops.items() for child in (one, *top.children)}
-    found = {one: within.get(one, 0) for one in root.client_ids}
-    for one in [one for one, top_id in found.items() if not top_id]:
-        found[one] = next(iter(server.containing(one)[-1:]), 0)
-    return _read_facts(server, atoms, {one: top_id for one, top_id in found.items() if top_id in tops})
-
-
-def _clients_by_state(
-    server: XConnection, atoms: dict[str, int], tops: dict[int, _Facts]
-) -> dict[int, _Facts]:
-    """The windows that have WM_STATE: managers without a list put them into frames."""
-    found, level = {}, tops
+def _clients(
+    server: XConnection, wm_state: int, listed_ids: Set[int], top_ids: Sequence[int]
+) -> dict[int, int]:
+    """The windows that a window manager manages, each with the top-level window that contains it, its frame:
+    those that it lists, else those that have WM_STATE.
+    """
+    clients: dict[int, int] = {}
+    level = dict(zip(top_ids, top_ids))
     for _ in range(_DEEPEST_CLIENT):
-        found.update({one: facts for one, facts in level.items() if facts.is_client})
-        others = [facts for one, facts in level.items() if one not in found]
-        level = _read_facts(server, atoms, {child: one.top_id for one in others for child in one.children})
-    return found
+        managed = listed_ids & level.keys()
+        if not listed_ids:
+            states = server.ask([property_of(window_id, wm_state) for window_id in level])
+            managed = {each for each, state in zip(level, states) if {*numbers_in(state)[:1]} & {*_MANAGED}}
+        clients.update({window_id: level.pop(window_id) for window_id in managed})
+        if listed_ids and clients.keys() >= listed_ids:
+            break
+        trees = server.ask([request(CHILDREN, window_id) for window_id in level])
+        level = {child: top_id for top_id, tree in zip(level.values(), trees) for child in children_in(tree)}
+    return clients
 
 
-def _read_facts(server: XConnection, atoms: dict[str, int], tops: dict[int, int]) -> dict[int, _Facts]:
+def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, int]) -> dict[int, _Facts]:
     """What the server knows of these windows, each with its top-level one; those that were closed meanwhile
     are left out.
     """
-    asked = []
-    for one in tops:
-        asked += [request(opcode, one) for opcode in (CHILDREN, ATTRIBUTES, GEOMETRY)]
-        asked += [request(ORIGIN, one, server.root_id, 0)]
-        asked += [property_of(one, atoms[name]) for name in _PROPERTIES]
-    replies = iter(server.ask(asked))
+    requests = []
+    for window_id in top_ids:
+        requests += [request(opcode, window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
+        requests += [request(ORIGIN, window_id, server.root_id, 0)]
+        requests += [property_of(window_id, atoms[name]) for name in _PROPERTIES]
+    replies = iter(server.ask(requests))
     names = {atom: name for name, atom in atoms.items()}
-    found = {}
-    for one, top_id in tops.items():
-        tree, attributes, geometry, origin = (next(replies) for _ in range(4))
+    windows = {}
+    for window_id, top_id in top_ids.items():
+        attributes, geometry, origin = (next(replies) for _ in range(3))
         properties = {name: next(replies) for name in _PROPERTIES}
-        if not (tree and attributes and geometry and origin):
+        if not (attributes and geometry and origin):
             continue
-        numbers = {name: numbers_in(reply) for name, reply in properties.items()}
-        width, height, border = fields_in(geometry, "8xHHH")
         x, y = fields_in(origin, "4xhh")
+        width, height, border = fields_in(geometry, "8xHHH")
         # an image of a window has its border, which i3 leaves to xterm inside of its frame
-        insets = _shadow(numbers["_GTK_FRAME_EXTENTS"], width, height) or (-border,) * 4
-        atoms_found = (*numbers["_NET_WM_STATE"], *numbers["_NET_WM_WINDOW_TYPE"])
-        found[one] = _Facts(
-            one,
+        left, right, above, below = insets = (-border,) * 4
+        shadow = numbers_in(properties["_GTK_FRAME_EXTENTS"])
+        # anybody can write that property
+        if len(shadow) == 4 and shadow[0] + shadow[1] < width and shadow[2] + shadow[3] < height:
+            left, right, above, below = insets = shadow
+        kinds = (*numbers_in(properties["_NET_WM_STATE"]), *numbers_in(properties["_NET_WM_WINDOW_TYPE"]))
+        windows[window_id] = _Facts(
+            window_id,
             top_id,
-            children_in(tree),
-            _bounds(Rect(x, y, width, height), insets),
+            Rect(x + left, y + above, float(width - left - right), float(height - above - below)),
             insets,
             attributes[26] == IS_VIEWABLE,
             attributes[27] == 1,
             fields_in(attributes, "4xH")[0] == _INPUT_ONLY,
-            numbers,
-            {name: texts_in(reply) for name, reply in properties.items()},
-            frozenset(names.get(atom, "") for atom in atoms_found),
+            properties,
+            frozenset(names.get(atom, "") for atom in kinds),
         )
-    return found
-
-
-def _shadow(extents: tuple[int, ...], width: int, height: int) -> tuple[int, ...]:
-    """The widths of the shadow that GTK draws into its window: left, right, top, bottom; empty for none."""
-    if len(extents) != 4 or extents[0] + extents[1] >= width or extents[2] + extents[3] >= height:
-        return ()  # anybody can write that property
-    return extents
+    return windows
 
 
 def _read_displays(server: XConnection) -> list[Display]:
@@ -11003,241 +10700,98 @@ def _read_displays(server: XConnection) -> list[Display]:
     return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
 
 
-def _window(one: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused: Set[int]) -> Window:
-    is_client = one.is_client or one.window_id in root.client_ids
-    is_popup = not is_client and one.is_override_redirect
-    desktop = one.number("_NET_WM_DESKTOP")
+def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused: Set[int]) -> Window:
+    is_client = facts.window_id in root.client_ids
+    is_popup = not is_client and facts.is_override_redirect
+    desktop = facts.number("_NET_WM_DESKTOP")
     is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
-    is_iconic = one.number("WM_STATE") == _ICONIC or bool({_HIDDEN, _SHADED} & one.kinds)
+    is_iconic = facts.number("WM_STATE") == _ICONIC or bool({_HIDDEN, _SHADED} & facts.kinds)
     is_put_away = is_client and is_iconic
-    parent_id = one.number("WM_TRANSIENT_FOR")
-    parent_id = parent_id if parent_id in known_ids - {one.window_id} else None
-    title = one.texts["_NET_WM_NAME"] or one.texts["WM_NAME"]
+    parent_id = facts.number("WM_TRANSIENT_FOR")
+    parent_id = parent_id if parent_id in known_ids - {facts.window_id} else None
+    title = facts.texts("_NET_WM_NAME") or facts.texts("WM_NAME")
     # without a window manager every top-level window counts; with one, what it does not manage is its own
     # decoration
-    is_managers = root.manager_id and is_same_client(one.window_id, root.manager_id)
-    counts = is_client or ((is_popup or not root.has_list) and not is_managers)
-    frame_id = one.top_id if one.top_id != one.window_id else None
-    names = one.texts["WM_CLASS"]
-    pid = one.number("_NET_WM_PID")
+    is_decoration = root.manager_id and (not is_popup or is_same_client(facts.window_id, root.manager_id))
+    is_owned = is_client or not is_decoration
+    frame_id = facts.top_id if facts.top_id != facts.window_id else None
+    names = facts.texts("WM_CLASS")
+    pid = facts.number("_NET_WM_PID")
     # what another window with this id would hardly have: its frame, which window managers number upwards;
     # where there is none and no pid, its title (class and pid are compared anyway)
     identity = f"frame {frame_id}" if frame_id else "" if pid is not None else f"title {title}"
-    is_dialog = parent_id is not None or _DIALOG in one.kinds
+    is_dialog = parent_id is not None or _DIALOG in facts.kinds
+    layer = next((layer for name, layer in _LAYERS.items() if name in facts.kinds), 0)
     return Window(
-        window_id=one.window_id,
-        app_name=clean_text(names[-1] or names[0]) if counts and names else "",
+        window_id=facts.window_id,
+        app_name=clean_text(names[-1] or names[0]) if is_owned and names else "",
         pid=pid,
         title=clean_text(title[0]) if title else "",
-        bounds=one.bounds,
-        layer=_layer(one, is_popup, counts),
-        is_on_screen=one.is_viewable and not is_put_away,
-        is_focused=not is_popup and bool(focused & {one.window_id, one.top_id}),
+        bounds=facts.bounds,
+        layer=_POPUP_LAYER if is_popup else layer if is_owned else _UNOWNED_LAYER,
+        is_on_screen=facts.is_viewable and not is_put_away,
+        is_focused=not is_popup and bool(focused & {facts.window_id, facts.top_id}),
         # a frame as large as the shadow covers nothing with it
-        frame=frame if frame_id and max(one.insets) <= 0 and frame != one.bounds else None,
-        kind=_popup_kind(one) if is_popup else "dialog" if is_dialog else "window",
+        frame=frame if frame_id and max(facts.insets) <= 0 and frame != facts.bounds else None,
+        kind=facts.popup_kind if is_popup else "dialog" if is_dialog else "window",
         parent_id=parent_id,
-        is_modal=parent_id is not None and _MODAL in one.kinds,
+        is_modal=parent_id is not None and _MODAL in facts.kinds,
         is_minimised=is_put_away and not is_elsewhere,
         is_elsewhere=is_client and is_elsewhere,
-        is_menu=is_popup and not one.kinds.isdisjoint(_MENUS),
+        is_menu=is_popup and not facts.kinds.isdisjoint(_MENUS),
         frame_id=frame_id,
         identity=identity,
-        insets=one.insets,
+        insets=facts.insets,
     )
-
-
-def _may_hold_keyboard(one: _Facts) -> bool:
-    return one.is_override_redirect and one.is_seen and _popup_kind(one) == "popup"
-
-
-def _popup_kind(one: _Facts) -> str:
-    return "popup" if one.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
-
-
-def _layer(one: _Facts, is_popup: bool, counts: bool) -> int:
-    if is_popup:
-        return _POPUP_LAYER
-    if not counts:
-        return _UNOWNED_LAYER
-    return next((layer for name, layer in _LAYERS.items() if name in one.kinds), 0)
 
 
 def _with_owners(windows: list[Window]) -> list[Window]:
     """Give each popup its owner's name, pid and window: by its pid, else by the client that made it."""
-    owners = [one for one in windows if not one.is_popup and one.app_name]
-    owners.sort(key=lambda one: not one.is_focused)
-    return [_with_owner(one, owners) if one.is_popup else one for one in windows]
-
-
-def _with_owner(popup: Window, owners: list[Window]) -> Window:
-    fitting = [one for one in owners if popup.pid is not None and one.pid == popup.pid]
-    fitting = fitting or [one for one in owners if is_same_client(one.window_id, popup.window_id)]
-    if not fitting:
-        return popup
-    parent_id = popup.parent_id if popup.parent_id is not None else fitting[0].window_id
-    pid = popup.pid if popup.pid is not None else fitting[0].pid
-    return popup._replace(app_name=fitting[0].app_name, pid=pid, parent_id=parent_id)
+    owners = [window for window in windows if not window.is_popup and window.app_name]
+    owners.sort(key=lambda window: not window.is_focused)
+    owned = []
+    for window in windows:
+        by_pid = [owner for owner in owners if owner.pid == window.pid is not None]
+        by_client = [owner for owner in owners if is_same_client(owner.window_id, window.window_id)]
+        for owner in [*by_pid, *by_client][: window.is_popup]:
+            pid, parent_id = window.pid or owner.pid, window.parent_id or owner.window_id
+            window = window._replace(app_name=owner.app_name, pid=pid, parent_id=parent_id)
+        owned.append(window)
+    return owned
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
-    """Mark what a capture would not show as it is: without a compositor the pixels below a window do not
-    exist.
-    """
-    marked = []
-    for place, window in enumerate(windows):
-        above = [one for one in windows[:place] if one.is_on_screen and one.outer.overlaps(window.bounds)]
-        marked.append(window._replace(is_obscured=True) if above and window.is_on_screen else window)
-    return marked
+    """Mark what a capture would not show: without a compositor the pixels below a window do not exist."""
+    shown = [window for window in windows if window.is_on_screen]
+    covered = {
+        window.window_id
+        for place, window in enumerate(shown)
+        if any(above.outer.overlaps(window.bounds) for above in shown[:place])
+    }
+    return [window._replace(is_obscured=window.window_id in covered) for window in windows]
 
 
 def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
-    """Whether it is the window with which a screen locker covers a display: it would get all text as a
-    password.
-    """
+    """Whether a screen locker covers a display with it: it would get all text as a password."""
     is_over_all = any(window.bounds.encloses(display.bounds) for display in displays)
     return window.is_popup and window.is_on_screen and is_over_all and bool(_LOCKER.search(window.app_name))
 
 
 def _apps(windows: Sequence[Window]) -> list[App]:
-    counted = [one for one in windows if one.app_name and one.layer == 0]
-    counts = Counter((one.app_name, one.pid) for one in counted if one.is_on_screen)
-    active = {(one.app_name, one.pid) for one in counted if one.is_focused}
+    ordinary = [window for window in windows if window.app_name and window.layer == 0]
+    counts = Counter((window.app_name, window.pid) for window in ordinary if window.is_on_screen)
+    active = {(window.app_name, window.pid) for window in ordinary if window.is_focused}
     return [
-        App(name, pid, is_active=(name, pid) in active, window_count=counts[(name, pid)])
-        for name, pid in dict.fromkeys((one.app_name, one.pid) for one in counted)
+        App(*key, is_active=key in active, window_count=counts[key])
+        for key in dict.fromkeys((window.app_name, window.pid) for window in ordinary)
     ]
 '''
 
-# ==================== peekaboo_min/desktop/x11/xdotool.py =================================================
-SOURCES['peekaboo_min/desktop/x11/xdotool.py'] = 11113, r'''"""xdotool: run once, or kept for one act; it releases what it has pressed."""
-
-from __future__ import annotations
-
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
-from ...core.cancellation import uninterrupted
-from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.log import log_warning
-from ...system.files import held_locks
-from ...system.process import Completed, RunningProgram, exit_hooks, run_program, running, start_daemon
-from .connection import no_display
-
-UTF8 = {"LC_ALL": "C.UTF-8"}
-_RELEASE_S = 5.0
-# What is pressed with Command on a Mac is pressed with Control here; the logo key is called super.
-_MODIFIERS = {"cmd": "ctrl", "ctrl": "ctrl", "alt": "alt", "shift": "shift", "super": "super"}
-
-
-def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
-    """xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 does not have."""
-    if "fn" in modifiers:
-        raise invalid("X11 has no fn key", "leave it out")
-    return list(dict.fromkeys(_MODIFIERS[name] for name in modifiers))
-
-
-def run_xdotool(arguments: Sequence[str], timeout_s: float, stdin: bytes = b"") -> Completed:
-    """It inherits the input lock; what its exit code means is up to the caller, or to check_xdotool."""
-    return run_program(
-        ["xdotool", *arguments],
-        timeout_s=timeout_s,
-        stdin=stdin,
-        accept=None,
-        environment=UTF8,
-        pass_fds=held_locks(),
-    )
-
-
-def check_xdotool(done: Completed) -> None:
-    """Raise what the error output of an xdotool that failed means: NO_GUI_SESSION, WINDOW_NOT_FOUND, else
-    PROGRAM_FAILED.
-    """
-    if done.code == 0:
-        return
-    output = done.stderr.strip()
-    if re.search(r"open (X )?display|open X|parse display name|no display", output, re.I):
-        raise no_display(output)
-    if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", output, re.I):
-        raise PeekabooError(
-            ErrorCode.WINDOW_NOT_FOUND,
-            "that window is gone",
-            hint="list the windows again",
-            details=output[:300],
-        )
-    raise PeekabooError(
-        ErrorCode.PROGRAM_FAILED, f"xdotool failed with exit code {done.code}", details=output[-1000:]
-    )
-
-
-class Xdotool:
-    """An xdotool that does each line at once. It ends by itself when we are killed, after its last line."""
-
-    def __init__(self, program: RunningProgram) -> None:
-        self._program = program
-        self.is_pressing = False
-
-    def look(self, words: Sequence[str], pattern: str) -> Iterator[int]:
-        """The numbers of the pattern's groups in what a line prints that presses nothing, as soon as that
-        fits. Raises what its error output means when it never does.
-        """
-        text = self._program.ask(" ".join(words), lambda answer: re.search(pattern, answer) is not None)
-        found = re.search(pattern, text)
-        if found is None:
-            check_xdotool(self._program.end())
-            what = "something may have been" if self.is_pressing else "nothing was"
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"xdotool ended early; {what} pressed",
-                hint="take a new screenshot and see",
-                details=text[-300:],
-            )
-        return map(int, found.groups())
-
-    def press(self, words: Sequence[str], pattern: str) -> Iterator[int]:
-        """As `look`, for a line that presses something, and releases it in the end."""
-        self.is_pressing = True
-        return self.look(words, pattern)
-
-    def end(self) -> None:
-        """Wait until everything is done."""
-        check_xdotool(self._program.end())
-        self.is_pressing = False
-
-
-@contextmanager
-def xdotool_session(release: Sequence[str], timeout_s: float) -> Iterator[Xdotool]:
-    """An xdotool for one act. `release`: its words that release what the act presses; they are run when the
-    block ends before the act does, also by a signal: a killed xdotool leaves everything pressed.
-    """
-    session: list[Xdotool] = []
-
-    def release_by_daemon() -> None:
-        if session and session[0].is_pressing:
-            start_daemon(["xdotool", *release], b"")
-
-    exit_hooks.append(release_by_daemon)
-    try:
-        with running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as program:
-            session.append(Xdotool(program))
-            yield session[0]
-    finally:
-        try:
-            if session and session[0].is_pressing:
-                with uninterrupted():
-                    run_xdotool(release, _RELEASE_S)
-        except PeekabooError as e:
-            log_warning(f"a key or button may be pressed still: {e.message}")
-        finally:
-            exit_hooks.remove(release_by_daemon)
-'''
-
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 11237, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10791, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 11240, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10794, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11477,7 +11031,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11480, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11034, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11773,7 +11327,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11776, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11330, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11975,7 +11529,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11978, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11532, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -12323,7 +11877,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12326, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11880, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12668,7 +12222,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12671, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12225, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12782,7 +12336,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12785, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12339, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -13038,7 +12592,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 13041, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12595, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -13224,10 +12778,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13227, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12781, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13230, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12784, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13484,7 +13038,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13487, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13041, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13604,7 +13158,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13607, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13161, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13916,7 +13470,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13919, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13473, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13935,7 +13489,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13938, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13492, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14238,10 +13792,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14241, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13795, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14244, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13798, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14487,7 +14041,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14490, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14044, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14722,7 +14276,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14725, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14279, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -15065,7 +14619,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 15068, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14622, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -15155,7 +14709,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15158, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14712, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
@@ -15187,6 +14741,7 @@ from ..core.cancellation import check_cancelled
 from ..core.text import clean_text
 
 _ERROR_CAP = 64 * 1024
+_ANSWER_CAP = 16 * 1024 * 1024
 _POLL_S = 0.05
 _NO_ADDRESS = "the address is not a plain http or https URL"
 _LOOPBACK = re.compile(r"localhost|127(\.\d{1,3}){3}|::1")
@@ -15289,11 +14844,13 @@ def _exchange(request: Request, timeout_s: float) -> bytes:
     try:
         # later than the caller's own deadline, which reports the timeout
         with opener.open(request, timeout=timeout_s + 1) as answer:
-            raw: bytes = answer.read()
-            return raw
+            raw: bytes = answer.read(_ANSWER_CAP + 1)
+            if len(raw) <= _ANSWER_CAP:
+                return raw + bytes(answer.read())  # which raises where the connection ended too early
     except HTTPError as e:
         with e:
             raise _status_error(url, e.code, e.headers, e.read(_ERROR_CAP)) from None
+    raise WebError("malformed", f"{host_of(url)} answered with more than {_ANSWER_CAP} bytes")
 
 
 def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
