@@ -205,14 +205,6 @@ class RunningProgram:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def stderr_so_far(self) -> str:
-        """What it wrote to stderr until now; end() has what it writes later."""
-        assert self._process.stderr
-        os.set_blocking(self._process.stderr.fileno(), False)
-        with suppress(BlockingIOError):
-            self._stderr += os.read(self._process.stderr.fileno(), 1 << 16)
-        return self._stderr.decode("utf-8", "replace")
-
     def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
         """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""
         assert self._process.stdin and self._process.stdout

@@ -260,23 +260,27 @@ def test_a_cancelled_call_does_not_wait_and_starts_no_program(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_command_line_is_not_handed_on_to_children(environment: Callable[..., None]) -> None:
+def test_another_command_line_is_not_handed_on_to_children(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
     environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1")
     said = sh(
         "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE", environment={"MORE": "more"}
     ).text
     assert said == "unset 1 more\n"
-    with running(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >&2; sleep 600"], b"") as program:
-        assert wait_for(program.stderr_so_far, "it says something") == "unset\n"
+    path = tmp_path / "said"
+    with running(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >$0; sleep 600", str(path)], b""):
+        assert wait_for(lambda: path.exists() and path.read_text(), "it says something") == "unset\n"
 
 
 def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
-    script = f"cat >&2; {STUBBORN} wait"
+    script = f"cat >$1.input; {STUBBORN} wait"
     with (
         pytest.raises(ZeroDivisionError),
-        running(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000) as program,
+        running(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000),
     ):
-        wait_for(lambda: len(program.stderr_so_far()) == 100_000, "it has read all")
+        path = tmp_path / "pids.input"
+        wait_for(lambda: path.exists() and path.stat().st_size == 100_000, "it has read all")
         pids = pids_in(tmp_path / "pids", 2)
         raise ZeroDivisionError
     assert_all_dead(pids)
