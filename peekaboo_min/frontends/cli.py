@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
@@ -180,6 +179,8 @@ def _command_name(arguments: Sequence[str]) -> str:
         raise invalid("no command was given", f"see {PROGRAM} --help")
     if group := _below(arguments[:1]):
         raise invalid(f"`{arguments[0]}` needs a subcommand", f"the commands are {', '.join(group)}")
+    from difflib import get_close_matches  # only a wrong name needs it
+
     nearest = [COMMAND_FOR_TOOL[name]] if name in COMMAND_FOR_TOOL else get_close_matches(name, COMMANDS, 1)
     hint = f"did you mean {PROGRAM} {nearest[0]}?" if nearest else f"see {PROGRAM} --help"
     raise invalid(f"there is no command {name[:60]!r}", hint)

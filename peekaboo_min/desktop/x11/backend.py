@@ -2,7 +2,8 @@
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
-names, clicks outside the screen.
+names, clicks outside the screen. What reads or acts is imported where it is called: a listing, the most
+frequent command, needs none of it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import Act, Delivery, Display, Permissions, Rect, Window
+from ...core.models import (
+    Act,
+    Delivery,
+    Display,
+    Element,
+    Handler,
+    Permissions,
+    RecognisedText,
+    Rect,
+    Window,
+)
 from ...system.process import run_program
-from .connection import x11_session
-from .elements import read_x11_elements
-from .keyboard import act_by_keyboard
-from .ocr import read_characters_by_tesseract, read_text_by_tesseract
-from .opening import find_x11_handler, open_by_x11
-from .pointer import act_by_pointer, click_title_bar
-from .presses import UTF8, run_xdotool
+from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0
@@ -49,11 +54,31 @@ class X11Desktop:
         return PeekabooError(code, what)  # nothing is ever denied here
 
     snapshot = staticmethod(take_scene)
-    read_text = staticmethod(read_text_by_tesseract)
-    read_characters = staticmethod(read_characters_by_tesseract)
-    read_elements = staticmethod(read_x11_elements)
-    find_handler = staticmethod(find_x11_handler)
-    open = staticmethod(open_by_x11)
+
+    def read_text(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_text_by_tesseract
+
+        return read_text_by_tesseract(path)
+
+    def read_characters(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_characters_by_tesseract
+
+        return read_characters_by_tesseract(path)
+
+    def read_elements(self, window: Window) -> list[Element]:
+        from .elements import read_x11_elements
+
+        return read_x11_elements(window)
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        from .opening import find_x11_handler
+
+        return find_x11_handler(kind, target)
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        from .opening import open_by_x11
+
+        open_by_x11(kind, target, handler)
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
@@ -88,6 +113,9 @@ class X11Desktop:
         )
 
     def focus(self, window: Window, may_click: bool = False) -> None:
+        from .pointer import click_title_bar
+        from .presses import run_xdotool
+
         target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
@@ -102,7 +130,13 @@ class X11Desktop:
                 click_title_bar(window)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        return act_by_pointer(window, act) if act.points else act_by_keyboard(window, act, stop_file)
+        if act.points:
+            from .pointer import act_by_pointer
+
+            return act_by_pointer(window, act)
+        from .keyboard import act_by_keyboard
+
+        return act_by_keyboard(window, act, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80

@@ -23,6 +23,8 @@ from ...core.settings import settings
 if TYPE_CHECKING:
     import socket
 
+UTF8 = {"LC_ALL": "C.UTF-8"}
+"""For programs that read or print text."""
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _COOKIE = b"MIT-MAGIC-COOKIE-1"

@@ -19,9 +19,17 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_warning
 from ...system.files import held_locks
 from ...system.process import Completed, exit_hooks, run_program, running, start_daemon
-from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
+from .connection import (
+    EXTENSION,
+    UTF8,
+    XConnection,
+    fields_in,
+    is_same_client,
+    named,
+    request,
+    x_connection,
+)
 
-UTF8 = {"LC_ALL": "C.UTF-8"}
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
