@@ -8438,7 +8438,8 @@ SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8437, r'''"""Desktop by maim, x
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
-names, clicks outside the screen.
+names, clicks outside the screen. What reads or acts is imported where it is called: a listing, the most
+frequent command, needs none of it.
 """
 
 from __future__ import annotations
@@ -8447,15 +8448,19 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import Act, Delivery, Display, Permissions, Rect, Window
+from ...core.models import (
+    Act,
+    Delivery,
+    Display,
+    Element,
+    Handler,
+    Permissions,
+    RecognisedText,
+    Rect,
+    Window,
+)
 from ...system.process import run_program
-from .connection import x11_session
-from .elements import read_x11_elements
-from .keyboard import act_by_keyboard
-from .ocr import read_characters_by_tesseract, read_text_by_tesseract
-from .opening import find_x11_handler, open_by_x11
-from .pointer import act_by_pointer, click_title_bar
-from .presses import UTF8, run_xdotool
+from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0
@@ -8485,11 +8490,31 @@ class X11Desktop:
         return PeekabooError(code, what)  # nothing is ever denied here
 
     snapshot = staticmethod(take_scene)
-    read_text = staticmethod(read_text_by_tesseract)
-    read_characters = staticmethod(read_characters_by_tesseract)
-    read_elements = staticmethod(read_x11_elements)
-    find_handler = staticmethod(find_x11_handler)
-    open = staticmethod(open_by_x11)
+
+    def read_text(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_text_by_tesseract
+
+        return read_text_by_tesseract(path)
+
+    def read_characters(self, path: Path) -> list[RecognisedText]:
+        from .ocr import read_characters_by_tesseract
+
+        return read_characters_by_tesseract(path)
+
+    def read_elements(self, window: Window) -> list[Element]:
+        from .elements import read_x11_elements
+
+        return read_x11_elements(window)
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        from .opening import find_x11_handler
+
+        return find_x11_handler(kind, target)
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        from .opening import open_by_x11
+
+        open_by_x11(kind, target, handler)
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
@@ -8524,6 +8549,9 @@ class X11Desktop:
         )
 
     def focus(self, window: Window, may_click: bool = False) -> None:
+        from .pointer import click_title_bar
+        from .presses import run_xdotool
+
         target = str(window.window_id)
         try:
             # windowactivate alone does not raise under every window manager
@@ -8538,7 +8566,13 @@ class X11Desktop:
                 click_title_bar(window)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        return act_by_pointer(window, act) if act.points else act_by_keyboard(window, act, stop_file)
+        if act.points:
+            from .pointer import act_by_pointer
+
+            return act_by_pointer(window, act)
+        from .keyboard import act_by_keyboard
+
+        return act_by_keyboard(window, act, stop_file)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
@@ -8569,7 +8603,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8572, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8606, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8623,7 +8657,6 @@ class Clipboard:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._atom = server.atoms([self._selection.upper()])[self._selection.upper()]
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
         self._saved: Optional[Restorer] = None
 
@@ -8666,8 +8699,9 @@ class Clipboard:
         )
 
     def _owner(self) -> int:
-        """The window that owns the selection; 0 for none."""
-        return fields_in(self._server.ask([request(OWNER, self._atom)])[0], "I")[0]
+        """The window that owns the selection; 0 for none, also before any program has named it."""
+        name = self._selection.upper()
+        return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
 
     def _save(self) -> Optional[Restorer]:
         """The clipboard's content, None when it is empty. Raises for what could not be put back."""
@@ -8712,7 +8746,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8715, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8749, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -8737,6 +8771,8 @@ from ...core.settings import settings
 if TYPE_CHECKING:
     import socket
 
+UTF8 = {"LC_ALL": "C.UTF-8"}
+"""For programs that read or print text."""
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
@@ -9049,7 +9085,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9052, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9088, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9135,7 +9171,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9138, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9174, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9477,7 +9513,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9480, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9516, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9738,7 +9774,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9741, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9777, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -9920,7 +9956,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9923, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9959, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10043,7 +10079,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10046, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10082, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10242,7 +10278,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10245, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10281, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10263,9 +10299,17 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_warning
 from ...system.files import held_locks
 from ...system.process import Completed, exit_hooks, run_program, running, start_daemon
-from .connection import EXTENSION, XConnection, fields_in, is_same_client, named, request, x_connection
+from .connection import (
+    EXTENSION,
+    UTF8,
+    XConnection,
+    fields_in,
+    is_same_client,
+    named,
+    request,
+    x_connection,
+)
 
-UTF8 = {"LC_ALL": "C.UTF-8"}
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
@@ -10465,7 +10509,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10468, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10512, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10788,10 +10832,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10791, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10835, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10794, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10838, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11031,7 +11075,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11034, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11078, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11327,7 +11371,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11330, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11374, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11336,7 +11380,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
@@ -11509,6 +11552,8 @@ def _command_name(arguments: Sequence[str]) -> str:
         raise invalid("no command was given", f"see {PROGRAM} --help")
     if group := _below(arguments[:1]):
         raise invalid(f"`{arguments[0]}` needs a subcommand", f"the commands are {', '.join(group)}")
+    from difflib import get_close_matches  # only a wrong name needs it
+
     nearest = [COMMAND_FOR_TOOL[name]] if name in COMMAND_FOR_TOOL else get_close_matches(name, COMMANDS, 1)
     hint = f"did you mean {PROGRAM} {nearest[0]}?" if nearest else f"see {PROGRAM} --help"
     raise invalid(f"there is no command {name[:60]!r}", hint)
@@ -11529,7 +11574,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11532, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11577, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11877,7 +11922,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11880, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11925, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12222,7 +12267,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12225, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12270, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12336,7 +12381,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12339, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12384, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12592,7 +12637,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12595, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12640, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12778,10 +12823,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12781, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12826, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12784, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12829, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13038,7 +13083,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13041, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13086, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13158,7 +13203,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13161, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13206, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13470,7 +13515,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13473, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13518, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13489,7 +13534,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13492, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13537, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13792,10 +13837,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13795, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13840, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13798, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13843, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14041,7 +14086,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14044, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14089, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14276,7 +14321,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14279, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14324, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14483,14 +14528,6 @@ class RunningProgram:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def stderr_so_far(self) -> str:
-        """What it wrote to stderr until now; end() has what it writes later."""
-        assert self._process.stderr
-        os.set_blocking(self._process.stderr.fileno(), False)
-        with suppress(BlockingIOError):
-            self._stderr += os.read(self._process.stderr.fileno(), 1 << 16)
-        return self._stderr.decode("utf-8", "replace")
-
     def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
         """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""
         assert self._process.stdin and self._process.stdout
@@ -14619,7 +14656,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14622, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14659, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14709,7 +14746,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14712, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14749, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

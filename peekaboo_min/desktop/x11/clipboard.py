@@ -52,7 +52,6 @@ class Clipboard:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._atom = server.atoms([self._selection.upper()])[self._selection.upper()]
         self._is_ours = False  # whether the clipboard holds, or held, what we put there
         self._saved: Optional[Restorer] = None
 
@@ -95,8 +94,9 @@ class Clipboard:
         )
 
     def _owner(self) -> int:
-        """The window that owns the selection; 0 for none."""
-        return fields_in(self._server.ask([request(OWNER, self._atom)])[0], "I")[0]
+        """The window that owns the selection; 0 for none, also before any program has named it."""
+        name = self._selection.upper()
+        return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
 
     def _save(self) -> Optional[Restorer]:
         """The clipboard's content, None when it is empty. Raises for what could not be put back."""
