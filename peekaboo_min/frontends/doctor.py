@@ -56,13 +56,17 @@ class Check(NamedTuple):
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
 
-def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
-    """Programs, the display, the grants, our folders, the models, and the original."""
+def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
+    """Programs, the display, the grants, our folders, the models, and the original.
+
+    asks_programs: also what only a started program tells.
+    """
     unread = "has no effect: no variable of this name is read; the README lists them"
     display = _check("display", partial(_display, desktop))
     return [
-        *(_check(name, partial(_program, name)) for name in desktop.needs),
-        *(_check(name, partial(_program, name), purpose) for name, purpose in desktop.uses.items()),
+        *(_check(name, partial(program_path, name)) for name in desktop.needs),
+        *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
+        *([_check("python3's gi", _gi, "elements")] if asks_programs and "python3" in desktop.uses else []),
         display,
         *(_grants(desktop) if display.ok else ()),
         _check("temporary folder", temporary_folder),
@@ -74,7 +78,7 @@ def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
             for status in provider_status()  # asks them
         ),
         _check("package mcp", _mcp_version, "the server and the agents"),
-        _check("peekaboo", partial(_original, asks_original), "peekaboo_exec"),
+        _check("peekaboo", partial(_original, asks_programs), "peekaboo_exec"),
         Check("mouse and keyboard by", desktop.input_backend()),
     ]
 
@@ -88,16 +92,15 @@ def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
         return Check(name, found, False, not purpose, e.hint, e.code)
 
 
-def _program(name: str) -> str:
-    """The path of a program. Raises MISSING_PROGRAM."""
-    path = program_path(name)
+def _gi() -> str:
+    """What reads elements. Raises MISSING_PROGRAM."""
+    path = program_path("python3")
     try:
-        if name == "python3":
-            run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
+        run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
     except PeekabooError as e:
-        hint = f"install it: sudo apt-get install {PACKAGES[name]}"
+        hint = f"install it: sudo apt-get install {PACKAGES['python3']}"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"{path} has no gi with Atspi", hint) from e
-    return path
+    return "with Atspi"
 
 
 def _display(desktop: Desktop) -> str:
@@ -157,7 +160,7 @@ def doctor(
     desktop = this_desktop()
     if compile and desktop.name == "macos":
         build_helper(is_forced=True)
-    checks = _checks(desktop, asks_original=True)
+    checks = _checks(desktop, asks_programs=True)
     missing = [check for check in checks if check.is_problem]
     if missing:
         packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})

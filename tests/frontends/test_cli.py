@@ -294,7 +294,7 @@ def test_doctor_says_what_a_python_without_gi_lacks(
     (folder / "python3").chmod(0o700)
     done = forked.run("doctor", DISPLAY=empty_display, PEEKABOO_BIN_DIR=str(folder))
     assert done.code == 0, done.err
-    problem = f"-       python3: {folder}/python3 has no gi with Atspi (only for elements, by its gi)"
+    problem = f"-       python3's gi: {folder}/python3 has no gi with Atspi (only for elements)"
     assert f"{problem}\n        install it: sudo apt-get install python3-gi " in done.out
 
 
