@@ -11,6 +11,8 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -77,7 +79,7 @@ def send_email(
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
     address = to.strip(" ")
-    if not _ADDRESS.fullmatch(address):
+    if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(address):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
@@ -127,11 +129,12 @@ def _send(raw: bytes, access_token: str) -> str:
 # the permission ---
 
 
-def _stored(name: str, key: str, hint: str) -> Any:
-    """What a file of the Gmail folder has under a key. Raises FILE_IO_ERROR."""
+def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
+    """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
     try:
-        return json.loads(path.read_text(encoding="utf-8"))[key]
+        value = json.loads(path.read_text(encoding="utf-8"))[key]
+        return {field: str(value[field]) for field in fields} if fields else value
     except (OSError, ValueError, KeyError, TypeError) as e:
         message = f"{path} is missing, or has no {key!r}"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint, details=str(e)) from e
@@ -140,7 +143,8 @@ def _stored(name: str, key: str, hint: str) -> Any:
 def _read_client() -> dict[str, str]:
     """The OAuth client of a desktop app, as Google's console describes it. Raises FILE_IO_ERROR."""
     hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
-    return dict(_stored("credentials.json", "installed", hint))
+    fields = ("client_id", "client_secret", "auth_uri", "token_uri")
+    return dict(_stored("credentials.json", "installed", hint, fields))
 
 
 def _new_access_token() -> str:
@@ -177,7 +181,7 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     digest = hashlib.sha256(verifier.encode()).digest()
     answers: list[dict[str, str]] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
+    with _RedirectServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
         redirect_uri = f"http://127.0.0.1:{server.server_port}/"
         query = {
             "client_id": client["client_id"], "redirect_uri": redirect_uri, "response_type": "code",
@@ -230,6 +234,11 @@ def _wait_for_redirect(server: ThreadingHTTPServer, answers: list[dict[str, str]
         server.handle_request()
 
 
+class _RedirectServer(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """No traceback for a connection that was closed early, or what is no request of a browser's."""
+
+
 def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTTPRequestHandler]:
     """Takes one redirect: ours, by its state, whose query goes into `answers`. Anything else gets 404."""
 
@@ -242,10 +251,11 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
             if address.path != "/" or query.get("state") != state:
                 self.send_error(404)
                 return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(_PAGE)
+            with suppress(OSError):  # the browser may be gone
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(_PAGE)
             answers.append(query)  # ends the wait, and perhaps the process
 
         def log_message(self, *_: Any) -> None:

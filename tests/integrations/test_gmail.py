@@ -124,6 +124,7 @@ WRONG_ADDRESSES = [
     "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org", "ann@example.org\n",
     "ann@example.org\nBcc: eve@example.org", "ann@example.org, eve@example.org", "Ann <ann@example.org>",
     "ann@@example.org", "ann@example..org", "änn@example.org", "ann@exämple.org", "ann@example.org\x00",
+    "=?utf-8?q?eve=40example.org=2Cann?=@example.org", "=?utf-8?q?a=0D=0ABcc=3Aeve?=@example.org",
 ]  # fmt: skip
 # The last is refused before it is searched, which would take its length squared.
 WRONG_SUBJECTS = [
@@ -349,9 +350,14 @@ def test_a_silent_connection_does_not_block_the_login(google: FakeGoogle, folder
     import socket
 
     login = Login(capfd)
-    with socket.create_connection(("127.0.0.1", urlsplit(query_of(login.address)["redirect_uri"]).port)):
+    here = ("127.0.0.1", urlsplit(query_of(login.address)["redirect_uri"]).port)
+    with socket.create_connection(here) as closed_early:
+        closed_early.sendall(b"GET http://[ HTTP/1.1\r\n\r\n")
+        assert closed_early.recv(1) == b""  # which is no address
+    with socket.create_connection(here):
         assert google.consent(login.address).status == 200
         assert "logged in" in login.end().text
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) -> None:
@@ -376,7 +382,7 @@ def test_mail_is_offered_only_with_credentials_which_may_be_in_the_state_folder(
     assert has_gmail_credentials()
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", '{"web": {}}'])
+@pytest.mark.parametrize("text", [None, "{", "[]", '{"web": {}}', '{"installed": {}}', '{"installed": "x"}'])
 def test_credentials_that_are_missing_or_of_another_kind_say_where_they_come_from(
     folder: Path, text: Optional[str]
 ) -> None:
