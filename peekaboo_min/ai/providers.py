@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 from urllib.parse import quote
@@ -89,7 +90,9 @@ class Vendor(NamedTuple):
     def ask(self, question: Question, timeout_s: float) -> Any:
         """The JSON reply to a question. Raises WebError."""
         if self.is_local and question.images:
+            started = time.monotonic()
             check_ollama(question.model, timeout_s)
+            timeout_s = max(0.001, timeout_s - (time.monotonic() - started))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
         body = {name: value for name, value in self.body(question).items() if value is not None}
