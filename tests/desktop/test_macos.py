@@ -1414,7 +1414,8 @@ HOSTS = {
         "claude",
         [
             "/Applications/Claude.app/Contents/MacOS/Claude",
-            "/Users/someone/Library/Application Support/Claude/code/2.1/claude.app/Contents/MacOS/claude",
+            "/Users/someone/Library/Application Support/Claude/claude-code/2.1.209-with-a-long-name"
+            "/claude.app/Contents/MacOS/claude",
             "/bin/zsh",
         ],
     ),

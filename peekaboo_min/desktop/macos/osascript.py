@@ -125,7 +125,8 @@ def responsible_app() -> str:
     The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
-        listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
+        # without ww it may cut a line at 79 columns, as it does where there is no terminal
+        listed = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
     except PeekabooError as e:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""

@@ -104,8 +104,10 @@ def as_us(state: State, pid: int) -> Optional[dict[str, Any]]:
 def ps(folder: Folder, state: State, argv: list[str]) -> int:
     columns, pids, everybody = ["pid", "comm"], [], False
     words = list(argv)
+    width = 79  # where no stream is a terminal
     while words:
         word = words.pop(0)
+        width = None if "ww" in word else width
         if not word.startswith("-"):
             raise Exit(1, "ps: illegal argument: " + word)
         for index, letter in enumerate(word[1:], 1):
@@ -132,7 +134,7 @@ def ps(folder: Folder, state: State, argv: list[str]) -> int:
             " ".join(
                 str(row[{"command": "comm", "args": "comm", "ucomm": "comm"}.get(name, name)]).rjust(5)
                 for name in (column.rstrip("=") for column in columns)
-            )
+            )[:width]
         )
     return 0 if found else 1
 
