@@ -164,10 +164,16 @@ def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None
 
 
 def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more: str) -> Result:
-    """`STATUS: name=value, ...`, in the Keynote specification's grammar; `more` is in the data only."""
-    shown = {**fields, "note": note} if note else fields
+    """`STATUS: name=value, ...`, in the Keynote specification's grammar; `more` is in the data only.
+
+    That has room for a note with a warning; any other is in the data, and in the agent's log.
+    """
+    noted = {**fields, "note": note} if note else fields
+    shown = noted if status.endswith("_WITH_WARNING") else fields
+    if shown is not noted:
+        log_for_agent("server", note)
     text = ", ".join(f"{name}={value}" for name, value in shown.items())
-    return Result(f"{status}: {text}", {**shown, **more}, is_text_only=True)
+    return Result(f"{status}: {text}", {**noted, **more}, is_text_only=True)
 
 
 # the tools ---
