@@ -26,7 +26,7 @@ class _Call(NamedTuple):
     token: CancelToken = CancelToken()
     deadline: float = float("inf")
     report: Optional[Callable[[str], None]] = None
-    is_uninterrupted: bool = False
+    grace_s: float = 0.0
 
 
 _CALL = ContextVar("call", default=_Call())  # noqa: B039 - nobody changes it in place
@@ -56,17 +56,18 @@ def time_budget(seconds: float) -> AbstractContextManager[None]:
     return _changed(deadline=time.monotonic() + seconds)
 
 
-def uninterrupted() -> AbstractContextManager[None]:
-    """What runs in this block is neither cancelled nor out of time, and gets a moment when a signal ends us.
+def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
+    """What runs in this block is neither cancelled nor out of time, and gets `grace_s` when a signal ends us.
 
     For what restores what an act changed, and for keys: a program that is killed between the press and the
     release of a key leaves it pressed.
     """
-    return _changed(token=CancelToken(), deadline=float("inf"), is_uninterrupted=True)
+    return _changed(token=CancelToken(), deadline=float("inf"), grace_s=grace_s)
 
 
-def is_uninterrupted() -> bool:
-    return _CALL.get().is_uninterrupted
+def grace_s() -> float:
+    """What a program that starts now gets when a signal ends us; 0: it may be killed at any time."""
+    return _CALL.get().grace_s
 
 
 def check_cancelled() -> None:

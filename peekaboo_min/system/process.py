@@ -15,7 +15,7 @@ from itertools import chain
 from tempfile import TemporaryFile
 from typing import IO, Callable, NamedTuple, Optional, Union
 
-from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
+from ..core.cancellation import check_cancelled, grace_s, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_error, log_info, log_warning
 from ..core.settings import child_environment
@@ -32,7 +32,6 @@ _POLL_S = 0.05
 _NAP_S = 0.0001
 _START_S = 5.0  # what a process that is being started gets before a signal ends us
 _DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
-_UNINTERRUPTED_S = 1.0  # what an uninterrupted program gets before a signal ends us
 
 
 class Completed(NamedTuple):
@@ -57,7 +56,7 @@ class ProgramTimeout(PeekabooError):
         self.output = output
 
 
-_running: dict[Process, bool] = {}  # whether a signal to us lets it end
+_running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
 _starting: set[int] = set()  # threads that are about to start a process
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
@@ -146,7 +145,7 @@ def running(
                 pass_fds=tuple(pass_fds),
                 restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
             )
-            _running[process] = is_uninterrupted()
+            _running[process] = grace_s()
         except (OSError, ValueError) as e:
             raise _not_started(argv[0], e) from e
         finally:
@@ -277,9 +276,8 @@ def end_all_programs() -> None:
     deadline = time.monotonic() + _START_S
     while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
         time.sleep(_NAP_S)
-    deadline = time.monotonic() + _UNINTERRUPTED_S
-    uninterrupted = [process for process, is_uninterrupted in list(_running.items()) if is_uninterrupted]
-    while any(map(_is_alive, uninterrupted)) and time.monotonic() < deadline:
+    uninterrupted = {process: time.monotonic() + grace for process, grace in list(_running.items()) if grace}
+    while any(time.monotonic() < end and _is_alive(each) for each, end in uninterrupted.items()):
         time.sleep(_NAP_S)
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on

@@ -868,6 +868,14 @@ def test_a_drag_that_a_signal_interrupts_ends_with_the_button_up(desk: Desk) -> 
     assert desk.mac.state()["mouse"]["down"] == {}
 
 
+def test_a_held_key_that_a_signal_interrupts_goes_up(desk: Desk) -> None:
+    child = desk.program.start("press", 1080, "cmd+t", "--hold-ms", 2000)
+    wait_for(lambda: any(one["type"] == 10 for one in desk.mac.raw_events()), "the key is down")
+    child.terminate()
+    child.communicate(timeout=PATIENCE_S)
+    assert [one["type"] for one in desk.mac.raw_events()] == [10, 11]
+
+
 def test_the_pointer_moves_over_a_window_and_presses_nothing(desk: Desk) -> None:
     assert desk.backend("move_pointer", 1080, [300, 300])["delivered"] is True
     assert desk.mac.state()["pointer"] == {"x": 300, "y": 300}

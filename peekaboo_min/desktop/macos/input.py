@@ -230,7 +230,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     steps = steps_of(act)
     # a program that is killed while something is held would leave it down
     holds = act.kind in ("click", "drag") or act.hold_ms > 0
-    with uninterrupted() if holds else nullcontext():
+    with uninterrupted(1.0 + act.hold_ms * act.repeat / 1000) if holds else nullcontext():
         answer = _execute(window, steps, None if act.points else stop_file)
     if answer["ok"]:
         return Delivery(True if answer["is_certain"] else None, act.points[0] if act.points else None)
