@@ -269,7 +269,7 @@ _FAILURES = (
     ("^untrusted", _NO_ANSWER, "check {base}, and SSL_CERT_FILE or Install Certificates.command", False),
     ("^(?!status)", _NO_ANSWER, "check {settings}, and that no sign-in page answers instead", False),
     ("image_url is only supported|(not|n't) support (image|vision)|image input"
-     "|missing data required for image|only supports text|multimodal",
+     "|missing data required for image|only supports text|not a multimodal",
      "reports that its model {model} takes no images", "choose a vision model, such as {default}", False),
     # Gemini answers 400 to a wrong key
     ("^status 40[13]|API_KEY_INVALID", "rejected the key", "check {key}", False),

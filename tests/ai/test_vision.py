@@ -430,10 +430,12 @@ def test_a_wrong_key_is_reported_with_the_vendors_message_and_not_retried(
 
 @EVERY
 def test_a_missing_model_is_reported(ai: FakeAI, ask: Callable[..., Any], vendor: str) -> None:
-    wrong = failing(ask, vendor, "no-such-model")
-    assert "has no model no-such-model: " in wrong.message and ai.requests[-1].refusal[:60] in wrong.message
+    wrong = failing(ask, vendor, "no-such-multimodal")
+    assert (
+        "has no model no-such-multimodal: " in wrong.message and ai.requests[-1].refusal[:60] in wrong.message
+    )
     assert wrong.hint.startswith(
-        "run: ollama pull no-such-model" if vendor == "ollama" else "choose another model"
+        "run: ollama pull no-such-multimodal" if vendor == "ollama" else "choose another model"
     )
 
 
