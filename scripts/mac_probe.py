@@ -216,7 +216,7 @@ def _probes() -> dict[str, Probe]:
         "this runs in the GUI session":
             _program(("launchctl", "managername"), lambda done, _: done.text.strip() == "Aqua"),
         "ps shows the process ancestry":
-            _program(("ps", "-axo", "pid=,ppid=,comm="),
+            _program(("ps", "-axwwo", "pid=,ppid=,comm="),
                      lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
         "accessibility and the window server agree on the front window's frame": _frames,
         "-l -o of the front window is as large as its bounds times the scale": _window_capture,
@@ -339,7 +339,7 @@ def _applescript(_folder: Path) -> Outcome:
 
 def _responsible(_folder: Path) -> Outcome:
     pid = _probe_js("responsible", pid=os.getpid())["pid"]
-    listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_FACT_S).text
+    listed = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_FACT_S).text
     names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
     ours = responsible_app()
     app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
