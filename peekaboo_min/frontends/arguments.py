@@ -22,6 +22,7 @@ HELP_FLAGS = ("-h", "--help")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
 _COLUMNS = 79
+_LONGEST_NUMBER = 100  # Python prints no whole number of more than 4,300 digits, as a message would
 
 
 class Parameter(NamedTuple):
@@ -139,7 +140,7 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError):  # pydantic says what is wrong
+            with suppress(ValueError, RecursionError):  # pydantic says what is wrong
                 given[parameter.name] = json.loads(value)
     return given
 
@@ -182,8 +183,9 @@ class HelpParser(argparse.ArgumentParser):
 
 def command_parser(name: str, signature: Signature) -> HelpParser:
     """The parser of a command; its help shows the arguments and options, with an example."""
-    required = [parameter for parameter in signature.parameters if parameter.is_required]
-    shown = [p.name.upper() if p.is_positional else f"{p.flag} {p.name.upper()}" for p in required]
+    given = [p for p in signature.parameters if p.is_required or p.is_positional]
+    names = [p.name.upper() if p.is_required else f"[{p.name.upper()}]" for p in given]
+    shown = [name if p.is_positional else f"{p.flag} {name}" for p, name in zip(given, names)]
     usage = " ".join([PROGRAM, name, *shown, "[options]"])
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
     for parameter in signature.parameters:
@@ -227,7 +229,7 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 def _item(parameter: Parameter, text: str) -> Any:
     with suppress(ValueError):
-        if parameter.type_ is int:
+        if parameter.type_ is int and len(text) <= _LONGEST_NUMBER:
             return int(text, 0)  # window ids are often written the way X11 programs print them
         if parameter.type_ is float and math.isfinite(float(text)):
             return float(text)

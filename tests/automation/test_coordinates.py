@@ -8,7 +8,7 @@ from typing import Callable
 import pytest
 from samples import error_of, window
 
-from peekaboo_min.automation.coordinates import find_record, save_record
+from peekaboo_min.automation.coordinates import find_record, find_region, save_record
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageInfo, Point, Rect, Window
 
@@ -30,6 +30,12 @@ def test_a_record_comes_back_as_it_was_kept(records: Path) -> None:
     assert find_record("x11-0", SHOWN, kept.screenshot_id) == kept
     assert len(kept.screenshot_id) == 16
     assert kept.to_point(Point(599, 0), Rect(0, 0, 300, 200)) == Point(299.5, 0)
+
+
+def test_a_region_beyond_all_numbers_is_refused(records: Path) -> None:
+    save_record("x11-0", SHOWN, PICTURE)
+    refused = error_of(find_region, "x11-0", SHOWN, [1e308, 0, 1e308, 5], None)
+    assert refused.code is ErrorCode.INVALID_ARGUMENT
 
 
 def test_the_last_record_counts_and_an_older_one_by_its_id(records: Path) -> None:

@@ -108,6 +108,9 @@ USAGE: dict[str, tuple[list[str], str]] = {
     "a word that is no choice": (["image", "--mode", "all"], "screen, window, multi, frontmost"),
     "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "'size'"),
     "a window that is no number": (["focus", "seven"], "'seven' is not a whole number"),
+    "a window of 6000 digits": (["focus", "0x" + "f" * 6000], "is not a whole number"),
+    "a window that is named twice":
+        (["image", "--window-id", "7", "--window-title", "a"], "several of a window's title, index and id"),
     "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
     "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
     "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
@@ -381,6 +384,7 @@ def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> Non
 def test_help_shows_what_may_be_chosen(forked: Program) -> None:
     shown = forked.run("scroll", "--help").out
     assert "DIRECTION               {up,down,left,right} down shows" in shown
+    assert "find-text WINDOW_ID [TEXT] [options]" in forked.run("find-text", "--help").out
 
 
 def test_help_fits_80_columns_and_names_commands_not_tools(forked: Program) -> None:

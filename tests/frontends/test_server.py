@@ -281,6 +281,7 @@ BAD_ARGUMENTS = {
     "a word for a number": ("click", {**CLICK, "x": "left"}, "x: "),
     "a fraction for an id": ("focus_window", {"window_id": 7.5}, "window_id: "),
     "a list for a text": ("type_text", {"window_id": 7, "text": ["a"]}, "text: "),
+    "a list without end": ("focus_window", {"window_id": "[" * 100_000}, "window_id: "),
     "a number for a text": ("type_text", {"window_id": 7, "text": 5}, "text: "),
     "null for what is required": ("focus_window", {"window_id": None}, "window_id: "),
     "a word that is no choice": ("click", {**CLICK, "button": "side"}, "button: "),
