@@ -115,6 +115,8 @@ def check_request(request: ImageRequest) -> None:
     if request.window_title is not None and not request.window_title.strip():
         raise invalid("the window's title is empty", "give a part of it, or leave it out")
     mode = request.effective_mode
+    if sum(n is not None for n in (request.window_title, request.window_index, request.window_id)) > 1:
+        raise invalid("several of a window's title, index and id are given", "give one of them")
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
     if mode in ("window", "multi") and request.app is None and request.window_id is None:
@@ -162,7 +164,10 @@ def _find_windows(scene: Scene, request: ImageRequest, with_off_screen: bool = F
     with_off_screen: an app's minimised and hidden windows count too, after the others.
     """
     if request.window_id is not None:
-        return [Subject(window=scene.by_id(request.window_id))]
+        window = scene.by_id(request.window_id)
+        if request.app and window not in windows_of(find_app(request.app, scene.apps), scene.windows):
+            raise invalid(f"window {window.window_id} is one of {window.app_name}", "name that, or no app")
+        return [Subject(window=window)]
     if request.effective_mode == "frontmost" or request.app is None:
         visible = visible_windows(scene.windows)
         if not visible:

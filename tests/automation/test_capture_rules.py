@@ -251,6 +251,14 @@ def test_the_index_in_the_answer_is_the_asked_one(peek: Program, two: list[int])
     assert (entry["window_id"], entry["window_index"]) == (two[1], 1)
 
 
+def test_a_window_is_not_captured_in_the_name_of_another_app(mac_peek: Program) -> None:
+    error = mac_peek.error("image", "--app", "Terminal", "--window-id", 1050)
+    assert error["code"] == "INVALID_ARGUMENT"
+    assert "window 1050 is one of Calculator" in error["message"]
+    (entry,) = mac_peek.data("image", "--app", "calc", "--window-id", 1050)["saved_files"]
+    assert entry["window_id"] == 1050
+
+
 HIDDEN: dict[str, Callable[[FakeMac], Any]] = {
     "an app that is hidden": lambda mac: mac.update(
         lambda state: [app.update(hidden=True) for app in state["apps"] if app["name"] == "Calculator"]
