@@ -61,7 +61,7 @@ def open_target(
             raise PeekabooError(
                 ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was opened", "unlock it"
             )
-        where = "/".join(target.split("/")[:3]).rpartition("@")[2] if kind == "url" else target
+        where = re.split("[/?#]", target)[2].rpartition("@")[2] if kind == "url" else target
         audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
         write_audit_line("open", audit)
         desktop.open(kind, target, handler)
