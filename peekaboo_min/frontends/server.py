@@ -63,7 +63,10 @@ def serve() -> int:
     """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
     # the specification's shutdown; a hang-up of a terminal is no request to stop
     end_cleanly_on_signals({signal.SIGINT: 0, signal.SIGTERM: 0})
-    if sys.stdin and sys.stdin.isatty():
+    if sys.stdin is None or sys.stdout is None:
+        print("peekaboo-min: an MCP client must hold stdin and stdout open", file=sys.stderr)
+        return 1
+    if sys.stdin.isatty():
         hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
         print(f"peekaboo-min {hint}", file=sys.stderr)
     try:

@@ -155,6 +155,18 @@ def test_a_signal_ends_the_server_and_all_that_it_runs(
         assert server.errors == ""
 
 
+@pytest.mark.parametrize("closing", ["<&-", ">&- </dev/null"])
+def test_a_closed_stream_is_reported_in_one_sentence(tmp_path: Path, closing: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, *FORMS["package"]],
+        env=clean_environment(tmp_path),
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    message = b"peekaboo-min: an MCP client must hold stdin and stdout open\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", message)
+
+
 def test_a_terminal_reads_what_this_is(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     try:
