@@ -129,7 +129,8 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     """
     folders = (temporary_folder(), state_folder())
     paths = [*others, *(path for folder in folders for path in folder.iterdir())]
-    staying = [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
+    staying = [path for path in others if path.is_dir()]  # PEEKABOO_LOG_FILE may name a user's folder
+    staying += [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
     staying += _delete([path for path in paths if path not in staying])
     for folder in folders:
         with suppress(OSError):  # something stays in it

@@ -632,5 +632,10 @@ def test_clean_all_leaves_nothing_but_what_is_the_users(forked: Program, empty_d
     own_log.write_text("a line")
     assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == []
     assert not own_log.exists()
+    own_log.mkdir()
+    (own_log / "a note").write_text("no log")
+    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == [str(own_log)]
+    (own_log / "a note").unlink()
+    own_log.rmdir()
     assert forked.data("clean", "--all")["kept"] == []
     assert [path for name in ("tmp", "state", "home") for path in (home / name).iterdir()] == []
