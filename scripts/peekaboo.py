@@ -2297,6 +2297,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 from urllib.parse import quote
@@ -2381,7 +2382,9 @@ class Vendor(NamedTuple):
     def ask(self, question: Question, timeout_s: float) -> Any:
         """The JSON reply to a question. Raises WebError."""
         if self.is_local and question.images:
+            started = time.monotonic()
             check_ollama(question.model, timeout_s)
+            timeout_s = max(0.001, timeout_s - (time.monotonic() - started))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
         body = {name: value for name, value in self.body(question).items() if value is not None}
@@ -2558,7 +2561,7 @@ _FAILURES = (
     ("^untrusted", _NO_ANSWER, "check {base}, and SSL_CERT_FILE or Install Certificates.command", False),
     ("^(?!status)", _NO_ANSWER, "check {settings}, and that no sign-in page answers instead", False),
     ("image_url is only supported|(not|n't) support (image|vision)|image input"
-     "|missing data required for image|only supports text|multimodal",
+     "|missing data required for image|only supports text|not a multimodal",
      "reports that its model {model} takes no images", "choose a vision model, such as {default}", False),
     # Gemini answers 400 to a wrong key
     ("^status 40[13]|API_KEY_INVALID", "rejected the key", "check {key}", False),
@@ -2620,10 +2623,10 @@ def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 2623, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 2626, r''''''
 
 # ==================== peekaboo_min/automation/act.py ======================================================
-SOURCES['peekaboo_min/automation/act.py'] = 2626, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
+SOURCES['peekaboo_min/automation/act.py'] = 2629, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -2953,7 +2956,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2956, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2959, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3271,7 +3274,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3274, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3277, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3289,6 +3292,7 @@ from ..core.models import ImageInfo, Point, Rect, Window, as_plain
 from ..system.files import temporary_folder, write_privately
 
 _HINT = "take a screenshot of the window first, and use its pixels"
+_FARTHEST = 1e9  # pixels; the sum of two finite numbers may be none
 _ROUNDING = 2  # pixels, between images of one scale
 
 
@@ -3370,7 +3374,7 @@ def find_region(
         raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
     if region is None:
         return None
-    if len(region) != 4 or min(region[2:]) <= 0:
+    if len(region) != 4 or min(region[2:]) <= 0 or max(map(abs, region)) > _FARTHEST:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
     record = find_record(session, window, screenshot_id)
     left, top = math.floor(region[0]), math.floor(region[1])
@@ -3434,7 +3438,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3437, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3441, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3698,7 +3702,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3701, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3705, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3815,6 +3819,8 @@ def check_request(request: ImageRequest) -> None:
     if request.window_title is not None and not request.window_title.strip():
         raise invalid("the window's title is empty", "give a part of it, or leave it out")
     mode = request.effective_mode
+    if sum(n is not None for n in (request.window_title, request.window_index, request.window_id)) > 1:
+        raise invalid("several of a window's title, index and id are given", "give one of them")
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
     if mode in ("window", "multi") and request.app is None and request.window_id is None:
@@ -3862,7 +3868,10 @@ def _find_windows(scene: Scene, request: ImageRequest, with_off_screen: bool = F
     with_off_screen: an app's minimised and hidden windows count too, after the others.
     """
     if request.window_id is not None:
-        return [Subject(window=scene.by_id(request.window_id))]
+        window = scene.by_id(request.window_id)
+        if request.app and window not in windows_of(find_app(request.app, scene.apps), scene.windows):
+            raise invalid(f"window {window.window_id} is one of {window.app_name}", "name that, or no app")
+        return [Subject(window=window)]
     if request.effective_mode == "frontmost" or request.app is None:
         visible = visible_windows(scene.windows)
         if not visible:
@@ -3986,7 +3995,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 3989, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3998, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4246,7 +4255,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4249, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4258, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4408,7 +4417,7 @@ def _bounds_text(bounds: Rect) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4411, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4420, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4471,7 +4480,7 @@ def open_target(
             raise PeekabooError(
                 ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was opened", "unlock it"
             )
-        where = "/".join(target.split("/")[:3]).rpartition("@")[2] if kind == "url" else target
+        where = re.split("[/?#]", target)[2].rpartition("@")[2] if kind == "url" else target
         audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
         write_audit_line("open", audit)
         desktop.open(kind, target, handler)
@@ -4556,7 +4565,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4559, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4568, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4633,7 +4642,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4636, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4645, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4815,10 +4824,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4818, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4827, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4821, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4830, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4846,7 +4855,7 @@ class _Call(NamedTuple):
     token: CancelToken = CancelToken()
     deadline: float = float("inf")
     report: Optional[Callable[[str], None]] = None
-    is_uninterrupted: bool = False
+    grace_s: float = 0.0
 
 
 _CALL = ContextVar("call", default=_Call())  # noqa: B039 - nobody changes it in place
@@ -4876,17 +4885,18 @@ def time_budget(seconds: float) -> AbstractContextManager[None]:
     return _changed(deadline=time.monotonic() + seconds)
 
 
-def uninterrupted() -> AbstractContextManager[None]:
-    """What runs in this block is neither cancelled nor out of time, and gets a moment when a signal ends us.
+def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
+    """What runs in this block is neither cancelled nor out of time, and gets `grace_s` when a signal ends us.
 
     For what restores what an act changed, and for keys: a program that is killed between the press and the
     release of a key leaves it pressed.
     """
-    return _changed(token=CancelToken(), deadline=float("inf"), is_uninterrupted=True)
+    return _changed(token=CancelToken(), deadline=float("inf"), grace_s=grace_s)
 
 
-def is_uninterrupted() -> bool:
-    return _CALL.get().is_uninterrupted
+def grace_s() -> float:
+    """What a program that starts now gets when a signal ends us; 0: it may be killed at any time."""
+    return _CALL.get().grace_s
 
 
 def check_cancelled() -> None:
@@ -4927,7 +4937,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4930, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4940, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5063,7 +5073,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5066, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5076, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5193,7 +5203,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5196, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5206, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5546,7 +5556,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5549, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5559, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5765,7 +5775,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5768, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5778, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5806,10 +5816,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5809, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5819, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5812, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5822, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5930,7 +5940,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5933, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5943, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6036,10 +6046,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6039, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6049, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6042, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6052, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6127,7 +6137,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6130, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6140, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6146,7 +6156,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6149, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6159, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6419,7 +6429,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6422, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6432, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6579,7 +6589,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6582, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6592, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6620,7 +6630,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6623, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6633, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6663,7 +6673,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6666, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6676, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6959,7 +6969,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6962, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6972, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7191,7 +7201,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     steps = steps_of(act)
     # a program that is killed while something is held would leave it down
     holds = act.kind in ("click", "drag") or act.hold_ms > 0
-    with uninterrupted() if holds else nullcontext():
+    with uninterrupted(1.0 + act.hold_ms * act.repeat / 1000) if holds else nullcontext():
         answer = _execute(window, steps, None if act.points else stop_file)
     if answer["ok"]:
         return Delivery(True if answer["is_certain"] else None, act.points[0] if act.points else None)
@@ -7228,7 +7238,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7231, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7241, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7635,7 +7645,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7638, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7648, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7762,7 +7772,8 @@ def responsible_app() -> str:
     The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
-        listed = run_program(["ps", "-axo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
+        # without ww it may cut a line at 79 columns, as it does where there is no terminal
+        listed = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_PS_S).text
     except PeekabooError as e:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""
@@ -7787,7 +7798,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7790, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7801, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7801,7 +7812,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7804, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7815, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7847,7 +7858,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7850, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7861, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7972,7 +7983,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7975, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7986, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8066,7 +8077,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8069, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8080, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8170,7 +8181,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8173, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8184, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8407,7 +8418,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8410, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8421, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8431,10 +8442,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8434, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8445, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8437, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8448, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8603,7 +8614,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8606, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8617, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8746,7 +8757,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8749, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8760, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9085,7 +9096,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9088, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9099, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9171,7 +9182,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9174, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9185, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9513,7 +9524,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9516, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9527, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9774,7 +9785,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9777, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9788, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -9956,7 +9967,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9959, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9970, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10079,7 +10090,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10082, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10093, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10278,7 +10289,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10281, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10292, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10509,7 +10520,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10512, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10523, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10832,10 +10843,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10835, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10846, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10838, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10849, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -10859,6 +10870,7 @@ HELP_FLAGS = ("-h", "--help")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
 _COLUMNS = 79
+_LONGEST_NUMBER = 100  # Python prints no whole number of more than 4,300 digits, as a message would
 
 
 class Parameter(NamedTuple):
@@ -10976,7 +10988,7 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError):  # pydantic says what is wrong
+            with suppress(ValueError, RecursionError):  # pydantic says what is wrong
                 given[parameter.name] = json.loads(value)
     return given
 
@@ -11019,8 +11031,9 @@ class HelpParser(argparse.ArgumentParser):
 
 def command_parser(name: str, signature: Signature) -> HelpParser:
     """The parser of a command; its help shows the arguments and options, with an example."""
-    required = [parameter for parameter in signature.parameters if parameter.is_required]
-    shown = [p.name.upper() if p.is_positional else f"{p.flag} {p.name.upper()}" for p in required]
+    given = [p for p in signature.parameters if p.is_required or p.is_positional]
+    names = [p.name.upper() if p.is_required else f"[{p.name.upper()}]" for p in given]
+    shown = [name if p.is_positional else f"{p.flag} {name}" for p, name in zip(given, names)]
     usage = " ".join([PROGRAM, name, *shown, "[options]"])
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
     for parameter in signature.parameters:
@@ -11064,7 +11077,7 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 def _item(parameter: Parameter, text: str) -> Any:
     with suppress(ValueError):
-        if parameter.type_ is int:
+        if parameter.type_ is int and len(text) <= _LONGEST_NUMBER:
             return int(text, 0)  # window ids are often written the way X11 programs print them
         if parameter.type_ is float and math.isfinite(float(text)):
             return float(text)
@@ -11075,7 +11088,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11078, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11091, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11371,7 +11384,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11374, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11387, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11574,7 +11587,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11577, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11590, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11922,7 +11935,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11925, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11938, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -11980,13 +11993,17 @@ class Check(NamedTuple):
         return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
 
 
-def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
-    """Programs, the display, the grants, our folders, the models, and the original."""
+def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
+    """Programs, the display, the grants, our folders, the models, and the original.
+
+    asks_programs: also what only a started program tells.
+    """
     unread = "has no effect: no variable of this name is read; the README lists them"
     display = _check("display", partial(_display, desktop))
     return [
-        *(_check(name, partial(_program, name)) for name in desktop.needs),
-        *(_check(name, partial(_program, name), purpose) for name, purpose in desktop.uses.items()),
+        *(_check(name, partial(program_path, name)) for name in desktop.needs),
+        *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
+        *([_check("python3's gi", _gi, "elements")] if asks_programs and "python3" in desktop.uses else []),
         display,
         *(_grants(desktop) if display.ok else ()),
         _check("temporary folder", temporary_folder),
@@ -11998,7 +12015,7 @@ def _checks(desktop: Desktop, asks_original: bool = False) -> list[Check]:
             for status in provider_status()  # asks them
         ),
         _check("package mcp", _mcp_version, "the server and the agents"),
-        _check("peekaboo", partial(_original, asks_original), "peekaboo_exec"),
+        _check("peekaboo", partial(_original, asks_programs), "peekaboo_exec"),
         Check("mouse and keyboard by", desktop.input_backend()),
     ]
 
@@ -12012,16 +12029,15 @@ def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
         return Check(name, found, False, not purpose, e.hint, e.code)
 
 
-def _program(name: str) -> str:
-    """The path of a program. Raises MISSING_PROGRAM."""
-    path = program_path(name)
+def _gi() -> str:
+    """What reads elements. Raises MISSING_PROGRAM."""
+    path = program_path("python3")
     try:
-        if name == "python3":
-            run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
+        run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
     except PeekabooError as e:
-        hint = f"install it: sudo apt-get install {PACKAGES[name]}"
+        hint = f"install it: sudo apt-get install {PACKAGES['python3']}"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"{path} has no gi with Atspi", hint) from e
-    return path
+    return "with Atspi"
 
 
 def _display(desktop: Desktop) -> str:
@@ -12081,7 +12097,7 @@ def doctor(
     desktop = this_desktop()
     if compile and desktop.name == "macos":
         build_helper(is_forced=True)
-    checks = _checks(desktop, asks_original=True)
+    checks = _checks(desktop, asks_programs=True)
     missing = [check for check in checks if check.is_problem]
     if missing:
         packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
@@ -12267,7 +12283,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12270, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12286, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12381,7 +12397,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12384, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12400, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12446,7 +12462,10 @@ def serve() -> int:
     """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
     # the specification's shutdown; a hang-up of a terminal is no request to stop
     end_cleanly_on_signals({signal.SIGINT: 0, signal.SIGTERM: 0})
-    if sys.stdin and sys.stdin.isatty():
+    if sys.stdin is None or sys.stdout is None:
+        print("peekaboo-min: an MCP client must hold stdin and stdout open", file=sys.stderr)
+        return 1
+    if sys.stdin.isatty():
         hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
         print(f"peekaboo-min {hint}", file=sys.stderr)
     try:
@@ -12637,7 +12656,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12640, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12659, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12823,10 +12842,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12826, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12845, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12829, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12848, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -12839,6 +12858,8 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12905,7 +12926,7 @@ def send_email(
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
     address = to.strip(" ")
-    if not _ADDRESS.fullmatch(address):
+    if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(address):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
@@ -12955,11 +12976,12 @@ def _send(raw: bytes, access_token: str) -> str:
 # the permission ---
 
 
-def _stored(name: str, key: str, hint: str) -> Any:
-    """What a file of the Gmail folder has under a key. Raises FILE_IO_ERROR."""
+def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
+    """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
     try:
-        return json.loads(path.read_text(encoding="utf-8"))[key]
+        value = json.loads(path.read_text(encoding="utf-8"))[key]
+        return {field: str(value[field]) for field in fields} if fields else value
     except (OSError, ValueError, KeyError, TypeError) as e:
         message = f"{path} is missing, or has no {key!r}"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint, details=str(e)) from e
@@ -12968,7 +12990,8 @@ def _stored(name: str, key: str, hint: str) -> Any:
 def _read_client() -> dict[str, str]:
     """The OAuth client of a desktop app, as Google's console describes it. Raises FILE_IO_ERROR."""
     hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
-    return dict(_stored("credentials.json", "installed", hint))
+    fields = ("client_id", "client_secret", "auth_uri", "token_uri")
+    return dict(_stored("credentials.json", "installed", hint, fields))
 
 
 def _new_access_token() -> str:
@@ -13005,7 +13028,7 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     digest = hashlib.sha256(verifier.encode()).digest()
     answers: list[dict[str, str]] = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
+    with _RedirectServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
         redirect_uri = f"http://127.0.0.1:{server.server_port}/"
         query = {
             "client_id": client["client_id"], "redirect_uri": redirect_uri, "response_type": "code",
@@ -13058,6 +13081,11 @@ def _wait_for_redirect(server: ThreadingHTTPServer, answers: list[dict[str, str]
         server.handle_request()
 
 
+class _RedirectServer(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """No traceback for a connection that was closed early, or what is no request of a browser's."""
+
+
 def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTTPRequestHandler]:
     """Takes one redirect: ours, by its state, whose query goes into `answers`. Anything else gets 404."""
 
@@ -13070,10 +13098,11 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
             if address.path != "/" or query.get("state") != state:
                 self.send_error(404)
                 return
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.end_headers()
-            self.wfile.write(_PAGE)
+            with suppress(OSError):  # the browser may be gone
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(_PAGE)
             answers.append(query)  # ends the wait, and perhaps the process
 
         def log_message(self, *_: Any) -> None:
@@ -13083,7 +13112,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13086, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13115, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13203,7 +13232,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13206, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13235, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13369,10 +13398,16 @@ def _check_and_audit(action: str, bundle_id: str, where: dict[str, Any]) -> None
 
 
 def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more: str) -> Result:
-    """`STATUS: name=value, ...`, in the Keynote specification's grammar; `more` is in the data only."""
-    shown = {**fields, "note": note} if note else fields
+    """`STATUS: name=value, ...`, in the Keynote specification's grammar; `more` is in the data only.
+
+    That has room for a note with a warning; any other is in the data, and in the agent's log.
+    """
+    noted = {**fields, "note": note} if note else fields
+    shown = noted if status.endswith("_WITH_WARNING") else fields
+    if shown is not noted:
+        log_for_agent("server", note)
     text = ", ".join(f"{name}={value}" for name, value in shown.items())
-    return Result(f"{status}: {text}", {**shown, **more}, is_text_only=True)
+    return Result(f"{status}: {text}", {**noted, **more}, is_text_only=True)
 
 
 # the tools ---
@@ -13515,7 +13550,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13518, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13553, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13534,7 +13569,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13537, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13572, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13837,10 +13872,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13840, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13875, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13843, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13878, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -13971,7 +14006,8 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     """
     folders = (temporary_folder(), state_folder())
     paths = [*others, *(path for folder in folders for path in folder.iterdir())]
-    staying = [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
+    staying = [path for path in others if path.is_dir()]  # PEEKABOO_LOG_FILE may name a user's folder
+    staying += [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
     staying += _delete([path for path in paths if path not in staying])
     for folder in folders:
         with suppress(OSError):  # something stays in it
@@ -14086,7 +14122,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14089, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14125, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14321,7 +14357,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14324, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14360, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14338,7 +14374,7 @@ from itertools import chain
 from tempfile import TemporaryFile
 from typing import IO, Callable, NamedTuple, Optional, Union
 
-from ..core.cancellation import check_cancelled, is_uninterrupted, within_budget
+from ..core.cancellation import check_cancelled, grace_s, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_error, log_info, log_warning
 from ..core.settings import child_environment
@@ -14355,7 +14391,6 @@ _POLL_S = 0.05
 _NAP_S = 0.0001
 _START_S = 5.0  # what a process that is being started gets before a signal ends us
 _DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
-_UNINTERRUPTED_S = 1.0  # what an uninterrupted program gets before a signal ends us
 
 
 class Completed(NamedTuple):
@@ -14380,7 +14415,7 @@ class ProgramTimeout(PeekabooError):
         self.output = output
 
 
-_running: dict[Process, bool] = {}  # whether a signal to us lets it end
+_running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
 _starting: set[int] = set()  # threads that are about to start a process
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # those received that end us
@@ -14469,7 +14504,7 @@ def running(
                 pass_fds=tuple(pass_fds),
                 restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
             )
-            _running[process] = is_uninterrupted()
+            _running[process] = grace_s()
         except (OSError, ValueError) as e:
             raise _not_started(argv[0], e) from e
         finally:
@@ -14600,9 +14635,8 @@ def end_all_programs() -> None:
     deadline = time.monotonic() + _START_S
     while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
         time.sleep(_NAP_S)
-    deadline = time.monotonic() + _UNINTERRUPTED_S
-    uninterrupted = [process for process, is_uninterrupted in list(_running.items()) if is_uninterrupted]
-    while any(map(_is_alive, uninterrupted)) and time.monotonic() < deadline:
+    uninterrupted = {process: time.monotonic() + grace for process, grace in list(_running.items()) if grace}
+    while any(time.monotonic() < end and _is_alive(each) for each, end in uninterrupted.items()):
         time.sleep(_NAP_S)
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
@@ -14656,7 +14690,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14659, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14693, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14746,7 +14780,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14749, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14783, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
