@@ -202,7 +202,11 @@ class RunningProgram:
         self._stdout, self._stderr = b"", b""
 
     def has_ended(self) -> bool:
-        return self._process.poll() is not None
+        return self.exit_code() is not None
+
+    def exit_code(self) -> Optional[int]:
+        """None while it runs."""
+        return self._process.poll()
 
     def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
         """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""

@@ -615,7 +615,7 @@ def test_a_paste_that_nobody_fetches_is_an_error(
     copy(peek, b"mine")
     error = peek.error("type", deaf, "Zoë")
     assert "did not fetch the text" in error["message"]
-    assert clipboard(peek) == b"mine"
+    assert clipboard(peek) == "Zoë".encode()  # what a program that hangs will paste when it wakes up
     manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
     with group_of(manager, peek.environment):
         error = peek.error("type", deaf, "Zoë")
@@ -632,6 +632,17 @@ def test_what_another_program_copied_meanwhile_stays_in_the_clipboard(
     greedy = window_titled(peek, "Greedy")["window_id"]
     copy(peek, b"mine")
     assert "another program took the clipboard" in peek.error("type", greedy, "Zoë")["message"]
+    assert clipboard(peek) == b"theirs"
+
+
+def test_what_is_copied_after_a_paste_while_keys_follow_stays_in_the_clipboard(
+    peek: Program, form: Form, form_id: int
+) -> None:
+    copy(peek, b"mine")
+    with peek.start("type", form_id, "Zoë" + "x" * 100, "--delay-ms", 20, "--json") as process:
+        wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
+        copy(peek, b"theirs")
+        process.communicate(timeout=PATIENCE_S)
     assert clipboard(peek) == b"theirs"
 
 

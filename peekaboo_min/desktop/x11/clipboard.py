@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Callable, Optional
 
 from ...core.cancellation import pause
@@ -41,51 +41,62 @@ _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS
 def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
     """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
     clipboard = Clipboard(window, server, record)
-    with restored_by(lambda: clipboard.restorer):
+    with restored_by(lambda: clipboard.restorer), clipboard.serving:
         yield clipboard
 
 
 class Clipboard:
-    """Pastes into one window. What the clipboard held is saved before the first paste."""
+    """Pastes into one window. What the clipboard held is saved before the first paste. xclip serves a piece
+    until the next, or the end: one that has ended by itself tells that another program took the selection.
+    """
 
     def __init__(self, window: Window, server: XConnection, record: PressRecord) -> None:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._is_ours = False  # whether the clipboard holds, or held, what we put there
         self._saved: Optional[Restorer] = None
+        self._xclip: Optional[RunningProgram] = None
+        self.serving = ExitStack()
 
     @property
     def restorer(self) -> Optional[Restorer]:
-        """What puts the user's clipboard back; None where there is nothing to put back."""
-        return self._saved if self._is_ours else None
+        """What puts the user's clipboard back; None where there is nothing to put back, or what is there was
+        copied meanwhile.
+        """
+        return self._saved if self._xclip and not self._is_taken else None
+
+    @property
+    def _is_taken(self) -> bool:
+        return self._xclip is not None and self._xclip.exit_code() == 0
 
     def paste(self, text: str, press: Callable[[], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
 
         Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when that does not fetch it.
         """
-        if self._selection == "clipboard" and not self._is_ours:
+        if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._saved = self._save()
-            self._is_ours = True
+        self.serving.close()
         owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        with running(argv, text.encode("utf-8"), leaves_daemon=True) as xclip:
-            is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
-            if not is_served or xclip.has_ended():
-                raise self._failed(xclip, "xclip does not serve the text, so it was not pasted")
-            self._record.has_asked(self._window_id)  # for what it was served before
-            press()
-            if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
-                raise self._failed(xclip, "the window's program did not fetch the text: it was not typed")
-            deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
+        data = text.encode("utf-8")
+        self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
+        is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
+        if not is_served or xclip.has_ended():
+            raise self._failed("xclip does not serve the text, so it was not pasted")
+        self._record.has_asked(self._window_id)  # for what it was served before
+        press()
+        if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
+            # what a program that hangs pastes when it wakes up must not be what the user had copied
+            self._saved = Restorer(["xclip", "-selection", self._selection, "-i"], data)
+            raise self._failed("the window's program did not fetch the text, which stays in the clipboard")
+        deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
+        pause(_QUIET_S)
+        while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
             pause(_QUIET_S)
-            while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
-                pause(_QUIET_S)
 
-    def _failed(self, xclip: RunningProgram, message: str) -> PeekabooError:
-        if xclip.has_ended():
-            self._is_ours = False  # the clipboard belongs to whoever took it
+    def _failed(self, message: str) -> PeekabooError:
+        if self._is_taken:
             message = "another program took the clipboard before the text was fetched: it was not typed"
         return PeekabooError(
             ErrorCode.PROGRAM_FAILED,
