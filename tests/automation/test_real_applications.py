@@ -492,8 +492,11 @@ def test_nothing_is_pressed_while_a_hand_holds_a_button_or_modifier(bare: RealDe
             ("click", {}),
             ("scroll", {"direction": "up"}),
             ("drag", {"to_x": 9, "to_y": 9}),
+            ("type_text", {"text": "x"}),
+            ("press_key", {"key": "x"}),
         ):
-            reply = bare.call(tool, window, x=100, y=50, **arguments)
+            place = {} if tool in ("type_text", "press_key") else {"x": 100, "y": 50}
+            reply = bare.call(tool, window, **place, **arguments)
             assert reply.code == "WINDOW_BLOCKED", f"{tool}: {reply}"
         assert bare.run("xdotool", "getmouselocation").startswith(b"x:900 y:600")
         bare.run("xdotool", *release)

@@ -7,6 +7,7 @@ at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own s
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -32,6 +33,7 @@ IS_VIEWABLE = 2
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
+CAPS_LOCK_BIT = 2
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
 
@@ -209,10 +211,17 @@ class XConnection:
         pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
 
-    def is_input_held(self) -> bool:
-        """Whether a mouse button or a modifier key is down."""
+    def state_with_nothing_held(self) -> int:
+        """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
         (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
-        return state & _HELD_BITS != 0
+        if state & _HELD_BITS:
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                "a mouse button or modifier key is held down; nothing was clicked or typed",
+                hint="wait until whoever uses the desktop has let go; "
+                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+            )
+        return state
 
     def is_keyboard_grabbed(self) -> bool:
         """Whether a program has grabbed the keyboard, as an open menu does.

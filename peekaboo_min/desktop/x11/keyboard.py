@@ -15,7 +15,16 @@ from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
 from .clipboard import pasting
-from .connection import KEYBOARD, XConnection, is_same_client, property_of, request, texts_in, x_connection
+from .connection import (
+    CAPS_LOCK_BIT,
+    KEYBOARD,
+    XConnection,
+    is_same_client,
+    property_of,
+    request,
+    texts_in,
+    x_connection,
+)
 from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
@@ -104,22 +113,6 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
             start += len(piece)
 
 
-def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
-    # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-    words = ["key", "--window", "0", "--delay", str(delay_ms)]
-    # xdotool would put Caps Lock back as it was
-    return [*words, *([] if keys == "Caps_Lock" else ["--clearmodifiers"]), "--", keys]
-
-
-def _typing_words(piece: str, pauses: Sequence[float]) -> list[str]:
-    """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
-    words = _key_words(hex(ord(piece[0])))
-    for character, seconds in zip(piece[1:], pauses[1:]):
-        key = hex(ord(character))
-        words += ["sleep", f"{seconds:.3f}", *_key_words(key)] if seconds else [key]
-    return words
-
-
 class _Keyboard:
     """The keyboard for one window. It looks who has the focus before each piece, and asks the record who got
     it; a popup never has the focus, and its owner has it then.
@@ -128,6 +121,7 @@ class _Keyboard:
     def __init__(self, server: XConnection, record: PressRecord, window: Window, stop_file: Path) -> None:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
         self._by_key = self._characters_with_keys()
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
@@ -160,7 +154,7 @@ class _Keyboard:
             if hold_ms:
                 self.hold(keys, hold_ms / 1000)
             else:
-                self.send(_key_words(keys, bound_ms))
+                self.send(self._key_words(keys, bound_ms))
 
     def pieces(self, text: str, pauses: Sequence[float]) -> list[str]:
         """Raises INVALID_ARGUMENT for what would take longer than a call may."""
@@ -179,13 +173,28 @@ class _Keyboard:
                 pause(pauses[start])
                 self.check()
                 if piece in _LINE_KEYS:
-                    self.send(_key_words(_LINE_KEYS[piece]))
+                    self.send(self._key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(_typing_words(piece, pauses[start:]), len(piece))
+                    self.send(self._typing_words(piece, pauses[start:]), len(piece))
                 else:
-                    words = _key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
+                    words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
                     clipboard.paste(piece, partial(self.send, words, len(piece)))
                 start += len(piece)
+
+    def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
+        # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
+        words = ["key", "--window", "0", "--delay", str(delay_ms)]
+        # for Caps Lock only, which the key itself is to change: it presses again what a person has released
+        clear = ["--clearmodifiers"] if self._is_caps_locked and keys != "Caps_Lock" else []
+        return [*words, *clear, "--", keys]
+
+    def _typing_words(self, piece: str, pauses: Sequence[float]) -> list[str]:
+        """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
+        words = self._key_words(hex(ord(piece[0])))
+        for character, seconds in zip(piece[1:], pauses[1:]):
+            key = hex(ord(character))
+            words += ["sleep", f"{seconds:.3f}", *self._key_words(key)] if seconds else [key]
+        return words
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""

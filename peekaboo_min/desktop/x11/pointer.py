@@ -33,13 +33,7 @@ _DRAG_STEPS = 12
 def act_by_pointer(window: Window, act: Act) -> Delivery:
     """Click, scroll, drag, or move the pointer."""
     with x_connection() as server, recorded_presses(server) as record:
-        if server.is_input_held():
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                "a mouse button or modifier key is held down; nothing was clicked",
-                hint="wait until whoever uses the desktop has let go; "
-                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
-            )
+        server.state_with_nothing_held()
         pointer = _Pointer(server, window)
         if act.kind == "move_pointer":
             return pointer.move(act.points[0])
