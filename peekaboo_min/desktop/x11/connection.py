@@ -113,7 +113,8 @@ def texts_in(reply: Optional[bytes]) -> list[str]:
         return []
     data = reply[32 : 32 + fields_in(reply, "8xI")[0]]
     try:
-        text = data.decode("utf-8", "surrogatepass")  # Tk 8.6 writes an emoji as two surrogates
+        is_whole = fields_in(reply, "4xI") == (0,)  # else it may end within a character
+        text, _ = codecs.utf_8_decode(data, "surrogatepass", is_whole)  # Tk 8.6: an emoji is two surrogates
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
@@ -289,8 +290,9 @@ def x_connection() -> Iterator[XConnection]:
 def _connection_errors() -> Iterator[None]:
     try:
         yield
-    except OSError as e:
-        raise _no_display(f"DISPLAY is {settings().x_display!r}: {e.strerror or e}") from e
+    except (OSError, UnicodeError) as e:  # UnicodeError: what cannot be a host's name
+        reason = getattr(e, "strerror", None) or e
+        raise _no_display(f"DISPLAY is {settings().x_display!r}: {reason}") from e
 
 
 def _open_socket(address: Address) -> socket.socket:
