@@ -74,6 +74,8 @@ def restored_by(restorer: Callable[[], Optional[Restorer]]) -> Iterator[None]:
                     run_program(needed.argv, timeout_s=_RESTORE_S, stdin=needed.stdin, leaves_daemon=True)
         except PeekabooError as e:
             log_warning(f"what the act has changed is not put back: {e.message}")
+            if e.code is ErrorCode.TIMEOUT:  # the display hangs: once it wakes up
+                start_restorer()
         finally:
             exit_hooks.remove(start_restorer)
 
