@@ -404,6 +404,18 @@ def test_the_modifiers_of_a_click_are_released_when_its_program_is_killed(
     wait_for(lambda: witness.sync() == 0, "nothing is pressed any more")
 
 
+def test_a_drag_whose_pointer_is_moved_before_its_release_is_not_known(
+    peek: Program, wish: Callable[[str], subprocess.Popen]
+) -> None:
+    wish(
+        "wm title . Warps; wm geometry . 300x200+600+100; "
+        "bind . <B1-Motion> {event generate . <Motion> -warp 1 -x 5 -y 5}"
+    )
+    window_id = window_titled(peek, "Warps")["window_id"]
+    peek.data("screenshot", window_id)
+    assert peek.data("drag", window_id, 50, 50, 200, 150)["delivered"] is None
+
+
 def test_the_wheel_the_drag_and_the_pointer_see_a_cover(act: Act, witness: XWitness, other: XWitness) -> None:
     cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
     for method, arguments in (("scroll", ["down", 3]), ("drag", [[300, 200], "left"])):

@@ -62,7 +62,7 @@ def _drag_words(start: Point, end: Point) -> list[str]:
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
         words += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    return [*words, "sleep", "0.1"]
+    return [*words, "sleep", "0.1", "getmouselocation", "--shell"]
 
 
 def click_title_bar(window: Window) -> None:
@@ -134,7 +134,9 @@ class _Pointer:
                     is_closed = not self._server.top_level(self._id)  # by the press before
                     return delivery if is_closed else delivery._replace(delivered=None)
                 delivery = self._delivery(record.press_of(button), point, is_drag)
-                if delivery.delivered and f"X={int(point.x)}\nY={int(point.y)}\n" not in done.text:
+                # somebody may have moved it
+                places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
+                if delivery.delivered and not all(place in done.text for place in places):
                     delivery = delivery._replace(delivered=None)
                 if not delivery.delivered:
                     break
