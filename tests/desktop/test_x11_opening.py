@@ -29,6 +29,7 @@ ENTRIES = {
     "link.desktop": "Type=Link\nName=A link\nURL=https://example.org",
     "action.desktop": "Type=Application\nName=Mapper\nExec=true\n[Desktop Action x]\nName=Wrong group\nHidden=true",  # noqa: E501
     "broken.desktop": "Type=Application\nName=Broken\nExec={folder}/not-there",
+    "odd.desktop": "Type=Application\nName=Odd\nNo value\n  Indented=1",
     "damaged.desktop": "\x00\xff=\n[[",
 }  # fmt: skip
 
@@ -81,6 +82,7 @@ def data(tmp_path: Path, display: str, monkeypatch: pytest.MonkeyPatch) -> Itera
         ("notes", Handler("Field Notes", "org.example.notes.desktop")),
         ("Feild Notes", Handler("Field Notes", "org.example.notes.desktop")),
         ("paint", Handler("Paint", "sub-paint.desktop")),
+        ("Odd", Handler("Odd", "odd.desktop")),
         ("Mapper", Handler("Mapper", "action.desktop")),
     ],
 )

@@ -100,7 +100,8 @@ def _entries() -> dict[str, Mapping[str, str]]:
     home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     entries: dict[str, Mapping[str, str]] = {}
-    for folder in [*reversed(system.split(":")), home]:
+    # a relative folder is none by the specification: it would be in a stranger's
+    for folder in filter(os.path.isabs, [*reversed(system.split(":")), home]):
         applications = Path(folder, "applications")
         for path in sorted(applications.rglob("*.desktop"), reverse=True):
             entries[str(path.relative_to(applications)).replace("/", "-")] = _read_entry(path)
@@ -111,7 +112,9 @@ def _read_entry(path: Path) -> Mapping[str, str]:
     """The values of an entry by their keys in small letters; empty for what is no application, or deleted."""
     parser = configparser.RawConfigParser(strict=False, delimiters="=", allow_no_value=True)
     try:
-        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe blocks
+        # no line continues another, and configparser fails where that one has no value
+        parser.read_string("\n".join(map(str.strip, text.splitlines())))
         values = dict(parser["Desktop Entry"])
     except (OSError, configparser.Error, KeyError):  # gone, another user's, or damaged
         return {}
