@@ -619,6 +619,22 @@ def test_a_program_that_never_stops_asking_for_the_clipboard_does_not_stop_a_pas
     assert clipboard(peek) == b"mine"
 
 
+def test_a_program_that_asks_for_the_formats_first_gets_the_text_and_not_what_was_copied_before(
+    peek: Program, wish: Callable[[str], subprocess.Popen], tmp_path: Path
+) -> None:
+    pasted = tmp_path / "pasted"
+    wish(
+        "wm title . Slow; wm geometry . 300x200+600+100; "
+        "proc get {type} {selection get -selection CLIPBOARD -type $type}; bind . <Control-v> {get TARGETS; "
+        f"after 300 {{set f [open {pasted} w]; fconfigure $f -encoding utf-8; puts $f [get UTF8_STRING]; "
+        "close $f}}"
+    )
+    copy(peek, b"mine")
+    peek.data("type", window_titled(peek, "Slow")["window_id"], "Zoë")
+    wait_for(lambda: pasted.exists() and pasted.read_text(encoding="utf-8") == "Zoë\n", "it is pasted")
+    assert clipboard(peek) == b"mine"
+
+
 def test_a_paste_that_nobody_fetches_is_an_error(
     peek: Program, wish: Callable[[str], subprocess.Popen]
 ) -> None:

@@ -148,9 +148,11 @@ class PressRecord:
         self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
         self._requestors: set[int] = set()
+        self._targets = 0
 
     def has_asked(self, window_id: int) -> bool:
         """Whether a window's program has asked for a selection's content since the last call."""
+        self._targets = self._server.atoms(["TARGETS"])["TARGETS"]  # 0 before any program has named it
         while self._events(time.monotonic()) is not None:
             pass
         requestors, self._requestors = self._requestors, set()
@@ -200,7 +202,9 @@ class PressRecord:
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
             if kind == _SELECTION_REQUEST:
-                self._requestors.add(window_id)
+                # many ask first in which formats there is any, some whenever another program owns it
+                if struct.unpack_from("<I", reply, at + 20) != (self._targets,):
+                    self._requestors.add(window_id)
             elif kind in (_KEY, _PRESS, _RELEASE):
                 events.append(Event(kind, detail, window_id, client))
         return events
