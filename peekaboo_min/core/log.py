@@ -88,6 +88,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 
     What cannot be opened is reported on stderr, and the server runs without a log.
     """
+    logging.raiseExceptions = False  # a full disk: it would print each message with its secrets, and a stack
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if also_console else []
     try:
         handlers.append(logging.StreamHandler(_open_log(path)))

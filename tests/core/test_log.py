@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Callable
 
@@ -125,3 +126,18 @@ def test_a_closed_stderr_stops_neither_the_caller_nor_the_log_file(
         with pytest.raises(BrokenPipeError):
             stderr.close()  # what is buffered still
     assert json.loads((tmp_path / "log").read_text())["msg"] == "the client closed its end"
+
+
+def test_a_full_disk_puts_no_message_on_stderr(
+    tmp_path: Path, a_key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_log_file(tmp_path / "log", "info", also_console=False)
+    handler = logging.getLogger().handlers[-1]
+    with open("/dev/full", "w") as full:
+        handler.stream.close()  # type: ignore[attr-defined]
+        handler.stream = full  # type: ignore[attr-defined]
+        log_info(a_key)
+        handler.stream = None  # type: ignore[attr-defined]
+        with suppress(OSError):
+            full.close()
+    assert capsys.readouterr().err == ""
