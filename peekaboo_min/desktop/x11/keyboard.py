@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
@@ -111,6 +112,13 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
                 piece = piece[: sum(end <= _LONGEST_PIECE_S for end in ends)]
             yield piece
             start += len(piece)
+
+
+def _run_keys(words: Sequence[str], *options: Any) -> None:
+    """Run xdotool, which prints the screen's size last: a program that did something else does not."""
+    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], *options).text):
+        hint = "check by `xdotool --version` which program that is"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, "xdotool did not come to its end", hint)
 
 
 class _Keyboard:
@@ -220,7 +228,7 @@ class _Keyboard:
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            run_xdotool(words)
+            _run_keys(words)
         self._count(count)
 
     def hold(self, keys: str, seconds: float) -> None:
@@ -232,7 +240,7 @@ class _Keyboard:
             self.check()
 
         line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
-        run_xdotool(line, ["keyup", *held], seconds + _KEYS_S, watch)
+        _run_keys(line, ["keyup", *held], seconds + _KEYS_S, watch)
         self._count(sent - self._sent)
 
     def _count(self, count: int) -> None:
