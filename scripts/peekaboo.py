@@ -5163,6 +5163,7 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
 
     What cannot be opened is reported on stderr, and the server runs without a log.
     """
+    logging.raiseExceptions = False  # a full disk: it would print each message with its secrets, and a stack
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if also_console else []
     try:
         handlers.append(logging.StreamHandler(_open_log(path)))
@@ -5203,7 +5204,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5206, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5207, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5556,7 +5557,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5559, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5560, r'''"""Environment variables, read once into a frozen Settings."""
 
 from __future__ import annotations
 
@@ -5775,7 +5776,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5778, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5779, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5816,10 +5817,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5819, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5820, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5822, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5823, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5940,7 +5941,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5943, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5944, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6046,10 +6047,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6049, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6050, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6052, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6053, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6137,7 +6138,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6140, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6141, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6156,7 +6157,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6159, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6160, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6429,7 +6430,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6432, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6433, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6589,7 +6590,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6592, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6593, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6630,7 +6631,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6633, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6634, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6673,7 +6674,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6676, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6677, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6969,7 +6970,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6972, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6973, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7238,7 +7239,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7241, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7242, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7645,7 +7646,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7648, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7649, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7798,7 +7799,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7801, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7802, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7812,7 +7813,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7815, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7816, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7858,7 +7859,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7861, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7862, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7983,7 +7984,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7986, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7987, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8077,7 +8078,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8080, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8081, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8181,7 +8182,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8184, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8185, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8418,7 +8419,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8421, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8422, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8442,10 +8443,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8445, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8446, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8448, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8449, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8614,13 +8615,13 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8617, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8618, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Callable, Optional
 
 from ...core.cancellation import pause
@@ -8657,51 +8658,62 @@ _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS
 def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
     """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
     clipboard = Clipboard(window, server, record)
-    with restored_by(lambda: clipboard.restorer):
+    with restored_by(lambda: clipboard.restorer), clipboard.serving:
         yield clipboard
 
 
 class Clipboard:
-    """Pastes into one window. What the clipboard held is saved before the first paste."""
+    """Pastes into one window. What the clipboard held is saved before the first paste. xclip serves a piece
+    until the next, or the end: one that has ended by itself tells that another program took the selection.
+    """
 
     def __init__(self, window: Window, server: XConnection, record: PressRecord) -> None:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._is_ours = False  # whether the clipboard holds, or held, what we put there
         self._saved: Optional[Restorer] = None
+        self._xclip: Optional[RunningProgram] = None
+        self.serving = ExitStack()
 
     @property
     def restorer(self) -> Optional[Restorer]:
-        """What puts the user's clipboard back; None where there is nothing to put back."""
-        return self._saved if self._is_ours else None
+        """What puts the user's clipboard back; None where there is nothing to put back, or what is there was
+        copied meanwhile.
+        """
+        return self._saved if self._xclip and not self._is_taken else None
+
+    @property
+    def _is_taken(self) -> bool:
+        return self._xclip is not None and self._xclip.exit_code() == 0
 
     def paste(self, text: str, press: Callable[[], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
 
         Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when that does not fetch it.
         """
-        if self._selection == "clipboard" and not self._is_ours:
+        if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._saved = self._save()
-            self._is_ours = True
+        self.serving.close()
         owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        with running(argv, text.encode("utf-8"), leaves_daemon=True) as xclip:
-            is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
-            if not is_served or xclip.has_ended():
-                raise self._failed(xclip, "xclip does not serve the text, so it was not pasted")
-            self._record.has_asked(self._window_id)  # for what it was served before
-            press()
-            if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
-                raise self._failed(xclip, "the window's program did not fetch the text: it was not typed")
-            deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
+        data = text.encode("utf-8")
+        self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
+        is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
+        if not is_served or xclip.has_ended():
+            raise self._failed("xclip does not serve the text, so it was not pasted")
+        self._record.has_asked(self._window_id)  # for what it was served before
+        press()
+        if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
+            # what a program that hangs pastes when it wakes up must not be what the user had copied
+            self._saved = Restorer(["xclip", "-selection", self._selection, "-i"], data)
+            raise self._failed("the window's program did not fetch the text, which stays in the clipboard")
+        deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
+        pause(_QUIET_S)
+        while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
             pause(_QUIET_S)
-            while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
-                pause(_QUIET_S)
 
-    def _failed(self, xclip: RunningProgram, message: str) -> PeekabooError:
-        if xclip.has_ended():
-            self._is_ours = False  # the clipboard belongs to whoever took it
+    def _failed(self, message: str) -> PeekabooError:
+        if self._is_taken:
             message = "another program took the clipboard before the text was fetched: it was not typed"
         return PeekabooError(
             ErrorCode.PROGRAM_FAILED,
@@ -8757,7 +8769,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8760, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8772, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -8766,6 +8778,7 @@ at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own s
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 import select
@@ -8791,6 +8804,7 @@ IS_VIEWABLE = 2
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
+CAPS_LOCK_BIT = 2
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
 
@@ -8870,7 +8884,8 @@ def texts_in(reply: Optional[bytes]) -> list[str]:
         return []
     data = reply[32 : 32 + fields_in(reply, "8xI")[0]]
     try:
-        text = data.decode("utf-8", "surrogatepass")  # Tk 8.6 writes an emoji as two surrogates
+        is_whole = fields_in(reply, "4xI") == (0,)  # else it may end within a character
+        text, _ = codecs.utf_8_decode(data, "surrogatepass", is_whole)  # Tk 8.6: an emoji is two surrogates
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
@@ -8968,10 +8983,17 @@ class XConnection:
         pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
 
-    def is_input_held(self) -> bool:
-        """Whether a mouse button or a modifier key is down."""
+    def state_with_nothing_held(self) -> int:
+        """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
         (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
-        return state & _HELD_BITS != 0
+        if state & _HELD_BITS:
+            raise PeekabooError(
+                ErrorCode.WINDOW_BLOCKED,
+                "a mouse button or modifier key is held down; nothing was clicked or typed",
+                hint="wait until whoever uses the desktop has let go; "
+                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+            )
+        return state
 
     def is_keyboard_grabbed(self) -> bool:
         """Whether a program has grabbed the keyboard, as an open menu does.
@@ -9039,8 +9061,9 @@ def x_connection() -> Iterator[XConnection]:
 def _connection_errors() -> Iterator[None]:
     try:
         yield
-    except OSError as e:
-        raise _no_display(f"DISPLAY is {settings().x_display!r}: {e.strerror or e}") from e
+    except (OSError, UnicodeError) as e:  # UnicodeError: what cannot be a host's name
+        reason = getattr(e, "strerror", None) or e
+        raise _no_display(f"DISPLAY is {settings().x_display!r}: {reason}") from e
 
 
 def _open_socket(address: Address) -> socket.socket:
@@ -9096,7 +9119,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9099, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9122, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9182,7 +9205,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9185, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9208, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9524,7 +9547,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9527, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9550, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9535,13 +9558,23 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
 from .clipboard import pasting
-from .connection import KEYBOARD, XConnection, is_same_client, property_of, request, texts_in, x_connection
+from .connection import (
+    CAPS_LOCK_BIT,
+    KEYBOARD,
+    XConnection,
+    is_same_client,
+    property_of,
+    request,
+    texts_in,
+    x_connection,
+)
 from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
@@ -9630,20 +9663,11 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
             start += len(piece)
 
 
-def _key_words(keys: str, delay_ms: int = 0) -> list[str]:
-    # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-    words = ["key", "--window", "0", "--delay", str(delay_ms)]
-    # xdotool would put Caps Lock back as it was
-    return [*words, *([] if keys == "Caps_Lock" else ["--clearmodifiers"]), "--", keys]
-
-
-def _typing_words(piece: str, pauses: Sequence[float]) -> list[str]:
-    """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
-    words = _key_words(hex(ord(piece[0])))
-    for character, seconds in zip(piece[1:], pauses[1:]):
-        key = hex(ord(character))
-        words += ["sleep", f"{seconds:.3f}", *_key_words(key)] if seconds else [key]
-    return words
+def _run_keys(words: Sequence[str], *options: Any) -> None:
+    """Run xdotool, which prints the screen's size last: a program that did something else does not."""
+    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], *options).text):
+        hint = "check by `xdotool --version` which program that is"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, "xdotool did not come to its end", hint)
 
 
 class _Keyboard:
@@ -9654,6 +9678,7 @@ class _Keyboard:
     def __init__(self, server: XConnection, record: PressRecord, window: Window, stop_file: Path) -> None:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
         self._by_key = self._characters_with_keys()
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
@@ -9686,7 +9711,7 @@ class _Keyboard:
             if hold_ms:
                 self.hold(keys, hold_ms / 1000)
             else:
-                self.send(_key_words(keys, bound_ms))
+                self.send(self._key_words(keys, bound_ms))
 
     def pieces(self, text: str, pauses: Sequence[float]) -> list[str]:
         """Raises INVALID_ARGUMENT for what would take longer than a call may."""
@@ -9705,13 +9730,28 @@ class _Keyboard:
                 pause(pauses[start])
                 self.check()
                 if piece in _LINE_KEYS:
-                    self.send(_key_words(_LINE_KEYS[piece]))
+                    self.send(self._key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(_typing_words(piece, pauses[start:]), len(piece))
+                    self.send(self._typing_words(piece, pauses[start:]), len(piece))
                 else:
-                    words = _key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
+                    words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
                     clipboard.paste(piece, partial(self.send, words, len(piece)))
                 start += len(piece)
+
+    def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
+        # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
+        words = ["key", "--window", "0", "--delay", str(delay_ms)]
+        # for Caps Lock only, which the key itself is to change: it presses again what a person has released
+        clear = ["--clearmodifiers"] if self._is_caps_locked and keys != "Caps_Lock" else []
+        return [*words, *clear, "--", keys]
+
+    def _typing_words(self, piece: str, pauses: Sequence[float]) -> list[str]:
+        """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
+        words = self._key_words(hex(ord(piece[0])))
+        for character, seconds in zip(piece[1:], pauses[1:]):
+            key = hex(ord(character))
+            words += ["sleep", f"{seconds:.3f}", *self._key_words(key)] if seconds else [key]
+        return words
 
     def check(self) -> None:
         """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
@@ -9737,7 +9777,7 @@ class _Keyboard:
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            run_xdotool(words)
+            _run_keys(words)
         self._count(count)
 
     def hold(self, keys: str, seconds: float) -> None:
@@ -9749,7 +9789,7 @@ class _Keyboard:
             self.check()
 
         line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
-        run_xdotool(line, ["keyup", *held], seconds + _KEYS_S, watch)
+        _run_keys(line, ["keyup", *held], seconds + _KEYS_S, watch)
         self._count(sent - self._sent)
 
     def _count(self, count: int) -> None:
@@ -9785,7 +9825,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9788, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9828, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -9967,7 +10007,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9970, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10010, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10069,7 +10109,8 @@ def _entries() -> dict[str, Mapping[str, str]]:
     home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     entries: dict[str, Mapping[str, str]] = {}
-    for folder in [*reversed(system.split(":")), home]:
+    # a relative folder is none by the specification: it would be in a stranger's
+    for folder in filter(os.path.isabs, [*reversed(system.split(":")), home]):
         applications = Path(folder, "applications")
         for path in sorted(applications.rglob("*.desktop"), reverse=True):
             entries[str(path.relative_to(applications)).replace("/", "-")] = _read_entry(path)
@@ -10080,7 +10121,9 @@ def _read_entry(path: Path) -> Mapping[str, str]:
     """The values of an entry by their keys in small letters; empty for what is no application, or deleted."""
     parser = configparser.RawConfigParser(strict=False, delimiters="=", allow_no_value=True)
     try:
-        parser.read_string(path.read_text(encoding="utf-8", errors="replace"))
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe blocks
+        # no line continues another, and configparser fails where that one has no value
+        parser.read_string("\n".join(map(str.strip, text.splitlines())))
         values = dict(parser["Desktop Entry"])
     except (OSError, configparser.Error, KeyError):  # gone, another user's, or damaged
         return {}
@@ -10090,7 +10133,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10093, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10136, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10125,13 +10168,7 @@ _DRAG_STEPS = 12
 def act_by_pointer(window: Window, act: Act) -> Delivery:
     """Click, scroll, drag, or move the pointer."""
     with x_connection() as server, recorded_presses(server) as record:
-        if server.is_input_held():
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                "a mouse button or modifier key is held down; nothing was clicked",
-                hint="wait until whoever uses the desktop has let go; "
-                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
-            )
+        server.state_with_nothing_held()
         pointer = _Pointer(server, window)
         if act.kind == "move_pointer":
             return pointer.move(act.points[0])
@@ -10160,7 +10197,7 @@ def _drag_words(start: Point, end: Point) -> list[str]:
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
         y = start.y + (end.y - start.y) * step / _DRAG_STEPS
         words += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    return [*words, "sleep", "0.1"]
+    return [*words, "sleep", "0.1", "getmouselocation", "--shell"]
 
 
 def click_title_bar(window: Window) -> None:
@@ -10232,7 +10269,9 @@ class _Pointer:
                     is_closed = not self._server.top_level(self._id)  # by the press before
                     return delivery if is_closed else delivery._replace(delivered=None)
                 delivery = self._delivery(record.press_of(button), point, is_drag)
-                if delivery.delivered and f"X={int(point.x)}\nY={int(point.y)}\n" not in done.text:
+                # somebody may have moved it
+                places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
+                if delivery.delivered and not all(place in done.text for place in places):
                     delivery = delivery._replace(delivered=None)
                 if not delivery.delivered:
                     break
@@ -10289,7 +10328,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10292, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10331, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10365,6 +10404,8 @@ def restored_by(restorer: Callable[[], Optional[Restorer]]) -> Iterator[None]:
                     run_program(needed.argv, timeout_s=_RESTORE_S, stdin=needed.stdin, leaves_daemon=True)
         except PeekabooError as e:
             log_warning(f"what the act has changed is not put back: {e.message}")
+            if e.code is ErrorCode.TIMEOUT:  # the display hangs: once it wakes up
+                start_restorer()
         finally:
             exit_hooks.remove(start_restorer)
 
@@ -10437,9 +10478,11 @@ class PressRecord:
         self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
         self._requestors: set[int] = set()
+        self._targets = 0
 
     def has_asked(self, window_id: int) -> bool:
         """Whether a window's program has asked for a selection's content since the last call."""
+        self._targets = self._server.atoms(["TARGETS"])["TARGETS"]  # 0 before any program has named it
         while self._events(time.monotonic()) is not None:
             pass
         requestors, self._requestors = self._requestors, set()
@@ -10489,7 +10532,9 @@ class PressRecord:
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
             if kind == _SELECTION_REQUEST:
-                self._requestors.add(window_id)
+                # many ask first in which formats there is any, some whenever another program owns it
+                if struct.unpack_from("<I", reply, at + 20) != (self._targets,):
+                    self._requestors.add(window_id)
             elif kind in (_KEY, _PRESS, _RELEASE):
                 events.append(Event(kind, detail, window_id, client))
         return events
@@ -10520,7 +10565,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10523, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10568, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10843,10 +10888,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10846, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10891, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10849, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10894, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11088,7 +11133,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11091, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11136, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11384,7 +11429,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11387, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11432, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11587,7 +11632,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11590, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11635, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11935,7 +11980,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11938, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11983, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12283,7 +12328,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12286, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12331, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12397,7 +12442,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12400, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12445, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12656,7 +12701,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12659, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12704, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12842,10 +12887,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12845, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12890, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12848, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12893, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13112,7 +13157,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13115, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13160, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13232,7 +13277,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13235, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13280, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13550,7 +13595,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13553, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13598, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13569,7 +13614,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13572, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13617, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13872,10 +13917,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13875, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13920, r''''''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13878, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13923, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14122,7 +14167,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14125, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14170, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14357,7 +14402,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14360, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14405, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14561,7 +14606,11 @@ class RunningProgram:
         self._stdout, self._stderr = b"", b""
 
     def has_ended(self) -> bool:
-        return self._process.poll() is not None
+        return self.exit_code() is not None
+
+    def exit_code(self) -> Optional[int]:
+        """None while it runs."""
+        return self._process.poll()
 
     def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
         """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""
@@ -14690,7 +14739,7 @@ def exit_if_signalled() -> None:
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14693, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14742, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14780,7 +14829,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14783, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14832, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

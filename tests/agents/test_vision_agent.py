@@ -589,15 +589,14 @@ def test_a_menu_of_one_item_is_followed_and_a_tooltip_is_not(
 
 
 def _once_it_is_there(agent: Agent) -> Finished:
-    """The run, once the application has its window: none is left by a run that found no app."""
-    return wait_for(
-        lambda: (
-            done
-            if (done := agent.run("--json-output")).json.get("error", {}).get("code") != "APP_NOT_FOUND"
-            else None
-        ),
-        "the application is there",
-    )
+    """The run, once the application has its window: none is left by a run that found no window."""
+
+    def run() -> Optional[Finished]:
+        done = agent.run("--json-output")
+        code = done.json.get("error", {}).get("code")
+        return None if code in ("APP_NOT_FOUND", "WINDOW_NOT_FOUND") else done
+
+    return wait_for(run, "the application is there")
 
 
 # models that fail ---
