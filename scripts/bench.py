@@ -167,7 +167,7 @@ def measure_starts(folder: Path) -> None:
     """Processor time: a listing starts no program, so that all of it is our own."""
     nothing = command([sys.executable, "-c", "pass"])
     listing = command([*PACKAGE, "windows"])
-    row("`peekaboo-min windows`", listing, "`python -c pass`", nothing, 4.5, processor_time)
+    row("`peekaboo-min windows`", listing, "`python -c pass`", nothing, 5.4, processor_time)
     single = command([*SINGLE_FILE, "windows"])
     row("the single file", single, "the package", listing, 1.25, processor_time)
     anew = command(
@@ -175,7 +175,7 @@ def measure_starts(folder: Path) -> None:
     )
     row("the single file's first start", anew, "the package", listing, 2.5, processor_time)
     five = initialize([sys.executable, write(folder / "five.py", FIVE_LINES)])
-    row("start to `initialize`", initialize(PACKAGE), "a server of five lines", five, 1.15)
+    row("start to `initialize`", initialize(PACKAGE), "a server of five lines", five, 1.1)
 
 
 def measure_tools(client: McpClient) -> None:
@@ -188,15 +188,15 @@ def measure_tools(client: McpClient) -> None:
     shot = ["maim", "--hidecursor", "-f", "jpg", "-i", str(window), "/dev/null"]
     press = ["xdotool", "mousemove", "--", "200", "200", "click", "--delay", "0", "1"]
     screenshot = tool(client, "take_window_screenshot", window_id=window)
-    row("`take_window_screenshot`", screenshot, "look, `maim`", command(*look, shot), 1.4)
+    row("`take_window_screenshot`", screenshot, "look, `maim`", command(*look, shot), 1.2)
     click = tool(client, "click", window_id=window, x=5, y=5)
-    row("`click`", click, "look, `xdotool`, look", command(*look, press, *look), 1.4)
+    row("`click`", click, "look, `xdotool`, look", command(*look, press, *look), 1.2)
 
 
 def measure_listings(client: McpClient) -> None:
     tree = command(["xwininfo", "-root", "-tree"])
     listing = tool(client, "list_windows")
-    row(f"`list_windows`, {WINDOWS} windows", listing, "`xwininfo -root -tree`", tree, 2.2)
+    row(f"`list_windows`, {WINDOWS} windows", listing, "`xwininfo -root -tree`", tree, 0.5)
     status = tool(client, "list", item_type="server_status")
     row("`list` of `server_status`", status, "`list_windows`", listing, 1)
 
