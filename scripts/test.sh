@@ -11,6 +11,7 @@ if [ "$(uname)" = Linux ]; then
         python3:python3 dbus-daemon:dbus-daemon xdg-mime:xdg-utils gtk-launch:libgtk-3-bin \
         /usr/lib/python3/dist-packages/gi:python3-gi \
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Atspi-2.0.typelib:gir1.2-atspi-2.0 \
+        /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Gtk-3.0.typelib:gir1.2-gtk-3.0 \
         /usr/libexec/at-spi-bus-launcher:at-spi2-core || [ -z "${CI:-}" ]
     # a browser's tests are skipped where apt has none
     [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -81,6 +82,7 @@ Gtk.main()
 
 
 def test_of_windows_that_look_the_same_each_has_its_own_elements(desktop: X11Desktop) -> None:
+    need(f"/usr/lib/{os.uname().machine}-linux-gnu/girepository-1.0/Gtk-3.0.typelib")
     with group_of(["/usr/bin/python3", "-I", "-c", TWINS]) as process:
 
         def both() -> list[int]:
