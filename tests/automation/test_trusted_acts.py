@@ -616,7 +616,7 @@ def test_a_program_that_never_stops_asking_for_the_clipboard_does_not_stop_a_pas
     with headless.running(["sh", "-c", poll], env=peek.environment):
         peek.data("type", form_id, "Zoë")
     assert typed(form) == "Zoë"
-    assert clipboard(peek) == b"mine"
+    wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
 
 
 def test_a_program_that_asks_for_the_formats_first_gets_the_text_and_not_what_was_copied_before(
@@ -632,7 +632,7 @@ def test_a_program_that_asks_for_the_formats_first_gets_the_text_and_not_what_wa
     copy(peek, b"mine")
     peek.data("type", window_titled(peek, "Slow")["window_id"], "Zoë")
     wait_for(lambda: pasted.exists() and pasted.read_text(encoding="utf-8") == "Zoë\n", "it is pasted")
-    assert clipboard(peek) == b"mine"
+    wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
 
 
 def test_a_paste_that_nobody_fetches_is_an_error(
@@ -643,7 +643,8 @@ def test_a_paste_that_nobody_fetches_is_an_error(
     copy(peek, b"mine")
     error = peek.error("type", deaf, "Zoë")
     assert "did not fetch the text" in error["message"]
-    assert clipboard(peek) == "Zoë".encode()  # what a program that hangs will paste when it wakes up
+    # what a program that hangs will paste when it wakes up; xclip serves a moment after it has forked
+    wait_for(lambda: clipboard(peek) == "Zoë".encode(), "the text stays in the clipboard")
     manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
     with group_of(manager, peek.environment):
         error = peek.error("type", deaf, "Zoë")
