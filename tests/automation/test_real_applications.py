@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import pytest
 from desktops import BROWSER_OPTIONS, RealDesktop, need_browser, real_desktop, settled
@@ -415,11 +415,16 @@ def test_a_click_that_another_program_has_grabbed_is_not_reported_as_delivered(b
         assert waiting.stdout
         for _ in range(4):
             assert waiting.stdout.readline()
-        reply = bare.call("click", window, x=100, y=50)
-        assert (reply.code, reply.data["delivered"]) == ("", None)
+        clicks: list[Optional[bool]] = []
+
+        def is_grabbed() -> bool:
+            clicks.append(bare.call("click", window, x=100, y=50).data["delivered"])
+            return clicks[-1] is None
+
+        wait_for(is_grabbed, "xwininfo grabs the pointer, a moment after it has asked for a click")
         assert "Absolute upper-left" in bare.output(waiting)
         bare.done("click", window, x=100, y=50, button="right")
-        assert seen() == "Button 3 ??\n"
+        assert seen() == "Button 1 ??\n" * clicks.count(True) + "Button 3 ??\n"
 
 
 def test_a_click_that_the_window_manager_takes_is_not_reported_as_delivered(bare: RealDesktop) -> None:
@@ -477,7 +482,7 @@ def test_a_click_that_lands_elsewhere_in_a_window_that_moves_is_not_reported_as_
         assert {reply.code for reply in replies} <= {"", "STALE_SCREENSHOT", "WINDOW_COVERED"}
         assert False not in posted
         assert places.count("at 100 50") >= posted.count(True)
-        assert len(places) == len(posted)
+        assert 0 <= len(posted) - len(places) <= posted.count(None)  # beside the window, and not known to be
 
 
 @pytest.mark.parametrize("held", ["button", "shift"])
