@@ -76,12 +76,13 @@ class Clipboard:
         """
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._saved = self._save()
-        self.serving.close()
         owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
-        self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-        is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
+        # the last one is ended after this one serves: before, the server might give its window's id again
+        with self.serving.pop_all():
+            self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
+            is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
         if not is_served or xclip.has_ended():
             raise self._failed("xclip does not serve the text, so it was not pasted")
         self._record.has_asked(self._window_id)  # for what it was served before
