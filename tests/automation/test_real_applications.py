@@ -304,6 +304,7 @@ def test_a_text_that_changed_while_it_was_read_is_not_clicked(on: RealDesktop) -
     script.write_text(CHANGING)
     wish = on.start("wish", script)
     window = on.window_titled("Changing")
+    on.done("wait_for", window, still=True)  # a window that is still being drawn is refused, too
     assert on.done("click_text", window, text="Archive")["text"] == "Archive"
     on.done("press_key", window, key="s")
     reply = on.call("click_text", window, text="Archive")
