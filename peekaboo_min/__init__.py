@@ -4,7 +4,7 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text: imports nothing of ours
-system        process (the only subprocess) programs, web (the only urllib.request), files images
+system        ending process (the only subprocess) programs, web (the only urllib.request), files images
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection windows elements elements_atspi opening presses pointer keyboard

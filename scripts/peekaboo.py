@@ -124,7 +124,7 @@ The map, from the ground up. A module imports only from its own wing and from th
 tests/test_architecture.py enforces that.
 
 core          errors models settings log cancellation text: imports nothing of ours
-system        process (the only subprocess) programs, web (the only urllib.request), files images
+system        ending process (the only subprocess) programs, web (the only urllib.request), files images
 desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
               macos: backend input osascript swift_helper, and the sources that they run
               x11: backend connection windows elements elements_atspi opening presses pointer keyboard
@@ -1542,8 +1542,8 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..core.text import clean_text
+from ..system.ending import exit_hooks, exit_if_signalled
 from ..system.files import write_privately
-from ..system.process import exit_hooks, exit_if_signalled
 from .actions import Action
 from .mcp_client import McpClient, own_server
 from .model_check import model_check
@@ -5559,12 +5559,10 @@ class Result(NamedTuple):
 # ==================== peekaboo_min/core/settings.py =======================================================
 SOURCES['peekaboo_min/core/settings.py'] = 5560, r'''"""Environment variables, read once into a frozen Settings."""
 
-from __future__ import annotations
-
+# without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -5771,6 +5769,8 @@ def child_environment() -> dict[str, str]:
 
 def forget_environment() -> None:
     """Let the environment be read anew: the settings, and the temporary folder."""
+    import tempfile  # see system/files.py
+
     settings.cache_clear()
     tempfile.tempdir = None
 '''
@@ -8471,7 +8471,6 @@ from ...core.models import (
     Rect,
     Window,
 )
-from ...system.process import run_program
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -8589,6 +8588,8 @@ class X11Desktop:
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
+        from ...system.process import run_program
+
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]
         # for a PNG, ImageMagick's quality is the compression: 1 is quick
         quality = quality if kind == "jpg" else 10
@@ -8602,6 +8603,8 @@ class X11Desktop:
 
 def _run_maim(what: list[str], path: Path, kind: str) -> None:
     """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
+    from ...system.process import run_program
+
     argv = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
@@ -8615,7 +8618,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8618, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8621, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8660,6 +8663,7 @@ def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterato
     clipboard = Clipboard(window, server, record)
     with restored_by(lambda: clipboard.restorer), clipboard.serving:
         yield clipboard
+    clipboard.wait_until_restored()
 
 
 class Clipboard:
@@ -8712,6 +8716,12 @@ class Clipboard:
         pause(_QUIET_S)
         while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
             pause(_QUIET_S)
+
+    def wait_until_restored(self) -> None:
+        """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
+        deadline = time.monotonic() + _ANSWER_S
+        while self._saved and not self._owner() and time.monotonic() < deadline:
+            pause(_POLL_S)
 
     def _failed(self, message: str) -> PeekabooError:
         if self._is_taken:
@@ -8770,7 +8780,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8773, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8783, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9120,7 +9130,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9123, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9133, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9206,7 +9216,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9209, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9219, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9548,7 +9558,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9551, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9561, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9826,7 +9836,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9829, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9839, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10008,7 +10018,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10011, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10021, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10134,7 +10144,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10137, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10147, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10329,7 +10339,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10332, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10342, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10348,8 +10358,9 @@ from typing import Callable, NamedTuple, Optional
 from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_warning
+from ...system.ending import exit_hooks
 from ...system.files import held_locks
-from ...system.process import Completed, exit_hooks, run_program, running, start_daemon
+from ...system.process import Completed, run_program, running, start_daemon
 from .connection import (
     EXTENSION,
     UTF8,
@@ -10566,7 +10577,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10569, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10580, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10889,10 +10900,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10892, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10903, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10895, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10906, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11134,7 +11145,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11137, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11148, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11430,7 +11441,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11433, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11444, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11443,10 +11454,10 @@ from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import collected_debug_lines, log_debug, log_error
+from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..system.files import new_temporary_path, sweep
-from ..system.process import end_cleanly_on_signals
+from ..system.ending import end_cleanly_on_signals
+from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
 from .arguments import (
     HELP_FLAGS,
@@ -11574,10 +11585,6 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     is_piped = "in_shell" in values and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
-    try:
-        sweep()
-    except PeekabooError as e:
-        log_debug(f"expired files could not be deleted: {e.message}")
     return _piped(command, values) if is_piped else command(**values)
 
 
@@ -11633,7 +11640,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11636, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11643, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11981,7 +11988,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11984, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11991, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12329,7 +12336,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12332, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12339, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12443,7 +12450,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12446, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12453, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12465,8 +12472,8 @@ from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote import keep_deck_in_memory
+from ..system.ending import call_exit_hooks, end_cleanly_on_signals
 from ..system.files import log_file, sweep
-from ..system.process import end_all_programs, end_cleanly_on_signals
 from .arguments import given_arguments, read_signature
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -12531,7 +12538,7 @@ def serve() -> int:
     try:
         server.run("stdio")
     finally:
-        end_all_programs()  # by a hook of its own a call that is not over puts the clipboard back
+        call_exit_hooks()  # by a hook of its own a call that is not over puts the clipboard back
         log_info("stdin ended")
     return 0
 
@@ -12702,7 +12709,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12705, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12712, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12888,10 +12895,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12891, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12898, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12894, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12901, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13158,7 +13165,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13161, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13168, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13278,7 +13285,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13281, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13288, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13596,7 +13603,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13599, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13606, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13615,7 +13622,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13618, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13625, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13918,10 +13925,66 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13921, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13928, r''''''
+
+# ==================== peekaboo_min/system/ending.py =======================================================
+SOURCES['peekaboo_min/system/ending.py'] = 13931, r'''"""The end of this process: signals, and what is still to be done then."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from typing import Callable, Optional
+
+from ..core.log import log_error, log_info
+
+starting: set[int] = set()
+"""The threads that are about to start a program: a signal is handled when it can be killed."""
+exit_hooks: list[Callable[[], None]] = []
+"""Called in this order before we end; the first kills all programs, once one can have been started."""
+_exit_codes: dict[int, int] = {}
+_signals: list[int] = []  # those received that end us
+
+
+def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> None:
+    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process.
+
+    Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
+    os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
+    """
+    _exit_codes.update(exit_codes or {})
+
+    def on_signal(number: int, _frame: object) -> None:
+        _signals.append(number)
+        # a start in this very thread goes on when we return, and then exits
+        if threading.get_ident() not in starting:
+            exit_if_signalled()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, on_signal)
+
+
+def exit_if_signalled() -> None:
+    """End this process when a signal asked for that. A BaseException of an exit hook unwinds the stack."""
+    if _signals:
+        call_exit_hooks()
+        log_info(f"ended by {signal.Signals(_signals[0]).name}")
+        os._exit(_exit_codes.get(_signals[0], 128 + _signals[0]))
+
+
+def call_exit_hooks() -> None:
+    """At our end. No lock: a signal handler calls it."""
+    for hook in list(exit_hooks):
+        try:
+            hook()
+        except Exception as e:  # the next hook puts back something else
+            log_error(f"at our end: {type(e).__name__}: {e}")
+'''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13924, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13987, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -13929,9 +13992,7 @@ import fcntl
 import math
 import os
 import re
-import shutil
 import stat
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13976,6 +14037,8 @@ def temporary_folder() -> Path:
 
 def system_temporary_folder() -> Path:
     """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
+    import tempfile  # 4 ms with shutil, which a listing does not need
+
     with file_errors(Path("the temporary folder")):
         return Path(tempfile.gettempdir())
 
@@ -14019,20 +14082,21 @@ def _safe_in_names(text: str) -> str:
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
-    """A path that nothing has yet, in our temporary folder."""
+    """A path that nothing has yet, in our temporary folder; what has expired there is deleted."""
+    sweep()
     return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
 
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
     """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
-    parent = temporary_folder()
-    with file_errors(parent):
-        folder = tempfile.mkdtemp(prefix=f"{prefix}_", dir=parent)
+    folder = new_temporary_path(prefix, "d")
+    with file_errors(folder):
+        folder.mkdir(mode=0o700)
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield Path(folder)
+        yield folder
     finally:
         os.close(descriptor)
 
@@ -14083,6 +14147,8 @@ def _delete_unused(path: Path) -> bool:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        import shutil
+
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         return True
     except BlockingIOError:
@@ -14097,6 +14163,8 @@ def move_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
 
     First each goes beside its target: a full disk must not cost the file that is there. Then all are renamed.
     """
+    import shutil
+
     staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
     try:
         for source, beside, target in zip(sources, staged, targets):
@@ -14168,7 +14236,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14171, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14239, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14403,7 +14471,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14406, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14474, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14412,19 +14480,20 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from tempfile import TemporaryFile
 from typing import IO, Callable, NamedTuple, Optional, Union
 
 from ..core.cancellation import check_cancelled, grace_s, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_debug, log_error, log_info, log_warning
+from ..core.log import log_debug, log_warning
 from ..core.settings import child_environment
 from ..core.text import clean_text
+from .ending import exit_hooks, exit_if_signalled, starting
 from .files import system_temporary_folder
 from .programs import find_programs, missing_program
 
@@ -14462,11 +14531,6 @@ class ProgramTimeout(PeekabooError):
 
 
 _running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
-_starting: set[int] = set()  # threads that are about to start a process
-_exit_codes: dict[int, int] = {}
-_signals: list[int] = []  # those received that end us
-exit_hooks: list[Callable[[], None]] = []
-"""Called before we end, when all programs are killed."""
 _image_magick: dict[str, bool] = {}
 
 
@@ -14537,7 +14601,7 @@ def running(
     thread = threading.get_ident()
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     with _input(stdin) as source:
-        _starting.add(thread)  # it is registered before a signal to us can be handled
+        starting.add(thread)  # it is registered before a signal to us can be handled
         try:
             process = subprocess.Popen(
                 argv,
@@ -14554,7 +14618,7 @@ def running(
         except (OSError, ValueError) as e:
             raise _not_started(argv[0], e) from e
         finally:
-            _starting.discard(thread)
+            starting.discard(thread)
     try:
         exit_if_signalled()
         yield RunningProgram(process, timeout_s)
@@ -14577,7 +14641,7 @@ def _input(data: Optional[bytes]) -> Iterator[Union[int, IO[bytes]]]:
         yield subprocess.PIPE if data is None else subprocess.DEVNULL
         return
     folder = system_temporary_folder()
-    with file_errors(folder), TemporaryFile(dir=folder) as f:
+    with file_errors(folder), tempfile.TemporaryFile(dir=folder) as f:
         f.write(data)
         f.seek(0)
         yield f
@@ -14681,9 +14745,9 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
 
 
 def end_all_programs() -> None:
-    """Kill what still runs, then call the exit hooks, at our end. No lock: a signal handler calls it."""
+    """Kill what still runs, at our end. No lock: a signal handler calls it."""
     deadline = time.monotonic() + _START_S
-    while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
+    while starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
         time.sleep(_NAP_S)
     uninterrupted = {process: time.monotonic() + grace for process, grace in list(_running.items()) if grace}
     while any(time.monotonic() < end and _is_alive(each) for each, end in uninterrupted.items()):
@@ -14691,11 +14755,6 @@ def end_all_programs() -> None:
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
             _signal_group(process)
-    for hook in list(exit_hooks):
-        try:
-            hook()
-        except Exception as e:  # the next hook puts back something else
-            log_error(f"at our end: {type(e).__name__}: {e}")
 
 
 def _is_alive(process: Process) -> bool:
@@ -14713,39 +14772,15 @@ def _signal_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process.
-
-    Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
-    os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
-    """
-    _exit_codes.update(exit_codes or {})
-
-    def on_signal(number: int, _frame: object) -> None:
-        _signals.append(number)
-        # a start in this very thread goes on when we return, and then exits
-        if threading.get_ident() not in _starting:
-            exit_if_signalled()
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, on_signal)
-
-
-def exit_if_signalled() -> None:
-    """End this process when a signal asked for that. A BaseException of an exit hook unwinds the stack."""
-    if _signals:
-        end_all_programs()
-        log_info(f"ended by {signal.Signals(_signals[0]).name}")
-        os._exit(_exit_codes.get(_signals[0], 128 + _signals[0]))
+exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14743, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14779, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14778,6 +14813,8 @@ def find_programs(name: str) -> Iterator[str]:
 
     Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
     """
+    import shutil  # 2 ms that a listing does not need
+
     # absolute: nothing is executed because it lies in the working folder
     path = filter(os.path.isabs, child_environment().get("PATH", os.defpath).split(os.pathsep))
     folders = [settings().bin_dir] if settings().bin_dir else [*path, *_FOLDERS]
@@ -14830,7 +14867,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14833, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14870, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

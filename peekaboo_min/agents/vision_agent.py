@@ -17,8 +17,8 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..core.text import clean_text
+from ..system.ending import exit_hooks, exit_if_signalled
 from ..system.files import write_privately
-from ..system.process import exit_hooks, exit_if_signalled
 from .actions import Action
 from .mcp_client import McpClient, own_server
 from .model_check import model_check

@@ -1,11 +1,9 @@
 """Environment variables, read once into a frozen Settings."""
 
-from __future__ import annotations
-
+# without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -212,5 +210,7 @@ def child_environment() -> dict[str, str]:
 
 def forget_environment() -> None:
     """Let the environment be read anew: the settings, and the temporary folder."""
+    import tempfile  # see system/files.py
+
     settings.cache_clear()
     tempfile.tempdir = None

@@ -11,10 +11,10 @@ from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import collected_debug_lines, log_debug, log_error
+from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..system.files import new_temporary_path, sweep
-from ..system.process import end_cleanly_on_signals
+from ..system.ending import end_cleanly_on_signals
+from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
 from .arguments import (
     HELP_FLAGS,
@@ -142,10 +142,6 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     is_piped = "in_shell" in values and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
-    try:
-        sweep()
-    except PeekabooError as e:
-        log_debug(f"expired files could not be deleted: {e.message}")
     return _piped(command, values) if is_piped else command(**values)
 
 

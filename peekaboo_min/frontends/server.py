@@ -20,8 +20,8 @@ from ..core.models import Result
 from ..core.settings import platform_name, settings, unknown_variables
 from ..desktop.macos.swift_helper import build_in_background
 from ..integrations.keynote import keep_deck_in_memory
+from ..system.ending import call_exit_hooks, end_cleanly_on_signals
 from ..system.files import log_file, sweep
-from ..system.process import end_all_programs, end_cleanly_on_signals
 from .arguments import given_arguments, read_signature
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
@@ -86,7 +86,7 @@ def serve() -> int:
     try:
         server.run("stdio")
     finally:
-        end_all_programs()  # by a hook of its own a call that is not over puts the clipboard back
+        call_exit_hooks()  # by a hook of its own a call that is not over puts the clipboard back
         log_info("stdin ended")
     return 0
 

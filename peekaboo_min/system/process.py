@@ -7,19 +7,20 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain
-from tempfile import TemporaryFile
 from typing import IO, Callable, NamedTuple, Optional, Union
 
 from ..core.cancellation import check_cancelled, grace_s, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_debug, log_error, log_info, log_warning
+from ..core.log import log_debug, log_warning
 from ..core.settings import child_environment
 from ..core.text import clean_text
+from .ending import exit_hooks, exit_if_signalled, starting
 from .files import system_temporary_folder
 from .programs import find_programs, missing_program
 
@@ -57,11 +58,6 @@ class ProgramTimeout(PeekabooError):
 
 
 _running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
-_starting: set[int] = set()  # threads that are about to start a process
-_exit_codes: dict[int, int] = {}
-_signals: list[int] = []  # those received that end us
-exit_hooks: list[Callable[[], None]] = []
-"""Called before we end, when all programs are killed."""
 _image_magick: dict[str, bool] = {}
 
 
@@ -132,7 +128,7 @@ def running(
     thread = threading.get_ident()
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
     with _input(stdin) as source:
-        _starting.add(thread)  # it is registered before a signal to us can be handled
+        starting.add(thread)  # it is registered before a signal to us can be handled
         try:
             process = subprocess.Popen(
                 argv,
@@ -149,7 +145,7 @@ def running(
         except (OSError, ValueError) as e:
             raise _not_started(argv[0], e) from e
         finally:
-            _starting.discard(thread)
+            starting.discard(thread)
     try:
         exit_if_signalled()
         yield RunningProgram(process, timeout_s)
@@ -172,7 +168,7 @@ def _input(data: Optional[bytes]) -> Iterator[Union[int, IO[bytes]]]:
         yield subprocess.PIPE if data is None else subprocess.DEVNULL
         return
     folder = system_temporary_folder()
-    with file_errors(folder), TemporaryFile(dir=folder) as f:
+    with file_errors(folder), tempfile.TemporaryFile(dir=folder) as f:
         f.write(data)
         f.seek(0)
         yield f
@@ -276,9 +272,9 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
 
 
 def end_all_programs() -> None:
-    """Kill what still runs, then call the exit hooks, at our end. No lock: a signal handler calls it."""
+    """Kill what still runs, at our end. No lock: a signal handler calls it."""
     deadline = time.monotonic() + _START_S
-    while _starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
+    while starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
         time.sleep(_NAP_S)
     uninterrupted = {process: time.monotonic() + grace for process, grace in list(_running.items()) if grace}
     while any(time.monotonic() < end and _is_alive(each) for each, end in uninterrupted.items()):
@@ -286,11 +282,6 @@ def end_all_programs() -> None:
     for process in list(_running):
         if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
             _signal_group(process)
-    for hook in list(exit_hooks):
-        try:
-            hook()
-        except Exception as e:  # the next hook puts back something else
-            log_error(f"at our end: {type(e).__name__}: {e}")
 
 
 def _is_alive(process: Process) -> bool:
@@ -308,27 +299,4 @@ def _signal_group(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process.
-
-    Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
-    os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
-    """
-    _exit_codes.update(exit_codes or {})
-
-    def on_signal(number: int, _frame: object) -> None:
-        _signals.append(number)
-        # a start in this very thread goes on when we return, and then exits
-        if threading.get_ident() not in _starting:
-            exit_if_signalled()
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, on_signal)
-
-
-def exit_if_signalled() -> None:
-    """End this process when a signal asked for that. A BaseException of an exit hook unwinds the stack."""
-    if _signals:
-        end_all_programs()
-        log_info(f"ended by {signal.Signals(_signals[0]).name}")
-        os._exit(_exit_codes.get(_signals[0], 128 + _signals[0]))
+exit_hooks.insert(0, end_all_programs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +35,8 @@ def find_programs(name: str) -> Iterator[str]:
 
     Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
     """
+    import shutil  # 2 ms that a listing does not need
+
     # absolute: nothing is executed because it lies in the working folder
     path = filter(os.path.isabs, child_environment().get("PATH", os.defpath).split(os.pathsep))
     folders = [settings().bin_dir] if settings().bin_dir else [*path, *_FOLDERS]

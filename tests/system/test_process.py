@@ -334,7 +334,8 @@ def test_a_signal_ends_a_command_and_all_that_it_runs(
 
 ENDING_US = """
 import sys
-from peekaboo_min.system.process import end_cleanly_on_signals, run_program
+from peekaboo_min.system.ending import end_cleanly_on_signals
+from peekaboo_min.system.process import run_program
 end_cleanly_on_signals()
 script = 'echo $$ >> $0; kill -TERM $PPID; exec sleep 600'
 run_program(['sh', '-c', script, sys.argv[1]], timeout_s=600)
@@ -374,9 +375,9 @@ def test_what_is_being_started_when_the_server_ends_does_not_outlive_it(tmp_path
 
 
 FAILING_HOOK = """
-from peekaboo_min.system import process
-process.exit_hooks += [lambda: 1 / 0, lambda: print("put back", flush=True)]
-process.end_all_programs()
+from peekaboo_min.system import ending
+ending.exit_hooks += [lambda: 1 / 0, lambda: print("put back", flush=True)]
+ending.call_exit_hooks()
 """
 
 
@@ -388,8 +389,8 @@ def test_a_hook_that_fails_at_our_end_does_not_keep_the_next_one_from_its_work()
 LEFT_BEHIND = """
 import sys
 from peekaboo_min.core.cancellation import uninterrupted
-from peekaboo_min.system import process
-process.end_cleanly_on_signals()
+from peekaboo_min.system import ending, process
+ending.end_cleanly_on_signals()
 script = 'sleep 600 & echo $! > $0; kill -TERM $PPID; sleep 0.2'
 with uninterrupted():
     process.run_program(["sh", "-c", script, sys.argv[1]], timeout_s=60, leaves_daemon=True)
@@ -408,7 +409,7 @@ def test_a_signal_leaves_alone_what_an_uninterrupted_program_left_behind(tmp_pat
 TWO_STARTS = """
 import os, signal, subprocess, sys, threading, time
 from peekaboo_min.core.cancellation import in_parallel
-from peekaboo_min.system import process
+from peekaboo_min.system import ending, process
 
 class Slow(subprocess.Popen):
     def __init__(self, argv, **options):
@@ -420,7 +421,7 @@ class Slow(subprocess.Popen):
 
 started = threading.Barrier(2)
 subprocess.Popen = Slow
-process.end_cleanly_on_signals()
+ending.end_cleanly_on_signals()
 script = 'echo $$ >> $0; exec sleep 600'
 argv = ["sh", "-c", script, sys.argv[1]]
 in_parallel(lambda name: process.run_program([*argv, name], timeout_s=600), ["early", "late"])

@@ -23,7 +23,6 @@ from ...core.models import (
     Rect,
     Window,
 )
-from ...system.process import run_program
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -141,6 +140,8 @@ class X11Desktop:
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
+        from ...system.process import run_program
+
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]
         # for a PNG, ImageMagick's quality is the compression: 1 is quick
         quality = quality if kind == "jpg" else 10
@@ -154,6 +155,8 @@ class X11Desktop:
 
 def _run_maim(what: list[str], path: Path, kind: str) -> None:
     """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
+    from ...system.process import run_program
+
     argv = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:

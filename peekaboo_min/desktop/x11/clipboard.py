@@ -43,6 +43,7 @@ def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterato
     clipboard = Clipboard(window, server, record)
     with restored_by(lambda: clipboard.restorer), clipboard.serving:
         yield clipboard
+    clipboard.wait_until_restored()
 
 
 class Clipboard:
@@ -95,6 +96,12 @@ class Clipboard:
         pause(_QUIET_S)
         while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
             pause(_QUIET_S)
+
+    def wait_until_restored(self) -> None:
+        """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
+        deadline = time.monotonic() + _ANSWER_S
+        while self._saved and not self._owner() and time.monotonic() < deadline:
+            pause(_POLL_S)
 
     def _failed(self, message: str) -> PeekabooError:
         if self._is_taken:

@@ -17,8 +17,9 @@ from typing import Callable, NamedTuple, Optional
 from ...core.cancellation import pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_warning
+from ...system.ending import exit_hooks
 from ...system.files import held_locks
-from ...system.process import Completed, exit_hooks, run_program, running, start_daemon
+from ...system.process import Completed, run_program, running, start_daemon
 from .connection import (
     EXTENSION,
     UTF8,

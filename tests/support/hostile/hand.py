@@ -16,7 +16,7 @@ from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import Act, Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.x11.backend import X11Desktop
-from peekaboo_min.system.process import end_cleanly_on_signals
+from peekaboo_min.system.ending import end_cleanly_on_signals
 
 FIELDS = {
     "click": ("button", "clicks", "modifiers"),
