@@ -2728,7 +2728,8 @@ def perform(
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        return {**data, **done, "delivered": delivery.delivered, **effect}
+        others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
+        return {**data, **done, "delivered": delivery.delivered, **others, **effect}
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
@@ -2956,7 +2957,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2959, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2960, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3274,7 +3275,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3277, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3278, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3438,7 +3439,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3441, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3442, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3702,7 +3703,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3705, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3706, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3995,7 +3996,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 3998, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3999, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4255,7 +4256,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4258, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4259, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4417,7 +4418,7 @@ def _bounds_text(bounds: Rect) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4420, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4421, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4565,7 +4566,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4568, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4569, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4642,7 +4643,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4645, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4646, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4824,10 +4825,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4827, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4828, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4830, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4831, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4937,7 +4938,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4940, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4941, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5028,7 +5029,7 @@ class PeekabooError(Exception):
 
 
 class FocusLost(PeekabooError):
-    """FOCUS_LOST: another window has the keyboard."""
+    """FOCUS_LOST: another window has the keyboard, or somebody else uses it."""
 
     def __init__(self, message: str) -> None:
         hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
@@ -5073,7 +5074,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5076, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5077, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5204,7 +5205,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5207, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5208, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5456,6 +5457,7 @@ class Delivery(NamedTuple):
     delivered: Optional[bool]  # whether the window got it; None: not known
     point: Optional[Point] = None  # where the pointer was right before the press
     reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
+    others_typed: int = 0  # keys that somebody else pressed, and the window got, while ours were
 
 
 class RecognisedText(NamedTuple):
@@ -5557,7 +5559,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5560, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5562, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5776,7 +5778,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5779, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5781, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5817,10 +5819,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5820, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5822, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5823, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5825, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5941,7 +5943,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5944, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5946, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6047,10 +6049,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6050, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6052, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6053, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6055, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6138,7 +6140,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6141, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6143, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6157,7 +6159,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6160, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6162, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6430,7 +6432,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6433, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6435, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6590,7 +6592,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6593, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6595, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6631,7 +6633,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6634, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6636, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6674,7 +6676,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6677, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6679, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6970,7 +6972,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6973, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6975, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7239,7 +7241,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7242, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7244, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7646,7 +7648,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7649, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7651, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7799,7 +7801,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7802, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7804, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7813,7 +7815,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7816, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7818, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7859,7 +7861,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7862, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7864, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7984,7 +7986,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7987, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7989, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8078,7 +8080,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8081, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8083, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8182,7 +8184,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8185, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8187, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8419,7 +8421,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8422, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8424, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8443,10 +8445,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8446, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8448, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8449, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8451, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8618,7 +8620,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8621, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8623, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8690,10 +8692,11 @@ class Clipboard:
     def _is_taken(self) -> bool:
         return self._xclip is not None and self._xclip.exit_code() == 0
 
-    def paste(self, text: str, press: Callable[[], None]) -> None:
+    def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
 
-        Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when that does not fetch it.
+        press: calls what it is given at the last moment. Raises PROGRAM_FAILED when it cannot be served
+        (nothing was pressed), or when that does not fetch it.
         """
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._saved = self._save()
@@ -8704,17 +8707,28 @@ class Clipboard:
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
-        if not is_served or xclip.has_ended():
-            raise self._failed("xclip does not serve the text, so it was not pasted")
-        self._record.has_asked(self._window_id)  # for what it was served before
-        press()
-        if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
+        served_id = self._owner()
+
+        def check_served() -> None:
+            if not is_served or xclip.has_ended() or self._owner() != served_id:
+                raise self._failed("the clipboard does not hold the text", "it was not pasted")
+
+        def has_asked() -> bool:
+            return self._record.has_asked(self._window_id, served_id)
+
+        check_served()
+        has_asked()  # a clipboard manager's window may be the program's own
+        press(check_served)
+        if not self._wait_until(has_asked, xclip, _FETCH_S):
+            if self._is_taken:
+                message = "another program took the clipboard in the last moment"
+                raise self._failed(message, "what that copied may have been pasted")
             # what a program that hangs pastes when it wakes up must not be what the user had copied
             self._saved = Restorer(["xclip", "-selection", self._selection, "-i"], data)
-            raise self._failed("the window's program did not fetch the text, which stays in the clipboard")
+            raise self._failed("the window's program did not fetch the text", "it stays in the clipboard")
         deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
         pause(_QUIET_S)
-        while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
+        while has_asked() and time.monotonic() < deadline:
             pause(_QUIET_S)
 
     def wait_until_restored(self) -> None:
@@ -8723,14 +8737,9 @@ class Clipboard:
         while self._saved and not self._owner() and time.monotonic() < deadline:
             pause(_POLL_S)
 
-    def _failed(self, message: str) -> PeekabooError:
-        if self._is_taken:
-            message = "another program took the clipboard before the text was fetched: it was not typed"
-        return PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            message,
-            hint="click a text field and see what it holds; a terminal may need its own paste key",
-        )
+    def _failed(self, what: str, consequence: str) -> PeekabooError:
+        hint = "click a text field and see what it holds; a terminal may need its own paste key"
+        return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{what}: {consequence}", hint)
 
     def _owner(self) -> int:
         """The window that owns the selection; 0 for none, also before any program has named it."""
@@ -8780,7 +8789,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8783, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8792, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -8814,7 +8823,7 @@ _COOKIE = b"MIT-MAGIC-COOKIE-1"
 IS_VIEWABLE = 2
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
-_HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
+HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
 CAPS_LOCK_BIT = 2
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
@@ -8853,7 +8862,8 @@ def _no_display(details: str) -> PeekabooError:
 
 
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
-GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 31, 38, 40, 43, 98, 101, 117
+GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION = 31, 38, 40, 43, 98
+KEYBOARD, BUTTONS, MODIFIERS = 101, 117, 119
 
 
 def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:
@@ -8994,10 +9004,14 @@ class XConnection:
         pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
 
+    def state(self) -> int:
+        """The bits of the modifiers and mouse buttons that are down, and of those that are locked."""
+        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")[0]
+
     def state_with_nothing_held(self) -> int:
         """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
-        (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
-        if state & _HELD_BITS:
+        state = self.state()
+        if state & HELD_BITS:
             raise PeekabooError(
                 ErrorCode.WINDOW_BLOCKED,
                 "a mouse button or modifier key is held down; nothing was clicked or typed",
@@ -9130,7 +9144,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9133, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9147, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9216,7 +9230,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9219, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9233, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9558,7 +9572,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9561, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9575, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9569,7 +9583,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
@@ -9578,7 +9592,9 @@ from ..keys import character_of
 from .clipboard import pasting
 from .connection import (
     CAPS_LOCK_BIT,
+    HELD_BITS,
     KEYBOARD,
+    MODIFIERS,
     XConnection,
     is_same_client,
     property_of,
@@ -9586,7 +9602,7 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
+from .presses import Event, PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -9613,7 +9629,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
         keyboard = _Keyboard(server, record, window, stop_file)
         if act.kind == "press":
             keyboard.press(act.chord, act.hold_ms, act.repeat)
-            return Delivery(True)
+            return Delivery(True, others_typed=keyboard.others_typed)
         text = act.text.replace("\r\n", "\n").replace("\r", "\n")
         pauses = pauses_in(text, act.delay_ms / 1000)
         pieces = keyboard.pieces(text, pauses)  # before `replace` selects what it would delete
@@ -9624,7 +9640,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
             if is_tk or not text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
         keyboard.type(pieces, pauses)
-    return Delivery(True)
+        return Delivery(True, others_typed=keyboard.others_typed)
 
 
 def _is_tk(server: XConnection, window: Window) -> bool:
@@ -9674,9 +9690,9 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
             start += len(piece)
 
 
-def _run_keys(words: Sequence[str], *options: Any) -> None:
+def _run_keys(words: Sequence[str], **options: Any) -> None:
     """Run xdotool, which prints the screen's size last: a program that did something else does not."""
-    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], *options).text):
+    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], **options).text):
         hint = "check by `xdotool --version` which program that is"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, "xdotool did not come to its end", hint)
 
@@ -9690,18 +9706,24 @@ class _Keyboard:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
+        self._width, self._map, self._modifiers = self._read_map()
         self._by_key = self._characters_with_keys()
+        self.others_typed = 0
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
         """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
         self._sent, self._total, self._unit, self._is_shortcut = 0, total, unit, is_shortcut
 
+    def _read_map(self) -> tuple[int, bytes, bytes]:
+        """How many keysyms a key has, those of the codes from 8 on, and the codes of the modifiers' keys."""
+        keysyms, modifiers = self._server.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
+        return (keysyms or bytes(2))[1], (keysyms or b"")[32:], (modifiers or b"")[32:]
+
     def _characters_with_keys(self) -> frozenset[str]:
         """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
         group: a German one has no ^ but a dead key, a Russian one no Latin letters.
         """
-        (reply,) = self._server.ask([request(KEYBOARD, 8 | 248 << 8)])  # the codes 8 to 255
-        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", (reply or b"")[32:])]
+        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", self._map)]
         return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
@@ -9743,10 +9765,10 @@ class _Keyboard:
                 if piece in _LINE_KEYS:
                     self.send(self._key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(self._typing_words(piece, pauses[start:]), len(piece))
+                    self.send(self._typing_words(piece, pauses[start:]), len(piece), piece)
                 else:
                     words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
-                    clipboard.paste(piece, partial(self.send, words, len(piece)))
+                    clipboard.paste(piece, partial(self.send, words, len(piece), ""))
                 start += len(piece)
 
     def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
@@ -9764,8 +9786,8 @@ class _Keyboard:
             words += ["sleep", f"{seconds:.3f}", *self._key_words(key)] if seconds else [key]
         return words
 
-    def check(self) -> None:
-        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
+    def check(self, is_holding: bool = False) -> None:
+        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost. is_holding: keys are down by us."""
         check_cancelled()
         if os.path.lexists(self._stop_file):
             went_out = f"{self._sent} of {self._total} {self._unit} went out"
@@ -9775,6 +9797,8 @@ class _Keyboard:
                 hint="delete it to go on, and see what the window holds",
             )
         self.check_focus()
+        if not is_holding and self._server.state() & HELD_BITS:
+            raise self._lost("somebody holds a mouse button or modifier key")
 
     def check_focus(self) -> None:
         focused_id = self._server.client_with_focus()
@@ -9783,13 +9807,22 @@ class _Keyboard:
         if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
             raise self._lost(f"the popup {self._window.window_id} closed")
 
-    def send(self, words: Sequence[str], count: int = 1) -> None:
-        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys."""
+    def send(
+        self,
+        words: Sequence[str],
+        count: int = 1,
+        typed: str = "",
+        look: Optional[Callable[[], None]] = None,
+    ) -> None:
+        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
+
+        typed: the characters, where each is a key. look: called at the last moment; what it raises ends it.
+        """
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            _run_keys(words)
-        self._count(count)
+            _run_keys(words, move=["getdisplaygeometry"], look=look)
+        self._count(count, typed or " ")
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -9797,22 +9830,40 @@ class _Keyboard:
 
         def watch() -> None:
             self._count(sent - self._sent)
-            self.check()
+            self.check(is_holding=True)
 
         line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
-        _run_keys(line, ["keyup", *held], seconds + _KEYS_S, watch)
+        _run_keys(line, release=["keyup", *held], timeout_s=seconds + _KEYS_S, watch=watch)
         self._count(sent - self._sent)
 
-    def _count(self, count: int) -> None:
-        """Count what was sent. Raises FocusLost when another window got some of it."""
-        windows = self._record.windows_with_keys()
+    def _count(self, count: int, typed: str = "") -> None:
+        """Count what was sent. Raises FocusLost when another window got some of it, or it was changed by what
+        somebody held. typed: a character for each key that we pressed; empty: it is not known how many.
+        """
+        keys = self._record.keys()
+        windows = {key.window_id for key in keys}
         thief_id = next(filter(self._is_thief, windows), None)
         if thief_id is not None:
             what = f"took the keyboard in the last moment, and got at most the last {count} {self._unit}"
             raise self._lost(f"{self._name(thief_id)} {what}")
         if not windows:
             self.check_focus()
+        if self._read_map() != (self._width, self._map, self._modifiers):
+            raise self._lost(f"the keyboard's map has changed, maybe during the last {count} {self._unit}")
+        clients = {key.client for key in keys if typed}
+        for got in ([key for key in keys if key.client == client] for client in clients):
+            got = [key for key in got if key.detail not in self._modifiers]
+            self.others_typed += max(0, len(got) - len(typed))
+            if len(got) == len(typed) and any(map(self._is_other, got, typed)):
+                raise self._lost(f"somebody held a modifier key, and changed some of {count} {self._unit}")
         self._sent += count
+
+    def _is_other(self, key: Event, character: str) -> bool:
+        """Whether Shift made another character of a key, by both places of it in a group of the map."""
+        width = self._width
+        keysyms = struct.unpack_from(f"<{width}I", self._map, 4 * width * (key.detail - 8))
+        pairs = [pair for pair in zip(keysyms[::2], keysyms[1::2]) if ord(character) in pair]
+        return bool(pairs) and all(pair[key.state & 1] != ord(character) for pair in pairs)
 
     def _is_ours(self, focused_id: int) -> bool:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
@@ -9836,7 +9887,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9839, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9890, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10018,7 +10069,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10021, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10072, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10144,11 +10195,12 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10147, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10198, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Optional
@@ -10263,7 +10315,7 @@ class _Pointer:
         if is_drag:
             words = ["mousedown", number, *_drag_words(*act.points), *release]
         move = self._move_words(point)
-        first, line = [*move, "getmouselocation"], [*move, "getmouselocation", "--shell", *words]
+        first, line = [*move, "getmouselocation"], [*move, *words]
         times = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
         delivery = Delivery(None, point)
         check_cancelled()
@@ -10279,11 +10331,10 @@ class _Pointer:
                     # this press is not made, nor are those after it
                     is_closed = not self._server.top_level(self._id)  # by the press before
                     return delivery if is_closed else delivery._replace(delivered=None)
-                delivery = self._delivery(record.press_of(button), point, is_drag)
-                # somebody may have moved it
-                places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
-                if delivery.delivered and not all(place in done.text for place in places):
-                    delivery = delivery._replace(delivered=None)
+                delivery = self._delivery(record.press_of(button), act.points)
+                end = act.points[-1]
+                if is_drag and f"X={int(end.x)}\nY={int(end.y)}\n" not in done.text:
+                    delivery = delivery._replace(delivered=None)  # somebody has moved the pointer
                 if not delivery.delivered:
                     break
         return delivery
@@ -10310,24 +10361,30 @@ class _Pointer:
             )
         return under_id
 
-    def _delivery(self, got: Optional[Event], point: Point, is_drag: bool) -> Delivery:
+    def _delivery(self, got: Optional[Event], points: Sequence[Point]) -> Delivery:
         """What became of a press: delivered, when the window, its frame or a child of it got it.
 
         Not known for one that no program got, or not by a window of its own: a window manager took it for a
-        shortcut, or a program that has grabbed the pointer to let a window be chosen.
+        shortcut, or a program that has grabbed the pointer to let a window be chosen. Nor for one elsewhere
+        than it should be: somebody moved the pointer, or the window.
         """
-        if not got or not got.is_by_its_own_window:
+        point, end = points[0], points[-1]
+        if not got or not got.is_by_its_own_window or got.point != (int(point.x), int(point.y)):
             return Delivery(None, point)
         if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
             return Delivery(None, point)  # the window manager, by its frame
         top_id = self._server.top_level(got.window_id)
         if top_id not in (0, self._top_id):
             return Delivery(False, point, self._listed_id(top_id))
-        # a window that the press has closed is known by its client; a drag may move the window itself
-        is_known = top_id or is_same_client(got.window_id, self._id)
         (origin,) = self._server.ask([request(ORIGIN, self._id, self._server.root_id, 0)])
-        has_moved = origin is not None and fields_in(origin, "4xhh") != (self._own.x, self._own.y)
-        return Delivery(True if is_known and (is_drag or not has_moved) else None, point)
+        # a window that the press has closed is known by its client
+        is_known = top_id != 0 or is_same_client(got.window_id, self._id)
+        if origin is None:  # a drag ended elsewhere then
+            return Delivery(True if is_known and len(points) == 1 else None, point)
+        x, y = fields_in(origin, "4xhh")
+        moved = (x - self._own.x, y - self._own.y)
+        dragged = (int(end.x) - int(point.x), int(end.y) - int(point.y))  # maybe the window itself
+        return Delivery(True if is_known and moved in ((0, 0), dragged) else None, point)
 
     def _listed_id(self, top_id: int) -> int:
         """The id in the list of windows of a top-level window: of a frame, the client in it."""
@@ -10339,7 +10396,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10342, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10399, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10375,6 +10432,8 @@ from .connection import (
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
+# Its kind, detail and window; the whole pixels of the pointer's place; the modifiers in effect.
+_XINPUT_EVENT, _XINPUT_SIZE = "<8xH6xI4xI6xh2xh32xI", 76
 # The server delivers at once. What no program asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.5
 _HANDED_ON_S = 0.1  # by a window manager that took it first
@@ -10477,6 +10536,10 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
+    point: tuple[int, int]
+    """Where the pointer was on the screen."""
+    state: int
+    """The bits of the modifiers that were down before it."""
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -10489,16 +10552,17 @@ class PressRecord:
     def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
         self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
-        self._requestors: set[int] = set()
+        self._requests: set[tuple[int, int]] = set()
         self._targets = 0
 
-    def has_asked(self, window_id: int) -> bool:
-        """Whether a window's program has asked for a selection's content since the last call."""
+    def has_asked(self, window_id: int, owner_id: int) -> bool:
+        """Whether a window's program has asked that owner for a selection's content since the last call."""
         self._targets = self._server.atoms(["TARGETS"])["TARGETS"]  # 0 before any program has named it
         while self._events(time.monotonic()) is not None:
             pass
-        requestors, self._requestors = self._requestors, set()
-        return any(self._server.is_same_program(each, window_id) for each in requestors)
+        requests, self._requests = self._requests, set()
+        asking = [requestor for owner, requestor in requests if owner == owner_id]
+        return any(self._server.is_same_program(each, window_id) for each in asking)
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
@@ -10521,16 +10585,16 @@ class PressRecord:
         self._first_s = _FIRST_S if pressed else 0
         return pressed
 
-    def windows_with_keys(self) -> set[int]:
-        """The windows that got keys since the last call, from an xdotool that has ended: it has waited until
-        the server had done all.
+    def keys(self) -> list[Event]:
+        """The keys delivered since the last call, from an xdotool that has ended: it has waited until the
+        server had done all.
         """
-        windows: set[int] = set()
+        keys: list[Event] = []
         end = time.monotonic() + self._first_s
-        while (events := self._events(time.monotonic() if windows else end)) is not None:
-            windows.update(event.window_id for event in events if event.kind == _KEY)
-        self._first_s = _FIRST_S if windows else 0
-        return windows
+        while (events := self._events(time.monotonic() if keys else end)) is not None:
+            keys += [event for event in events if event.kind == _KEY]
+        self._first_s = _FIRST_S if keys else 0
+        return keys
 
     def _events(self, end: float) -> Optional[list[Event]]:
         """What counts of the server's next message; None when none comes until `end`."""
@@ -10539,16 +10603,22 @@ class PressRecord:
             return None
         (client,) = fields_in(reply, "4xI")
         events = []
-        for at in range(32, len(reply) - 31, 32):
-            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
-            if kind == _GENERIC and detail == self._xinput:
-                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
+        at = 32
+        while at + 32 <= len(reply):
+            kind, detail, window_id, x, y, state = struct.unpack_from("<BB10xI4xhh4xH", reply, at)
+            start, at = at, at + 32
+            if kind == _GENERIC:
+                at += 4 * struct.unpack_from("<4xI", reply, start)[0]
+                if detail != self._xinput or at < start + _XINPUT_SIZE:
+                    continue
+                kind, detail, window_id, x, y, state = struct.unpack_from(_XINPUT_EVENT, reply, start)
             if kind == _SELECTION_REQUEST:
+                owner_id, requestor_id, target = struct.unpack_from("<8xII4xI", reply, start)
                 # many ask first in which formats there is any, some whenever another program owns it
-                if struct.unpack_from("<I", reply, at + 20) != (self._targets,):
-                    self._requestors.add(window_id)
+                if target != self._targets:
+                    self._requests.add((owner_id, requestor_id))
             elif kind in (_KEY, _PRESS, _RELEASE):
-                events.append(Event(kind, detail, window_id, client))
+                events.append(Event(kind, detail, window_id, client, (x, y), state))
         return events
 
 
@@ -10577,7 +10647,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10580, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10650, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10900,10 +10970,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10903, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10973, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10906, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10976, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11145,7 +11215,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11148, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11218, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11441,7 +11511,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11444, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11514, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11456,6 +11526,7 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
+from ..core.text import shown_text
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
@@ -11526,14 +11597,15 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
 
 
 def _print_text(result: Result, code: int) -> int:
+    """For people: no text from outside, such as a title, may command their terminal."""
     if result.stdout or result.text or not (result.stderr or result.failure):
-        code = _print(result.stdout or result.text, sys.stdout, code)
+        code = _print(result.stdout or shown_text(result.text), sys.stdout, code)
     notes = [f"note: {message}" for message in result.messages]
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
         notes += [f"  {line}" for line in result.failure.details.splitlines()]
     notes = list(filter(None, [result.stderr.rstrip("\n"), *notes]))
-    return _print("\n".join(notes), sys.stderr, code) if notes else code
+    return _print(shown_text("\n".join(notes)), sys.stderr, code) if notes else code
 
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
@@ -11640,7 +11712,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11643, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11715, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -11981,6 +12053,9 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         done,
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
+        "keys of somebody else came among them: {others_typed}".format(**data)
+        if "others_typed" in data
+        else "",
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
     ]
@@ -11988,7 +12063,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11991, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12066, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12336,7 +12411,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12339, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12414, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12450,7 +12525,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12453, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12528, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12709,7 +12784,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12712, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12787, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12895,10 +12970,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12898, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12973, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12901, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12976, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13165,7 +13240,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13168, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13243, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13285,7 +13360,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13288, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13363, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13603,7 +13678,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13606, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13681, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13622,7 +13697,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13625, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13700, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13925,10 +14000,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13928, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14003, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13931, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 14006, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13984,7 +14059,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13987, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14062, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14236,7 +14311,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14239, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14314, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14471,7 +14546,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14474, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14549, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14776,7 +14851,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14779, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14854, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14867,7 +14942,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14870, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14945, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

@@ -100,7 +100,8 @@ def perform(
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
         done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        return {**data, **done, "delivered": delivery.delivered, **effect}
+        others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
+        return {**data, **done, "delivered": delivery.delivered, **others, **effect}
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:

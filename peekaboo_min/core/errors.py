@@ -89,7 +89,7 @@ class PeekabooError(Exception):
 
 
 class FocusLost(PeekabooError):
-    """FOCUS_LOST: another window has the keyboard."""
+    """FOCUS_LOST: another window has the keyboard, or somebody else uses it."""
 
     def __init__(self, message: str) -> None:
         hint = "take a new screenshot, see what the window holds, then focus it and type the rest"

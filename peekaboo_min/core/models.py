@@ -250,6 +250,7 @@ class Delivery(NamedTuple):
     delivered: Optional[bool]  # whether the window got it; None: not known
     point: Optional[Point] = None  # where the pointer was right before the press
     reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
+    others_typed: int = 0  # keys that somebody else pressed, and the window got, while ours were
 
 
 class RecognisedText(NamedTuple):

@@ -13,6 +13,7 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
+from ..core.text import shown_text
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
@@ -83,14 +84,15 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
 
 
 def _print_text(result: Result, code: int) -> int:
+    """For people: no text from outside, such as a title, may command their terminal."""
     if result.stdout or result.text or not (result.stderr or result.failure):
-        code = _print(result.stdout or result.text, sys.stdout, code)
+        code = _print(result.stdout or shown_text(result.text), sys.stdout, code)
     notes = [f"note: {message}" for message in result.messages]
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
         notes += [f"  {line}" for line in result.failure.details.splitlines()]
     notes = list(filter(None, [result.stderr.rstrip("\n"), *notes]))
-    return _print("\n".join(notes), sys.stderr, code) if notes else code
+    return _print(shown_text("\n".join(notes)), sys.stderr, code) if notes else code
 
 
 def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:

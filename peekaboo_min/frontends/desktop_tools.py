@@ -339,6 +339,9 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         done,
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
+        "keys of somebody else came among them: {others_typed}".format(**data)
+        if "others_typed" in data
+        else "",
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
     ]

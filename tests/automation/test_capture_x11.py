@@ -272,17 +272,13 @@ def test_an_image_lives_its_time_and_a_given_path_for_ever(
     saved(peek, "--path", tmp_path / "mine.png")
     os.utime(tmp_path / "mine.png", (0, 0))
     folder = our_folder(tmp_path)
-    assert len(files_below(folder)) == 2
-    grow_old(folder, 500)
-    peek.data("windows")
-    peek.data("windows", PEEKABOO_TTL_SECONDS="0")
-    assert len(files_below(folder)) == 2
-    grow_old(folder, 700)
-    peek.data("windows", PEEKABOO_TTL_SECONDS="0")
-    peek.data("windows", PEEKABOO_TTL_SECONDS="800")
-    assert len(files_below(folder)) == 2
-    peek.data("windows")
-    assert (files_below(folder), (tmp_path / "mine.png").exists()) == ([], True)
+    old = files_below(folder)
+    assert len(old) == 2
+    for age, kept_s, is_kept in [(500, "", True), (500, "0", True), (700, "800", True), (700, "", False)]:
+        grow_old(folder, age)
+        saved(peek, "--app", "Form", PEEKABOO_TTL_SECONDS=kept_s)
+        assert set(old) <= set(files_below(folder)) if is_kept else not {*old} & {*files_below(folder)}
+    assert (tmp_path / "mine.png").exists()
 
 
 # odd windows and screens ------------------------------------------------------------------------------------

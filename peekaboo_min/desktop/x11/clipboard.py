@@ -70,10 +70,11 @@ class Clipboard:
     def _is_taken(self) -> bool:
         return self._xclip is not None and self._xclip.exit_code() == 0
 
-    def paste(self, text: str, press: Callable[[], None]) -> None:
+    def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
 
-        Raises PROGRAM_FAILED when it cannot be served (nothing was pressed), or when that does not fetch it.
+        press: calls what it is given at the last moment. Raises PROGRAM_FAILED when it cannot be served
+        (nothing was pressed), or when that does not fetch it.
         """
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._saved = self._save()
@@ -84,17 +85,28 @@ class Clipboard:
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
-        if not is_served or xclip.has_ended():
-            raise self._failed("xclip does not serve the text, so it was not pasted")
-        self._record.has_asked(self._window_id)  # for what it was served before
-        press()
-        if not self._wait_until(lambda: self._record.has_asked(self._window_id), xclip, _FETCH_S):
+        served_id = self._owner()
+
+        def check_served() -> None:
+            if not is_served or xclip.has_ended() or self._owner() != served_id:
+                raise self._failed("the clipboard does not hold the text", "it was not pasted")
+
+        def has_asked() -> bool:
+            return self._record.has_asked(self._window_id, served_id)
+
+        check_served()
+        has_asked()  # a clipboard manager's window may be the program's own
+        press(check_served)
+        if not self._wait_until(has_asked, xclip, _FETCH_S):
+            if self._is_taken:
+                message = "another program took the clipboard in the last moment"
+                raise self._failed(message, "what that copied may have been pasted")
             # what a program that hangs pastes when it wakes up must not be what the user had copied
             self._saved = Restorer(["xclip", "-selection", self._selection, "-i"], data)
-            raise self._failed("the window's program did not fetch the text, which stays in the clipboard")
+            raise self._failed("the window's program did not fetch the text", "it stays in the clipboard")
         deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
         pause(_QUIET_S)
-        while self._record.has_asked(self._window_id) and time.monotonic() < deadline:
+        while has_asked() and time.monotonic() < deadline:
             pause(_QUIET_S)
 
     def wait_until_restored(self) -> None:
@@ -103,14 +115,9 @@ class Clipboard:
         while self._saved and not self._owner() and time.monotonic() < deadline:
             pause(_POLL_S)
 
-    def _failed(self, message: str) -> PeekabooError:
-        if self._is_taken:
-            message = "another program took the clipboard before the text was fetched: it was not typed"
-        return PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            message,
-            hint="click a text field and see what it holds; a terminal may need its own paste key",
-        )
+    def _failed(self, what: str, consequence: str) -> PeekabooError:
+        hint = "click a text field and see what it holds; a terminal may need its own paste key"
+        return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{what}: {consequence}", hint)
 
     def _owner(self) -> int:
         """The window that owns the selection; 0 for none, also before any program has named it."""

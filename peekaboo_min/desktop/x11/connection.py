@@ -32,7 +32,7 @@ _COOKIE = b"MIT-MAGIC-COOKIE-1"
 IS_VIEWABLE = 2
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
-_HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
+HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
 CAPS_LOCK_BIT = 2
 _MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
 
@@ -71,7 +71,8 @@ def _no_display(details: str) -> PeekabooError:
 
 
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
-GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION, KEYBOARD, BUTTONS = 31, 38, 40, 43, 98, 101, 117
+GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION = 31, 38, 40, 43, 98
+KEYBOARD, BUTTONS, MODIFIERS = 101, 117, 119
 
 
 def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:
@@ -212,10 +213,14 @@ class XConnection:
         pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
 
+    def state(self) -> int:
+        """The bits of the modifiers and mouse buttons that are down, and of those that are locked."""
+        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")[0]
+
     def state_with_nothing_held(self) -> int:
         """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
-        (state,) = fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")
-        if state & _HELD_BITS:
+        state = self.state()
+        if state & HELD_BITS:
             raise PeekabooError(
                 ErrorCode.WINDOW_BLOCKED,
                 "a mouse button or modifier key is held down; nothing was clicked or typed",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
@@ -18,7 +18,9 @@ from ..keys import character_of
 from .clipboard import pasting
 from .connection import (
     CAPS_LOCK_BIT,
+    HELD_BITS,
     KEYBOARD,
+    MODIFIERS,
     XConnection,
     is_same_client,
     property_of,
@@ -26,7 +28,7 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
+from .presses import Event, PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -53,7 +55,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
         keyboard = _Keyboard(server, record, window, stop_file)
         if act.kind == "press":
             keyboard.press(act.chord, act.hold_ms, act.repeat)
-            return Delivery(True)
+            return Delivery(True, others_typed=keyboard.others_typed)
         text = act.text.replace("\r\n", "\n").replace("\r", "\n")
         pauses = pauses_in(text, act.delay_ms / 1000)
         pieces = keyboard.pieces(text, pauses)  # before `replace` selects what it would delete
@@ -64,7 +66,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
             if is_tk or not text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
         keyboard.type(pieces, pauses)
-    return Delivery(True)
+        return Delivery(True, others_typed=keyboard.others_typed)
 
 
 def _is_tk(server: XConnection, window: Window) -> bool:
@@ -114,9 +116,9 @@ def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCI
             start += len(piece)
 
 
-def _run_keys(words: Sequence[str], *options: Any) -> None:
+def _run_keys(words: Sequence[str], **options: Any) -> None:
     """Run xdotool, which prints the screen's size last: a program that did something else does not."""
-    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], *options).text):
+    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], **options).text):
         hint = "check by `xdotool --version` which program that is"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, "xdotool did not come to its end", hint)
 
@@ -130,18 +132,24 @@ class _Keyboard:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
+        self._width, self._map, self._modifiers = self._read_map()
         self._by_key = self._characters_with_keys()
+        self.others_typed = 0
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
         """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
         self._sent, self._total, self._unit, self._is_shortcut = 0, total, unit, is_shortcut
 
+    def _read_map(self) -> tuple[int, bytes, bytes]:
+        """How many keysyms a key has, those of the codes from 8 on, and the codes of the modifiers' keys."""
+        keysyms, modifiers = self._server.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
+        return (keysyms or bytes(2))[1], (keysyms or b"")[32:], (modifiers or b"")[32:]
+
     def _characters_with_keys(self) -> frozenset[str]:
         """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
         group: a German one has no ^ but a dead key, a Russian one no Latin letters.
         """
-        (reply,) = self._server.ask([request(KEYBOARD, 8 | 248 << 8)])  # the codes 8 to 255
-        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", (reply or b"")[32:])]
+        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", self._map)]
         return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
@@ -183,10 +191,10 @@ class _Keyboard:
                 if piece in _LINE_KEYS:
                     self.send(self._key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(self._typing_words(piece, pauses[start:]), len(piece))
+                    self.send(self._typing_words(piece, pauses[start:]), len(piece), piece)
                 else:
                     words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
-                    clipboard.paste(piece, partial(self.send, words, len(piece)))
+                    clipboard.paste(piece, partial(self.send, words, len(piece), ""))
                 start += len(piece)
 
     def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
@@ -204,8 +212,8 @@ class _Keyboard:
             words += ["sleep", f"{seconds:.3f}", *self._key_words(key)] if seconds else [key]
         return words
 
-    def check(self) -> None:
-        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost."""
+    def check(self, is_holding: bool = False) -> None:
+        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost. is_holding: keys are down by us."""
         check_cancelled()
         if os.path.lexists(self._stop_file):
             went_out = f"{self._sent} of {self._total} {self._unit} went out"
@@ -215,6 +223,8 @@ class _Keyboard:
                 hint="delete it to go on, and see what the window holds",
             )
         self.check_focus()
+        if not is_holding and self._server.state() & HELD_BITS:
+            raise self._lost("somebody holds a mouse button or modifier key")
 
     def check_focus(self) -> None:
         focused_id = self._server.client_with_focus()
@@ -223,13 +233,22 @@ class _Keyboard:
         if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
             raise self._lost(f"the popup {self._window.window_id} closed")
 
-    def send(self, words: Sequence[str], count: int = 1) -> None:
-        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys."""
+    def send(
+        self,
+        words: Sequence[str],
+        count: int = 1,
+        typed: str = "",
+        look: Optional[Callable[[], None]] = None,
+    ) -> None:
+        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
+
+        typed: the characters, where each is a key. look: called at the last moment; what it raises ends it.
+        """
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
-            _run_keys(words)
-        self._count(count)
+            _run_keys(words, move=["getdisplaygeometry"], look=look)
+        self._count(count, typed or " ")
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -237,22 +256,40 @@ class _Keyboard:
 
         def watch() -> None:
             self._count(sent - self._sent)
-            self.check()
+            self.check(is_holding=True)
 
         line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
-        _run_keys(line, ["keyup", *held], seconds + _KEYS_S, watch)
+        _run_keys(line, release=["keyup", *held], timeout_s=seconds + _KEYS_S, watch=watch)
         self._count(sent - self._sent)
 
-    def _count(self, count: int) -> None:
-        """Count what was sent. Raises FocusLost when another window got some of it."""
-        windows = self._record.windows_with_keys()
+    def _count(self, count: int, typed: str = "") -> None:
+        """Count what was sent. Raises FocusLost when another window got some of it, or it was changed by what
+        somebody held. typed: a character for each key that we pressed; empty: it is not known how many.
+        """
+        keys = self._record.keys()
+        windows = {key.window_id for key in keys}
         thief_id = next(filter(self._is_thief, windows), None)
         if thief_id is not None:
             what = f"took the keyboard in the last moment, and got at most the last {count} {self._unit}"
             raise self._lost(f"{self._name(thief_id)} {what}")
         if not windows:
             self.check_focus()
+        if self._read_map() != (self._width, self._map, self._modifiers):
+            raise self._lost(f"the keyboard's map has changed, maybe during the last {count} {self._unit}")
+        clients = {key.client for key in keys if typed}
+        for got in ([key for key in keys if key.client == client] for client in clients):
+            got = [key for key in got if key.detail not in self._modifiers]
+            self.others_typed += max(0, len(got) - len(typed))
+            if len(got) == len(typed) and any(map(self._is_other, got, typed)):
+                raise self._lost(f"somebody held a modifier key, and changed some of {count} {self._unit}")
         self._sent += count
+
+    def _is_other(self, key: Event, character: str) -> bool:
+        """Whether Shift made another character of a key, by both places of it in a group of the map."""
+        width = self._width
+        keysyms = struct.unpack_from(f"<{width}I", self._map, 4 * width * (key.detail - 8))
+        pairs = [pair for pair in zip(keysyms[::2], keysyms[1::2]) if ord(character) in pair]
+        return bool(pairs) and all(pair[key.state & 1] != ord(character) for pair in pairs)
 
     def _is_ours(self, focused_id: int) -> bool:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):

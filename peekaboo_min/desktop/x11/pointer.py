@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Optional
@@ -117,7 +118,7 @@ class _Pointer:
         if is_drag:
             words = ["mousedown", number, *_drag_words(*act.points), *release]
         move = self._move_words(point)
-        first, line = [*move, "getmouselocation"], [*move, "getmouselocation", "--shell", *words]
+        first, line = [*move, "getmouselocation"], [*move, *words]
         times = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
         delivery = Delivery(None, point)
         check_cancelled()
@@ -133,11 +134,10 @@ class _Pointer:
                     # this press is not made, nor are those after it
                     is_closed = not self._server.top_level(self._id)  # by the press before
                     return delivery if is_closed else delivery._replace(delivered=None)
-                delivery = self._delivery(record.press_of(button), point, is_drag)
-                # somebody may have moved it
-                places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
-                if delivery.delivered and not all(place in done.text for place in places):
-                    delivery = delivery._replace(delivered=None)
+                delivery = self._delivery(record.press_of(button), act.points)
+                end = act.points[-1]
+                if is_drag and f"X={int(end.x)}\nY={int(end.y)}\n" not in done.text:
+                    delivery = delivery._replace(delivered=None)  # somebody has moved the pointer
                 if not delivery.delivered:
                     break
         return delivery
@@ -164,24 +164,30 @@ class _Pointer:
             )
         return under_id
 
-    def _delivery(self, got: Optional[Event], point: Point, is_drag: bool) -> Delivery:
+    def _delivery(self, got: Optional[Event], points: Sequence[Point]) -> Delivery:
         """What became of a press: delivered, when the window, its frame or a child of it got it.
 
         Not known for one that no program got, or not by a window of its own: a window manager took it for a
-        shortcut, or a program that has grabbed the pointer to let a window be chosen.
+        shortcut, or a program that has grabbed the pointer to let a window be chosen. Nor for one elsewhere
+        than it should be: somebody moved the pointer, or the window.
         """
-        if not got or not got.is_by_its_own_window:
+        point, end = points[0], points[-1]
+        if not got or not got.is_by_its_own_window or got.point != (int(point.x), int(point.y)):
             return Delivery(None, point)
         if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
             return Delivery(None, point)  # the window manager, by its frame
         top_id = self._server.top_level(got.window_id)
         if top_id not in (0, self._top_id):
             return Delivery(False, point, self._listed_id(top_id))
-        # a window that the press has closed is known by its client; a drag may move the window itself
-        is_known = top_id or is_same_client(got.window_id, self._id)
         (origin,) = self._server.ask([request(ORIGIN, self._id, self._server.root_id, 0)])
-        has_moved = origin is not None and fields_in(origin, "4xhh") != (self._own.x, self._own.y)
-        return Delivery(True if is_known and (is_drag or not has_moved) else None, point)
+        # a window that the press has closed is known by its client
+        is_known = top_id != 0 or is_same_client(got.window_id, self._id)
+        if origin is None:  # a drag ended elsewhere then
+            return Delivery(True if is_known and len(points) == 1 else None, point)
+        x, y = fields_in(origin, "4xhh")
+        moved = (x - self._own.x, y - self._own.y)
+        dragged = (int(end.x) - int(point.x), int(end.y) - int(point.y))  # maybe the window itself
+        return Delivery(True if is_known and moved in ((0, 0), dragged) else None, point)
 
     def _listed_id(self, top_id: int) -> int:
         """The id in the list of windows of a top-level window: of a frame, the client in it."""

@@ -34,6 +34,8 @@ from .connection import (
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
+# Its kind, detail and window; the whole pixels of the pointer's place; the modifiers in effect.
+_XINPUT_EVENT, _XINPUT_SIZE = "<8xH6xI4xI6xh2xh32xI", 76
 # The server delivers at once. What no program asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.5
 _HANDED_ON_S = 0.1  # by a window manager that took it first
@@ -136,6 +138,10 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
+    point: tuple[int, int]
+    """Where the pointer was on the screen."""
+    state: int
+    """The bits of the modifiers that were down before it."""
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -148,16 +154,17 @@ class PressRecord:
     def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
         self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
-        self._requestors: set[int] = set()
+        self._requests: set[tuple[int, int]] = set()
         self._targets = 0
 
-    def has_asked(self, window_id: int) -> bool:
-        """Whether a window's program has asked for a selection's content since the last call."""
+    def has_asked(self, window_id: int, owner_id: int) -> bool:
+        """Whether a window's program has asked that owner for a selection's content since the last call."""
         self._targets = self._server.atoms(["TARGETS"])["TARGETS"]  # 0 before any program has named it
         while self._events(time.monotonic()) is not None:
             pass
-        requestors, self._requestors = self._requestors, set()
-        return any(self._server.is_same_program(each, window_id) for each in requestors)
+        requests, self._requests = self._requests, set()
+        asking = [requestor for owner, requestor in requests if owner == owner_id]
+        return any(self._server.is_same_program(each, window_id) for each in asking)
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
@@ -180,16 +187,16 @@ class PressRecord:
         self._first_s = _FIRST_S if pressed else 0
         return pressed
 
-    def windows_with_keys(self) -> set[int]:
-        """The windows that got keys since the last call, from an xdotool that has ended: it has waited until
-        the server had done all.
+    def keys(self) -> list[Event]:
+        """The keys delivered since the last call, from an xdotool that has ended: it has waited until the
+        server had done all.
         """
-        windows: set[int] = set()
+        keys: list[Event] = []
         end = time.monotonic() + self._first_s
-        while (events := self._events(time.monotonic() if windows else end)) is not None:
-            windows.update(event.window_id for event in events if event.kind == _KEY)
-        self._first_s = _FIRST_S if windows else 0
-        return windows
+        while (events := self._events(time.monotonic() if keys else end)) is not None:
+            keys += [event for event in events if event.kind == _KEY]
+        self._first_s = _FIRST_S if keys else 0
+        return keys
 
     def _events(self, end: float) -> Optional[list[Event]]:
         """What counts of the server's next message; None when none comes until `end`."""
@@ -198,16 +205,22 @@ class PressRecord:
             return None
         (client,) = fields_in(reply, "4xI")
         events = []
-        for at in range(32, len(reply) - 31, 32):
-            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
-            if kind == _GENERIC and detail == self._xinput:
-                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
+        at = 32
+        while at + 32 <= len(reply):
+            kind, detail, window_id, x, y, state = struct.unpack_from("<BB10xI4xhh4xH", reply, at)
+            start, at = at, at + 32
+            if kind == _GENERIC:
+                at += 4 * struct.unpack_from("<4xI", reply, start)[0]
+                if detail != self._xinput or at < start + _XINPUT_SIZE:
+                    continue
+                kind, detail, window_id, x, y, state = struct.unpack_from(_XINPUT_EVENT, reply, start)
             if kind == _SELECTION_REQUEST:
+                owner_id, requestor_id, target = struct.unpack_from("<8xII4xI", reply, start)
                 # many ask first in which formats there is any, some whenever another program owns it
-                if struct.unpack_from("<I", reply, at + 20) != (self._targets,):
-                    self._requestors.add(window_id)
+                if target != self._targets:
+                    self._requests.add((owner_id, requestor_id))
             elif kind in (_KEY, _PRESS, _RELEASE):
-                events.append(Event(kind, detail, window_id, client))
+                events.append(Event(kind, detail, window_id, client, (x, y), state))
         return events
 
 
