@@ -76,13 +76,19 @@ class AgentStep:
         return {**plain, "image": as_plain(self.image.info) if self.image else None}
 
 
+def _kind(step: AgentStep) -> str:
+    return step.action.kind if step.action else ""
+
+
 def doubt_about(steps: Sequence[AgentStep]) -> str:
     """Why a report that the goal is reached is not believed after these steps; empty where it is."""
     acts = [step for step in steps if step.action and step.action.is_act]
     if not acts:
         return ""
-    if not acts[-1].is_delivered:
-        return f"your last action failed: {acts[-1].effect}"
+    for number, step in enumerate(acts):
+        is_made_good = any(act.is_delivered and _kind(act) == _kind(step) for act in acts[number + 1 :])
+        if not (step.is_delivered or is_made_good):
+            return f"your action `{step.action and step.action.describe()}` failed: {step.effect}"
     action = acts[-1].action
     if action and action.is_last and not acts[-1].changed:
         return f"your last action, `{action.describe()}`, was delivered, but {acts[-1].effect}"

@@ -305,7 +305,7 @@ def test_a_window_that_vanishes_is_reported_to_the_model(agent: Agent, form: For
     assert done.code == 1, done.err
     assert agent.step(1)["effect"].endswith("the app shows no window now")
     assert agent.step(2)["window"] is None and agent.report().text.count("no screenshot") == 2
-    assert agent.step(2)["effect"].startswith("asked again: your last action failed")
+    assert agent.step(2)["effect"].startswith("asked again: your action `click")
     assert agent.saved_run()["status"] == "not_confirmed"
 
 

@@ -28,7 +28,7 @@ from .connection import (
     texts_in,
     x_connection,
 )
-from .presses import Event, PressRecord, recorded_presses, run_xdotool, x11_modifiers
+from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
 _KEYS_S = 10.0
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
@@ -40,6 +40,7 @@ _LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a p
 
 # Our key names -> X keysyms; all others are written alike, but with capitals: Return, Caps_Lock, F5.
 _KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
+_A_KEY = "\0"  # one press, of whatever it types
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 _ASCII = frozenset(map(chr, range(32, 127)))
 # For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
@@ -248,7 +249,7 @@ class _Keyboard:
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
             _run_keys(words, move=["getdisplaygeometry"], look=look)
-        self._count(count, typed or " ")
+        self._count(count, typed or _A_KEY)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -264,7 +265,7 @@ class _Keyboard:
 
     def _count(self, count: int, typed: str = "") -> None:
         """Count what was sent. Raises FocusLost when another window got some of it, or it was changed by what
-        somebody held. typed: a character for each key that we pressed; empty: it is not known how many.
+        somebody pressed. typed: a character for each key of ours; empty: it is not known how many there are.
         """
         keys = self._record.keys()
         windows = {key.window_id for key in keys}
@@ -278,18 +279,20 @@ class _Keyboard:
             raise self._lost(f"the keyboard's map has changed, maybe during the last {count} {self._unit}")
         clients = {key.client for key in keys if typed}
         for got in ([key for key in keys if key.client == client] for client in clients):
-            got = [key for key in got if key.detail not in self._modifiers]
-            self.others_typed += max(0, len(got) - len(typed))
-            if len(got) == len(typed) and any(map(self._is_other, got, typed)):
-                raise self._lost(f"somebody held a modifier key, and changed some of {count} {self._unit}")
+            codes = [key.detail for key in got if key.detail not in self._modifiers]
+            self.others_typed += max(0, len(codes) - len(typed))
+            needed = sum(map(self._modifiers_of, codes, typed)) if typed != _A_KEY else len(got)
+            if len(got) - len(codes) > needed:
+                raise self._lost(f"somebody pressed a modifier key during the last {count} {self._unit}")
         self._sent += count
 
-    def _is_other(self, key: Event, character: str) -> bool:
-        """Whether Shift made another character of a key, by both places of it in a group of the map."""
-        width = self._width
-        keysyms = struct.unpack_from(f"<{width}I", self._map, 4 * width * (key.detail - 8))
-        pairs = [pair for pair in zip(keysyms[::2], keysyms[1::2]) if ord(character) in pair]
-        return bool(pairs) and all(pair[key.state & 1] != ord(character) for pair in pairs)
+    def _modifiers_of(self, code: int, character: str) -> int:
+        """How many modifiers a key needs for a character, at most: the map has Shift's every second, those of
+        AltGr from the fifth on.
+        """
+        keysyms = struct.unpack_from(f"<{self._width}I", self._map, 4 * self._width * (code - 8))
+        place = keysyms.index(ord(character)) if ord(character) in keysyms else 5
+        return place % 2 + (place > 3)
 
     def _is_ours(self, focused_id: int) -> bool:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):

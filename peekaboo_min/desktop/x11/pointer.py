@@ -118,7 +118,7 @@ class _Pointer:
         if is_drag:
             words = ["mousedown", number, *_drag_words(*act.points), *release]
         move = self._move_words(point)
-        first, line = [*move, "getmouselocation"], [*move, *words]
+        first, line = [*move, "getmouselocation"], [*move, "getmouselocation", "--shell", *words]
         times = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
         delivery = Delivery(None, point)
         check_cancelled()
@@ -135,9 +135,10 @@ class _Pointer:
                     is_closed = not self._server.top_level(self._id)  # by the press before
                     return delivery if is_closed else delivery._replace(delivered=None)
                 delivery = self._delivery(record.press_of(button), act.points)
-                end = act.points[-1]
-                if is_drag and f"X={int(end.x)}\nY={int(end.y)}\n" not in done.text:
-                    delivery = delivery._replace(delivered=None)  # somebody has moved the pointer
+                # somebody may have moved it
+                places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
+                if delivery.delivered and not all(place in done.text for place in places):
+                    delivery = delivery._replace(delivered=None)
                 if not delivery.delivered:
                     break
         return delivery
@@ -168,11 +169,11 @@ class _Pointer:
         """What became of a press: delivered, when the window, its frame or a child of it got it.
 
         Not known for one that no program got, or not by a window of its own: a window manager took it for a
-        shortcut, or a program that has grabbed the pointer to let a window be chosen. Nor for one elsewhere
-        than it should be: somebody moved the pointer, or the window.
+        shortcut, or a program that has grabbed the pointer to let a window be chosen; nor where the window
+        moved.
         """
         point, end = points[0], points[-1]
-        if not got or not got.is_by_its_own_window or got.point != (int(point.x), int(point.y)):
+        if not got or not got.is_by_its_own_window:
             return Delivery(None, point)
         if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
             return Delivery(None, point)  # the window manager, by its frame

@@ -34,8 +34,6 @@ from .connection import (
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
-# Its kind, detail and window; the whole pixels of the pointer's place; the modifiers in effect.
-_XINPUT_EVENT, _XINPUT_SIZE = "<8xH6xI4xI6xh2xh32xI", 76
 # The server delivers at once. What no program asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.5
 _HANDED_ON_S = 0.1  # by a window manager that took it first
@@ -138,10 +136,6 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
-    point: tuple[int, int]
-    """Where the pointer was on the screen."""
-    state: int
-    """The bits of the modifiers that were down before it."""
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -205,22 +199,17 @@ class PressRecord:
             return None
         (client,) = fields_in(reply, "4xI")
         events = []
-        at = 32
-        while at + 32 <= len(reply):
-            kind, detail, window_id, x, y, state = struct.unpack_from("<BB10xI4xhh4xH", reply, at)
-            start, at = at, at + 32
-            if kind == _GENERIC:
-                at += 4 * struct.unpack_from("<4xI", reply, start)[0]
-                if detail != self._xinput or at < start + _XINPUT_SIZE:
-                    continue
-                kind, detail, window_id, x, y, state = struct.unpack_from(_XINPUT_EVENT, reply, start)
+        for at in range(32, len(reply) - 31, 32):  # of each event, also a longer one, its first 32 bytes
+            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
+            if kind == _GENERIC and detail == self._xinput:
+                kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
             if kind == _SELECTION_REQUEST:
-                owner_id, requestor_id, target = struct.unpack_from("<8xII4xI", reply, start)
+                owner_id, requestor_id, target = struct.unpack_from("<8xII4xI", reply, at)
                 # many ask first in which formats there is any, some whenever another program owns it
                 if target != self._targets:
                     self._requests.add((owner_id, requestor_id))
             elif kind in (_KEY, _PRESS, _RELEASE):
-                events.append(Event(kind, detail, window_id, client, (x, y), state))
+                events.append(Event(kind, detail, window_id, client))
         return events
 
 

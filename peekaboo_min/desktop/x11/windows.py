@@ -279,7 +279,9 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
 
 
 def _with_owners(windows: list[Window]) -> list[Window]:
-    """Give each popup its owner's name, pid and window: by its pid, else by the client that made it."""
+    """Give each popup its owner's name, pid and window: by its pid, else by the client that made it; and each
+    window without a pid that of its client's others.
+    """
     owners = [window for window in windows if not window.is_popup and window.app_name]
     owners.sort(key=lambda window: not window.is_focused)
     owned = []
@@ -289,7 +291,8 @@ def _with_owners(windows: list[Window]) -> list[Window]:
         for owner in [*by_pid, *by_client][: window.is_popup]:
             pid, parent_id = window.pid or owner.pid, window.parent_id or owner.window_id
             window = window._replace(app_name=owner.app_name, pid=pid, parent_id=parent_id)
-        owned.append(window)
+        pids = [owner.pid for owner in by_client if owner.pid is not None]
+        owned.append(window._replace(pid=pids[0]) if pids and window.pid is None else window)
     return owned
 
 
