@@ -510,6 +510,7 @@ def run_keynote_agent(
         Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"
     ] = None,
     max_iterations: Annotated[int, "stop after this many replies of the model, 1 to 50; default 8"] = 8,
+    new: Annotated[bool, "draw in a new document, as with KEYNOTE_DOCUMENT_MODE=always_new"] = False,
 ) -> Result:
     """Lets a model open Keynote, draw a rectangle on slide 1 and write a text into it, by MCP calls alone.
     Needs the model's key, in the environment or in `.env` of this folder, and the Python package mcp.
@@ -535,7 +536,7 @@ def run_keynote_agent(
         "PEEKABOO_AGENT_LOG": str(log_path),
         "PEEKABOO_LOG_LEVEL": configured.log_level,
         "KEYNOTE_THEME": configured.keynote_theme,
-        "KEYNOTE_DOCUMENT_MODE": configured.keynote_document_mode,
+        "KEYNOTE_DOCUMENT_MODE": "always_new" if new else configured.keynote_document_mode,
         "SCREENSHOT_PATH": configured.screenshot_path,
     }
     with file_errors(log_path.parent):
@@ -654,7 +655,7 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 657, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 658, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -756,7 +757,7 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 759, r'''"""`agent --check-model`: in which grid a model says where something is."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 760, r'''"""`agent --check-model`: in which grid a model says where something is."""
 
 from __future__ import annotations
 
@@ -850,7 +851,7 @@ def unit_of(places: dict[str, list[Point]]) -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 853, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 854, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -1039,7 +1040,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1042, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1043, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -1156,7 +1157,7 @@ def _figure(image: ImageData, marks: str = "") -> str:
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1159, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1160, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
 
 from __future__ import annotations
 
@@ -1326,7 +1327,7 @@ def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) ->
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 1329, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 1330, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -1529,7 +1530,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 1532, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 1533, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -1794,10 +1795,10 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 1797, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 1798, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 1800, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 1801, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -1809,7 +1810,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
-from ..core.cancellation import in_parallel, pause, report_progress
+from ..core.cancellation import in_parallel, pause, report_progress, within_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_error, log_info
 from ..core.models import ImageData, Result
@@ -1973,7 +1974,7 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
         return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
     try:
         if vendor.is_local:
-            check_ollama(choice.model, _PROBE_S)
+            check_ollama(choice.model, within_budget(_PROBE_S))
     except WebError as e:
         problem = explain(vendor, choice.model, e)[0].sentence()
         return ProviderStatus(choice, problem, is_absent=e.status == 0)  # there was no answer
@@ -2070,7 +2071,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2073, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2074, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -2182,7 +2183,7 @@ def describe_unit(model: str) -> str:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2185, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2186, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -2296,7 +2297,7 @@ def resized(
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2299, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2300, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
 
 from __future__ import annotations
 
@@ -2629,10 +2630,10 @@ def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 2632, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 2633, r''''''
 
 # ==================== peekaboo_min/automation/act.py ======================================================
-SOURCES['peekaboo_min/automation/act.py'] = 2635, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
+SOURCES['peekaboo_min/automation/act.py'] = 2636, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -2963,7 +2964,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2966, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2967, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3281,7 +3282,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3284, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3285, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3445,7 +3446,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3448, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3449, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3709,7 +3710,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3712, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3713, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3723,7 +3724,7 @@ from ..core.cancellation import in_parallel
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
 from ..core.models import Display, ImageInfo, Result, Scene, Window
-from ..core.settings import settings
+from ..core.settings import image_lifetime, settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
@@ -3791,6 +3792,9 @@ def image_result(
     check_request(request)
     base, is_file = _destination(request)
     kind = kind_by_name(base) if base and is_file else request.kind or "png"
+    notes = [*session_warnings(desktop)]
+    if request.kind not in (None, kind):
+        notes.append(f"the images are {kind}, as the path's name says, and not {request.kind}")
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
         subjects, messages = _subjects_in_front(desktop, request)
@@ -3806,18 +3810,25 @@ def image_result(
         images = save_images(images, _paths_of(base, is_file, kind, subjects))
         images = [recorded(desktop, image) for image in images]
         data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
-    text, returned = _summary(images), []
-    if returns_data:
-        returned = [recorded(desktop, for_client(desktop, image)) for image in images]
-        data["images"] = [
-            {**({"source_path": image.path} if image.path else {}), **_image_data(image)}
-            for image in returned
-        ]
-    if analyse:
-        data.update(analyse(images))
-        text += f"\n\n{data['analysis_text']}"
+        if not base:
+            notes.append(f"without a path the files are temporary: they are kept {image_lifetime()}")
+    text, failure, returned = _summary(images), None, []
+    try:
+        if returns_data:
+            returned = [for_client(desktop, image) for image in images]
+        if returns_data or (analyse and request.is_temporary):
+            shown = [recorded(desktop, image) for image in returned or images]
+            sources = [{"source_path": image.path} if image.path else {} for image in shown]
+            data["images"] = [{**source, **_image_data(image)} for source, image in zip(sources, shown)]
+        if analyse:
+            data.update(analyse(images))
+            text += f"\n\n{data['analysis_text']}"
+    except PeekabooError as e:
+        if not data["saved_files"]:
+            raise
+        failure = e  # what was saved is saved
     contents = tuple(image.content for image in returned)
-    return Result(text, data, contents, (*session_warnings(desktop), *messages))
+    return Result(text, data, contents, (*notes, *messages), failure=failure)
 
 
 def check_request(request: ImageRequest) -> None:
@@ -3830,6 +3841,8 @@ def check_request(request: ImageRequest) -> None:
         raise invalid("several of a window's title, index and id are given", "give one of them")
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
+    if mode == "frontmost" and (request.app is not None or request.window_id is not None):
+        raise invalid("mode frontmost takes no app or window id", "leave it out, or take mode window")
     if mode in ("window", "multi") and request.app is None and request.window_id is None:
         raise invalid(f"mode {mode} needs an app", "name one, or a window id")
 
@@ -4002,7 +4015,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 4005, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 4018, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4262,7 +4275,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4265, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4278, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4339,7 +4352,7 @@ def list_app_windows(
     rows, lines = [], [f"Found {len(windows)} window(s) for application: {_app_text(owner)}"]
     for index, window in enumerate(windows):
         row: dict[str, Any] = {"window_title": _title(window), "window_index": index}
-        line = f'{index + 1}. "{_title(window)}"'
+        line = f'{index}. "{_title(window)}"'
         if "ids" in details:
             row["window_id"] = window.window_id
             line += f" [ID: {window.window_id}]"
@@ -4424,7 +4437,7 @@ def _bounds_text(bounds: Rect) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4427, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4440, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4572,7 +4585,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4575, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4588, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4649,7 +4662,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4652, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4665, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4831,10 +4844,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4834, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4847, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4837, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4850, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4944,7 +4957,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4947, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4960, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5080,7 +5093,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5083, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5096, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5211,7 +5224,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5214, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5227, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5219,7 +5232,6 @@ Named tuples, not dataclasses: importing those and making thirty of them would b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
 from .errors import ErrorCode, PeekabooError
@@ -5550,7 +5562,6 @@ class Result(NamedTuple):
     data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
     images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()  # warnings that belong to a success
-    files: tuple[Path, ...] = ()  # files that a program may want a link to
     failure: Optional[PeekabooError] = None  # what ended the job, where what it did is worth returning
     exit_code: int = 0  # the shell's: NOTHING_FOUND, or that of a program that a command ran
     stderr: str = ""  # what the shell command writes to stderr: another program's
@@ -5565,7 +5576,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5568, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5579, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5665,7 +5676,10 @@ class Settings(NamedTuple):
     )
     screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
     agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
-    gmail_folder: str = _env("PEEKABOO_GMAIL_FOLDER", "Gmail's two files; unset: `gmail` in the state folder")
+    gmail_folder: str = _env(
+        "PEEKABOO_GMAIL_FOLDER",
+        "Gmail's two files; unset: `peekaboo_min/gmail` where programs keep their data",
+    )
     gmail_base_url: str = _env(
         "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
     )
@@ -5675,6 +5689,7 @@ class Settings(NamedTuple):
     x_display: str = _env("DISPLAY", "the X server, on Linux")
     x_authority: str = _env("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _env("WAYLAND_DISPLAY", "when set, a warning says that only X11 windows are seen")
+    data_home: str = _env("XDG_DATA_HOME", "on Linux, what holds Gmail's folder", "~/.local/share")
     state_home: str = _env("XDG_STATE_HOME", "on Linux, what holds our state folder", "~/.local/state")
 
     def __repr__(self) -> str:
@@ -5720,6 +5735,13 @@ def settings() -> Settings:
     """The settings of this process."""
     set_here = {name: value for name, value in os.environ.items() if value.strip()}
     return read_settings({**_env_file_values, **set_here})
+
+
+def image_lifetime() -> str:
+    """How long a temporary image is kept, for people: `for 10 minutes`."""
+    seconds = settings().ttl_seconds
+    minutes = seconds // 60 if seconds >= 120 and seconds % 60 == 0 else 0
+    return f"for {minutes} minutes" if minutes else f"for {seconds} seconds" if seconds else "for ever"
 
 
 def unknown_variables() -> list[str]:
@@ -5784,7 +5806,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5787, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5809, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5825,10 +5847,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5828, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5850, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5831, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5853, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5949,7 +5971,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5952, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5974, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6055,10 +6077,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6058, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6080, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6061, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6083, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6146,7 +6168,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6149, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6171, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6165,7 +6187,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6168, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6190, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6438,7 +6460,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6441, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6463, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6598,7 +6620,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6601, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6623, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6639,7 +6661,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6642, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6664, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6682,7 +6704,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6685, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6707, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6978,7 +7000,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6981, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 7003, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7247,7 +7269,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7250, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7272, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7654,7 +7676,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7657, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7679, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7796,9 +7818,18 @@ def responsible_app() -> str:
     return "the app that started this"
 
 
+def _macos_version() -> int:
+    """The first number of it; 0 where that is not known."""
+    import platform
+
+    return int(platform.mac_ver()[0].partition(".")[0] or 0)
+
+
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     app, (pane, address) = responsible_app(), _PANES[code]
+    if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and _macos_version() >= 15:
+        pane = "Screen & System Audio Recording"
     hint = (
         f"switch {app} on in System Settings > Privacy & Security > {pane} "
         f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
@@ -7807,7 +7838,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7810, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7841, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7821,7 +7852,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7824, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7855, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7867,7 +7898,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7870, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7901, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7992,7 +8023,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7995, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8026, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8086,7 +8117,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8089, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8120, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8190,7 +8221,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8193, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8224, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8338,7 +8369,7 @@ def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: st
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
         f"{wanted!r} could be {len(matches)} applications",
-        hint="name one of them: " + ", ".join(names),
+        hint="name one of them by its bundle id or PID",
         details="\n".join(names),
     )
 
@@ -8362,7 +8393,7 @@ def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> Pee
     return PeekabooError(
         ErrorCode.APP_NOT_FOUND,
         f"no {kind} application is called {wanted[:80]!r}",
-        hint=f"{first}, or name another: {names}" if names else f"{first} first",
+        hint=f"{first}, or name another" if names else f"{first} first",
         details=f"Available applications: {names}" if names else "",
     )
 
@@ -8427,7 +8458,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8430, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8461, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8451,10 +8482,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8454, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8485, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8457, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8488, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8626,7 +8657,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8629, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8660, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8795,7 +8826,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8798, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8829, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9150,7 +9181,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9153, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9184, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9236,7 +9267,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9239, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9270, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9578,7 +9609,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9581, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9612, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9896,7 +9927,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9899, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9930, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10078,7 +10109,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10081, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10112, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10204,7 +10235,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10207, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10238, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10406,7 +10437,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10409, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10440, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10646,7 +10677,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10649, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10680, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10972,10 +11003,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10975, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11006, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10978, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 11009, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11217,7 +11248,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11220, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11251, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11237,7 +11268,7 @@ from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import MCP_ONLY, SHELL_ONLY, Offer, Result
-from ..core.settings import settings, settings_with_env_file
+from ..core.settings import image_lifetime, settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
@@ -11288,8 +11319,8 @@ SavePath = Annotated[
     "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
     "returned if a path is determined (either from input or ENV).",
     Offer(
-        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for "
-        "10 minutes"
+        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, kept for 10 "
+        "minutes"
     ),
 ]
 Mode = Annotated[
@@ -11321,10 +11352,10 @@ def image(
     mode: Mode = None,
     window_specifier: WindowSpecifier = None,
     format: Annotated[
-        Literal["png", "jpg"],
+        Optional[Literal["png", "jpg"]],
         "Output image format. Defaults to 'png'.",
         Offer(shell_help="default: as the path's name says, else png"),
-    ] = "png",
+    ] = None,
     return_data: Annotated[
         bool,
         "Optional. If true, image data is returned in response content (one item for 'window' mode, "
@@ -11397,7 +11428,7 @@ def analyze(
 ) -> Result:
     """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
     textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by
-    the server's AI_PROVIDERS environment variable and client overrides.
+    the server's PEEKABOO_AI_PROVIDERS environment variable and client overrides.
 
     In the shell: Asks a configured model about an image file. Keys may be in a file .env in this folder.
 
@@ -11424,7 +11455,8 @@ def list_items(
     ] = None,
     include_window_details: Annotated[
         Optional[list[Literal["off_screen", "bounds", "ids"]]],
-        "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
+        "Optional, for 'application_windows'. Additional window details; 'ids' are what other tools take as "
+        "window_id. Example: ['bounds', 'ids']",
     ] = None,
 ) -> Result:
     """Lists system items: all running applications, windows of a specific app, or server status. Allows
@@ -11434,7 +11466,7 @@ def list_items(
     details = include_window_details
     if item_type == "application_windows" and not (app or "").strip():
         raise invalid("For 'application_windows', 'app' identifier is required.")
-    if item_type == "server_status" and (app is not None or details is not None):
+    if item_type == "server_status" and (app or details):
         raise invalid("'app' and 'include_window_details' not applicable for 'server_status'.")
     if details and item_type != "application_windows":
         raise invalid("'include_window_details' only for 'application_windows'.")
@@ -11469,8 +11501,8 @@ def screenshot_app_window(
         bool, "capture the window itself, even if covered; false: what the screen shows there; default true"
     ] = True,
 ) -> Result:
-    """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns
-    its path, URI, rectangle and scale. To look at the image itself, use take_window_screenshot.
+    """Saves a screenshot of one window of an app as a temporary file, kept for 10 minutes, and returns its
+    path, URI, rectangle and scale. To look at the image itself, use take_window_screenshot.
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
@@ -11494,7 +11526,8 @@ def screenshot_app_window(
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
-        raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+        hint = "raise timeoutMs" if e.code is ErrorCode.TIMEOUT else e.hint
+        raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
     path = Path(image.path)
     has_shadow = includeShadow and not image.is_of_rect
@@ -11509,11 +11542,12 @@ def screenshot_app_window(
     }
     no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
     messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
-    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(path,))
+    kept = f"the file is temporary: it is kept {image_lifetime()}"
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=(kept, *messages))
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11516, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11550, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11666,7 +11700,7 @@ def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
     """The result with the bytes of the one image for stdout, and no file. Raises INVALID_ARGUMENT."""
     if values.get("question") is not None:
         raise invalid("stdout cannot hold both an image and an answer", "give another --path")
-    path = new_temporary_path("peekaboo", values.get("format", "png"))
+    path = new_temporary_path("peekaboo", values.get("format") or "png")
     result = command(**{**values, "path": str(path)})
     images = []
     for saved in path.parent.glob(f"{path.stem}*"):
@@ -11714,7 +11748,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11717, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11751, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -12065,7 +12099,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12068, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12102, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12081,13 +12115,14 @@ from .. import __version__
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
+from ..core.cancellation import in_parallel, time_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Permissions, Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
-from ..integrations.gmail import gmail_folder
+from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
@@ -12100,6 +12135,7 @@ _PURPOSES = {
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
     ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
 }
+_STATUS_S = 1.8
 _HAS_GI = "import gi; gi.require_version('Atspi', '2.0')"
 
 
@@ -12129,24 +12165,42 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
     asks_programs: also what only a started program tells.
     """
     unread = "has no effect: no variable of this name is read; the README lists them"
-    display = _check("display", partial(_display, desktop))
+    # each may wait for a program that hangs
+    slow: list[Callable[[], list[Check]]] = [
+        partial(_desktop_checks, desktop),
+        _provider_checks,
+        lambda: [_check("peekaboo", partial(_original, asks_programs), "peekaboo_exec")],
+    ]
+    seen, models, original = in_parallel(lambda look: look(), slow)
     return [
         *(_check(name, partial(program_path, name)) for name in desktop.needs),
         *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
         *([_check("python3's gi", _gi, "elements")] if asks_programs and "python3" in desktop.uses else []),
-        display,
-        *(_grants(desktop) if display.ok else ()),
+        *seen,
         _check("temporary folder", temporary_folder),
         _check("state folder", state_folder),
         _check("server's log", log_file),
         *(Check(name, unread, ok=False, needed=False) for name in unknown_variables()),
-        *(
-            Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
-            for status in provider_status()  # asks them
-        ),
+        *models,
         _check("package mcp", _mcp_version, "the server and the agents"),
-        _check("peekaboo", partial(_original, asks_programs), "peekaboo_exec"),
+        *original,
+        *([_check("Gmail", gmail_state, "send_email")] if has_gmail_credentials() else []),
         Check("mouse and keyboard by", desktop.input_backend()),
+    ]
+
+
+def _desktop_checks(desktop: Desktop) -> list[Check]:
+    display = _check("display", partial(_display, desktop))
+    try:
+        return [display, *(_grants(desktop) if display.ok else ())]
+    except PeekabooError as e:
+        return [display, Check("permissions", e.message, False, True, e.hint, e.code)]
+
+
+def _provider_checks() -> list[Check]:
+    return [
+        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+        for status in provider_status()  # asks them
     ]
 
 
@@ -12288,8 +12342,11 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of the tool `list` for server_status."""
-    return f"{initial_status().strip()}\n\n{_lines(_checks(desktop))}"
+    """The text of the tool `list` for server_status, within two seconds."""
+    with time_budget(_STATUS_S):
+        checks = _checks(desktop, asks_programs=True)
+    problems = "\n".join(f"- {check.name}: {check.found}; {check.advice}" for check in checks if not check.ok)
+    return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{problems or 'none'}"
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:
@@ -12413,7 +12470,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12416, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12473, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12465,12 +12522,10 @@ def success_message(result: Result) -> dict[str, Any]:
         text = "\n".join(map(outgoing_text, [result.text, *notes]))
     elif data:
         text += f"\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
-    # without its type: LangChain makes an image block of an image's link
-    links = [
-        {"type": "resource_link", "uri": path.as_uri(), "name": encodable(path.name)} for path in result.files
-    ]
-    content = [{"type": "text", "text": text}, *images, *links]
+    content = [{"type": "text", "text": text}, *images]
     message: dict[str, Any] = {"content": content, "isError": False}
+    if result.is_text_only and "note" in result.data:
+        message["_meta"] = {"note": result.data["note"]}
     if data and not images:
         message["structuredContent"] = {"summary": summary, **data}
     if result.failure:  # its first text says what failed; what was done until then follows
@@ -12527,18 +12582,17 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12530, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12585, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import json
 import signal
 import sys
 import threading
 import time
-from mimetypes import guess_type
-from pathlib import Path
 from typing import Any
 
 from .. import __version__
@@ -12554,12 +12608,11 @@ from ..system.files import log_file, sweep
 from .arguments import given_arguments, read_signature
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
-from .tools import Tool, offered_tools
+from .tools import Tool, in_words_of_here, offered_tools
 
 _SWEEP_EVERY_S = 60
 _HEARTBEAT_S = 1.0
 _SHOWS_STATUS = ("image", "analyze", "list")
-_LINKS_SINCE = "2025-06-18"  # older protocols have no resource links, and the SDK does not remove them
 # The reader of a server's answer has no shell in which to export a variable.
 _HOW_TO_SET_DISPLAY = (
     'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"}, then restart the server; '
@@ -12621,31 +12674,23 @@ def serve() -> int:
 
 
 def _sweep_regularly() -> None:
-    """Expired images are deleted at the server's start, and every minute."""
+    """Expired images are deleted at the server's start, and every minute, or as often as they expire."""
     while True:
         try:
             sweep()
         except PeekabooError as e:
             log_error(f"expired files could not be deleted: {e.message}")
-        time.sleep(_SWEEP_EVERY_S)
+        time.sleep(min(_SWEEP_EVERY_S, settings().ttl_seconds or _SWEEP_EVERY_S))
 
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
     import anyio
-    from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
-    from mcp.types import CallToolResult, Resource
+    from mcp.types import CallToolResult
 
     tools = {tool.name: tool for tool in offered_tools()}
     models = {name: _arguments_model(tool) for name, tool in tools.items()}
-    saved: dict[str, Path] = {}  # the files that results link to, by their address
-
-    def existing() -> dict[str, Path]:
-        for uri in [uri for uri, path in saved.items() if not path.exists()]:
-            del saved[uri]  # swept
-        return saved
 
     class PeekabooServer(MCPServer):
         """One place for every answer: errors become text for a model, nothing unexpected leaks."""
@@ -12662,8 +12707,6 @@ def build_server() -> Any:
                 use_progress_reporter(reports.append)
                 message = await self._message(name, arguments)
                 group.cancel_scope.cancel()
-            if (getattr(context, "protocol_version", "") or _LINKS_SINCE) < _LINKS_SINCE:
-                message["content"] = [part for part in message["content"] if part["type"] != "resource_link"]
             return CallToolResult.model_validate(message)
 
         async def _message(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -12674,23 +12717,12 @@ def build_server() -> Any:
                 result = await _run(tools[name], models[name], arguments)
             except Exception as e:
                 return error_message(_as_error(e, name), name in tools and tools[name].has_result_grammar)
-            existing().update({path.as_uri(): path for path in result.files})
             message = success_message(result)
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 self.has_sent_status = True
                 _append_status(message)
             return message
-
-        async def list_resources(self):  # type: ignore[no-untyped-def]
-            saved_files = existing().items()
-            return [Resource(uri=uri, name=p.name, mime_type=guess_type(uri)[0]) for uri, p in saved_files]
-
-        async def read_resource(self, uri, context=None):  # type: ignore[no-untyped-def]
-            path = existing().get(str(uri))
-            if path is None:
-                raise ResourceNotFoundError(f"there is no resource {uri}")
-            return [ReadResourceContents(content=path.read_bytes(), mime_type=guess_type(path.name)[0])]
 
     instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
     return PeekabooServer(SERVER_NAME, version=__version__, instructions=instructions, subscriptions=False)
@@ -12750,11 +12782,12 @@ def _listed_tool(tool: Tool, arguments_model: Any) -> Any:
     from mcp.types import Tool as ListedTool
     from mcp.types import ToolAnnotations
 
+    schema = plain_schema(arguments_model.model_json_schema())
     return ListedTool(
         name=tool.name,
         title=tool.title,
-        description=" ".join(read_signature(tool.function).description.split()),
-        input_schema=plain_schema(arguments_model.model_json_schema()),
+        description=in_words_of_here(" ".join(read_signature(tool.function).description.split())),
+        input_schema=json.loads(in_words_of_here(json.dumps(schema, ensure_ascii=False))),
         annotations=ToolAnnotations(
             read_only_hint=tool.is_read_only and not tool.acts,
             destructive_hint=tool.acts and not tool.is_idempotent,
@@ -12786,7 +12819,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12789, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12822, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12796,7 +12829,7 @@ from typing import Callable, NamedTuple
 
 from ..core.errors import invalid
 from ..core.models import Result
-from ..core.settings import VARIABLES, platform_name, settings
+from ..core.settings import VARIABLES, image_lifetime, platform_name, settings
 from .arguments import Parameter, read_signature
 
 # What looks, what acts, models, Keynote, set-up; help and the README list them in this order.
@@ -12914,6 +12947,15 @@ def in_shell_names(text: str) -> str:
     return re.sub(rf"\b({names})\b", lambda match: COMMAND_FOR_TOOL[match[1]], text)
 
 
+def in_words_of_here(text: str) -> str:
+    """A tool's help as it holds on this machine: how long images are kept, and what only a Mac has."""
+    text = text.replace("for 10 minutes", image_lifetime())
+    if platform_name() == "x11":
+        text = text.replace("macOS screen", "screen").replace(", super or fn", " or super")
+        text = re.sub(r", bundle ID,| or bundle id", "", text)
+    return text
+
+
 def offered_tools() -> list[Tool]:
     """The tools that this server offers: those that PEEKABOO_TOOLS chooses, without the acting ones when
     read-only, and without those that this machine has not what it takes for.
@@ -12972,10 +13014,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12975, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13017, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12978, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13020, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -12992,6 +13034,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
+from email.utils import parseaddr
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -13000,12 +13043,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from ..ai.providers import vendor_text
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.cancellation import check_cancelled
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text
-from ..system.files import asked_path, state_folder, write_privately
+from ..system.files import asked_path, write_privately
 from ..system.process import run_program
 from ..system.web import WebError, ask_json
 
@@ -13021,9 +13064,16 @@ _PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min has the answ
 
 
 def gmail_folder() -> Path:
-    """Where credentials.json and token.json live."""
-    folder = settings().gmail_folder
-    return asked_path(folder) if folder else state_folder() / "gmail"
+    """Where credentials.json and token.json live; a cache would be cleaned."""
+    data = "~/Library/Application Support" if platform_name() == "macos" else settings().data_home
+    return asked_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
+
+
+def gmail_state() -> str:
+    """For a report. Raises FILE_IO_ERROR, with the next step, where no mail can be sent."""
+    _read_client()
+    _stored("token.json", "refresh_token", _LOGIN_HINT)
+    return f"logged in, by {gmail_folder()}"
 
 
 def has_gmail_credentials() -> bool:
@@ -13042,7 +13092,7 @@ def _google_error(message: str, hint: str) -> PeekabooError:
 
 
 def send_email(
-    to: Annotated[str, "one address, such as ann@example.org"],
+    to: Annotated[str, "one address: ann@example.org, or Ann <ann@example.org>"],
     subject: Annotated[str, "the subject: one line of any Unicode, at most 900 characters"],
     body: Annotated[str, "the mail as plain text, any Unicode"],
     body_html: Annotated[
@@ -13055,8 +13105,8 @@ def send_email(
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
-    address = to.strip(" ")
-    if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(address):
+    address = parseaddr(to)[1] if to.rstrip(" ").endswith(">") else to.strip(" ")
+    if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(to):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
@@ -13109,6 +13159,8 @@ def _send(raw: bytes, access_token: str) -> str:
 def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
     """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
+    with file_errors(path.parent):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # whoever is told its name finds it
     try:
         value = json.loads(path.read_text(encoding="utf-8"))[key]
         return {field: str(value[field]) for field in fields} if fields else value
@@ -13242,13 +13294,13 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13245, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13297, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
-// {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
+// {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
 // {"do": "draw", bundle_id, document_id, x, y, width, height} -> {index, x, y, width, height}: as it stands on the slide then
 // {"do": "text", bundle_id, document_id, index, x, y, width, height, text} -> {text}: as it stands in the shape then
-// All but "find" may answer {"problem": "not_running"|"no_document"|"no_shape"} instead.
+// All but "find" may answer {"problem": "not_running"|"no_deck"|"no_document"|"no_shape"} instead.
 ObjC.import('AppKit');
 
 // Since version 15 Keynote has a bundle id of its own; both can be installed, and both are called Keynote.
@@ -13278,9 +13330,10 @@ function find() {
 function open(KN, request) {
     // One without a window may have quit since the last call.
     const before = whenStarted(() => {
-        KN.activate();
+        if (!request.only_open) KN.activate();
         return KN.documents.id();
     });
+    if (request.only_open && before.length === 0) return {problem: 'no_deck'};
     const isNew = request.always_new || before.length === 0;
     const hasTheme = !isNew || makeDocument(KN, request);
     const id = isNew ? KN.documents.id().find(id => !before.includes(id)) : before[0]; // document 1 is the front one
@@ -13346,9 +13399,10 @@ function write(doc, wanted) {
 function answer(request) {
     if (request.do === 'find') return find();
     const KN = Application(request.bundle_id);
-    if (request.do === 'open') return open(KN, request);
+    if (request.do === 'open' && !request.only_open) return open(KN, request);
     // asking a Keynote that does not run would start it, without the document
-    if (!KN.running()) return {problem: 'not_running'};
+    if (!KN.running()) return {problem: request.only_open ? 'no_deck' : 'not_running'};
+    if (request.do === 'open') return open(KN, request);
     if (!KN.documents.id().includes(request.document_id)) return {problem: 'no_document'};
     const doc = KN.documents.byId(request.document_id);
     if (request.do === 'draw') return draw(KN, doc, request);
@@ -13362,7 +13416,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13365, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13419, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13400,7 +13454,7 @@ _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
     "not_installed": (ErrorCode.APP_NOT_FOUND, "Keynote is not installed", "get it in the App Store"),
-    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
+    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document is open", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved",
                  "call draw_rectangle again"),
@@ -13466,11 +13520,26 @@ def _save_deck(deck: Deck) -> None:
 
 
 def _open_deck() -> Deck:
-    """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
+    """The document that open_keynote chose, else the front one of a Keynote that runs. Raises
+    WINDOW_NOT_FOUND.
+    """
     deck = _load_deck()
     if deck is None:
-        raise PeekabooError(*_PROBLEMS["no_deck"])
+        bundle_id = _installed_keynote()
+        check_may_act("keynote", "Keynote", bundle_id)
+        opened = _ask_keynote("open", bundle_id=bundle_id, only_open=True)
+        log_for_agent("server", f"the document {clean_text(opened['name'])!r} was open and is used")
+        deck = Deck(bundle_id, opened["document_id"], round(opened["width"]), round(opened["height"]))
+        _save_deck(deck)
     return deck
+
+
+def _installed_keynote() -> str:
+    """Its bundle id. Raises APP_NOT_FOUND."""
+    bundle_id: Optional[str] = _ask_keynote("find")["bundle_id"]
+    if bundle_id is None:
+        raise PeekabooError(*_PROBLEMS["not_installed"])
+    return bundle_id
 
 
 # one call ---
@@ -13554,9 +13623,7 @@ def open_keynote() -> Result:
     mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
         raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
-    bundle_id = _ask_keynote("find")["bundle_id"]
-    if bundle_id is None:
-        raise PeekabooError(*_PROBLEMS["not_installed"])
+    bundle_id = _installed_keynote()
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with input_lock("macos"):  # it comes to the front
@@ -13578,7 +13645,7 @@ def open_keynote() -> Result:
 
 @_keynote_tool
 def get_slide_size() -> Result:
-    """Returns the size of slide 1 in points. Call open_keynote first.
+    """Returns the size of slide 1 in points, of the document of open_keynote, else of the front one.
 
     Example: peekaboo-min keynote size
     """
@@ -13680,7 +13747,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13683, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13750, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13699,7 +13766,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13702, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13769, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13897,7 +13964,7 @@ def image_by_cli(
             "--window-id": request.window_id,
             "--max-dimension": request.max_dimension,
             "--path": target,
-            "--format": request.kind,
+            "--format": request.kind or "png",
             "--capture-focus": capture_focus,
         }
         reply = _ask_cli(program, ["image"], options, _IMAGE_S, "saved_files")
@@ -14002,10 +14069,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14005, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14072, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 14008, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 14075, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -14061,7 +14128,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14064, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14131, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14313,7 +14380,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14316, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14383, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14548,12 +14615,13 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14551, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14618, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -14706,9 +14774,17 @@ def running(
             stream.close()
         process.wait()
         del _running[process]
-        # no argument: what is typed must not stand in a log
         ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
-        log_debug(f"ran {os.path.basename(argv[0])} with {len(argv) - 1} arguments: {ending}")
+        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *map(_loggable, argv[1:])])}: {ending}")
+
+
+def _loggable(argument: str) -> str:
+    """A flag or a number as it is; of a text or a path, which may be a person's own, the length."""
+    return (
+        argument
+        if re.fullmatch(r"--?[A-Za-z][a-z-]{0,20}|\d{1,9}", argument)
+        else f"<{len(argument)} characters>"
+    )
 
 
 @contextmanager
@@ -14853,7 +14929,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14856, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14932, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14944,7 +15020,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14947, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15023, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

@@ -131,6 +131,7 @@ def run_keynote_agent(
         Optional[str], "PROVIDER or PROVIDER/MODEL, for instance openai/gpt-5.4-mini; default: gemini"
     ] = None,
     max_iterations: Annotated[int, "stop after this many replies of the model, 1 to 50; default 8"] = 8,
+    new: Annotated[bool, "draw in a new document, as with KEYNOTE_DOCUMENT_MODE=always_new"] = False,
 ) -> Result:
     """Lets a model open Keynote, draw a rectangle on slide 1 and write a text into it, by MCP calls alone.
     Needs the model's key, in the environment or in `.env` of this folder, and the Python package mcp.
@@ -156,7 +157,7 @@ def run_keynote_agent(
         "PEEKABOO_AGENT_LOG": str(log_path),
         "PEEKABOO_LOG_LEVEL": configured.log_level,
         "KEYNOTE_THEME": configured.keynote_theme,
-        "KEYNOTE_DOCUMENT_MODE": configured.keynote_document_mode,
+        "KEYNOTE_DOCUMENT_MODE": "always_new" if new else configured.keynote_document_mode,
         "SCREENSHOT_PATH": configured.screenshot_path,
     }
     with file_errors(log_path.parent):

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Union
 
-from ..core.cancellation import in_parallel, pause, report_progress
+from ..core.cancellation import in_parallel, pause, report_progress, within_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_error, log_info
 from ..core.models import ImageData, Result
@@ -174,7 +174,7 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
         return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
     try:
         if vendor.is_local:
-            check_ollama(choice.model, _PROBE_S)
+            check_ollama(choice.model, within_budget(_PROBE_S))
     except WebError as e:
         problem = explain(vendor, choice.model, e)[0].sentence()
         return ProviderStatus(choice, problem, is_absent=e.status == 0)  # there was no answer

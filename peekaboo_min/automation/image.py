@@ -12,7 +12,7 @@ from ..core.cancellation import in_parallel
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
 from ..core.models import Display, ImageInfo, Result, Scene, Window
-from ..core.settings import settings
+from ..core.settings import image_lifetime, settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
@@ -80,6 +80,9 @@ def image_result(
     check_request(request)
     base, is_file = _destination(request)
     kind = kind_by_name(base) if base and is_file else request.kind or "png"
+    notes = [*session_warnings(desktop)]
+    if request.kind not in (None, kind):
+        notes.append(f"the images are {kind}, as the path's name says, and not {request.kind}")
     analyse = _analyst(desktop, question) if question is not None else None
     if capture_focus == "foreground":
         subjects, messages = _subjects_in_front(desktop, request)
@@ -95,18 +98,25 @@ def image_result(
         images = save_images(images, _paths_of(base, is_file, kind, subjects))
         images = [recorded(desktop, image) for image in images]
         data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
-    text, returned = _summary(images), []
-    if returns_data:
-        returned = [recorded(desktop, for_client(desktop, image)) for image in images]
-        data["images"] = [
-            {**({"source_path": image.path} if image.path else {}), **_image_data(image)}
-            for image in returned
-        ]
-    if analyse:
-        data.update(analyse(images))
-        text += f"\n\n{data['analysis_text']}"
+        if not base:
+            notes.append(f"without a path the files are temporary: they are kept {image_lifetime()}")
+    text, failure, returned = _summary(images), None, []
+    try:
+        if returns_data:
+            returned = [for_client(desktop, image) for image in images]
+        if returns_data or (analyse and request.is_temporary):
+            shown = [recorded(desktop, image) for image in returned or images]
+            sources = [{"source_path": image.path} if image.path else {} for image in shown]
+            data["images"] = [{**source, **_image_data(image)} for source, image in zip(sources, shown)]
+        if analyse:
+            data.update(analyse(images))
+            text += f"\n\n{data['analysis_text']}"
+    except PeekabooError as e:
+        if not data["saved_files"]:
+            raise
+        failure = e  # what was saved is saved
     contents = tuple(image.content for image in returned)
-    return Result(text, data, contents, (*session_warnings(desktop), *messages))
+    return Result(text, data, contents, (*notes, *messages), failure=failure)
 
 
 def check_request(request: ImageRequest) -> None:
@@ -119,6 +129,8 @@ def check_request(request: ImageRequest) -> None:
         raise invalid("several of a window's title, index and id are given", "give one of them")
     if mode in ("screen", "multi") and (request.window_title, request.window_index) != (None, None):
         raise invalid(f"mode {mode} takes no window title or index", "leave it out, or name the window's app")
+    if mode == "frontmost" and (request.app is not None or request.window_id is not None):
+        raise invalid("mode frontmost takes no app or window id", "leave it out, or take mode window")
     if mode in ("window", "multi") and request.app is None and request.window_id is None:
         raise invalid(f"mode {mode} needs an app", "name one, or a window id")
 

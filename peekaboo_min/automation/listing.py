@@ -75,7 +75,7 @@ def list_app_windows(
     rows, lines = [], [f"Found {len(windows)} window(s) for application: {_app_text(owner)}"]
     for index, window in enumerate(windows):
         row: dict[str, Any] = {"window_title": _title(window), "window_index": index}
-        line = f'{index + 1}. "{_title(window)}"'
+        line = f'{index}. "{_title(window)}"'
         if "ids" in details:
             row["window_id"] = window.window_id
             line += f" [ID: {window.window_id}]"

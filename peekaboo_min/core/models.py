@@ -6,7 +6,6 @@ Named tuples, not dataclasses: importing those and making thirty of them would b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
 from .errors import ErrorCode, PeekabooError
@@ -337,7 +336,6 @@ class Result(NamedTuple):
     data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
     images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()  # warnings that belong to a success
-    files: tuple[Path, ...] = ()  # files that a program may want a link to
     failure: Optional[PeekabooError] = None  # what ended the job, where what it did is worth returning
     exit_code: int = 0  # the shell's: NOTHING_FOUND, or that of a program that a command ran
     stderr: str = ""  # what the shell command writes to stderr: another program's

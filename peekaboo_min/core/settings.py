@@ -98,7 +98,10 @@ class Settings(NamedTuple):
     )
     screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
     agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
-    gmail_folder: str = _env("PEEKABOO_GMAIL_FOLDER", "Gmail's two files; unset: `gmail` in the state folder")
+    gmail_folder: str = _env(
+        "PEEKABOO_GMAIL_FOLDER",
+        "Gmail's two files; unset: `peekaboo_min/gmail` where programs keep their data",
+    )
     gmail_base_url: str = _env(
         "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
     )
@@ -108,6 +111,7 @@ class Settings(NamedTuple):
     x_display: str = _env("DISPLAY", "the X server, on Linux")
     x_authority: str = _env("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _env("WAYLAND_DISPLAY", "when set, a warning says that only X11 windows are seen")
+    data_home: str = _env("XDG_DATA_HOME", "on Linux, what holds Gmail's folder", "~/.local/share")
     state_home: str = _env("XDG_STATE_HOME", "on Linux, what holds our state folder", "~/.local/state")
 
     def __repr__(self) -> str:
@@ -153,6 +157,13 @@ def settings() -> Settings:
     """The settings of this process."""
     set_here = {name: value for name, value in os.environ.items() if value.strip()}
     return read_settings({**_env_file_values, **set_here})
+
+
+def image_lifetime() -> str:
+    """How long a temporary image is kept, for people: `for 10 minutes`."""
+    seconds = settings().ttl_seconds
+    minutes = seconds // 60 if seconds >= 120 and seconds % 60 == 0 else 0
+    return f"for {minutes} minutes" if minutes else f"for {seconds} seconds" if seconds else "for ever"
 
 
 def unknown_variables() -> list[str]:

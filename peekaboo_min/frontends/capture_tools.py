@@ -18,7 +18,7 @@ from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import MCP_ONLY, SHELL_ONLY, Offer, Result
-from ..core.settings import settings, settings_with_env_file
+from ..core.settings import image_lifetime, settings, settings_with_env_file
 from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
@@ -69,8 +69,8 @@ SavePath = Annotated[
     "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
     "returned if a path is determined (either from input or ENV).",
     Offer(
-        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, for "
-        "10 minutes"
+        shell_help="a file (.png, .jpg), a folder, or - for stdout; without it a temporary file, kept for 10 "
+        "minutes"
     ),
 ]
 Mode = Annotated[
@@ -102,10 +102,10 @@ def image(
     mode: Mode = None,
     window_specifier: WindowSpecifier = None,
     format: Annotated[
-        Literal["png", "jpg"],
+        Optional[Literal["png", "jpg"]],
         "Output image format. Defaults to 'png'.",
         Offer(shell_help="default: as the path's name says, else png"),
-    ] = "png",
+    ] = None,
     return_data: Annotated[
         bool,
         "Optional. If true, image data is returned in response content (one item for 'window' mode, "
@@ -178,7 +178,7 @@ def analyze(
 ) -> Result:
     """Analyzes an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and returns a
     textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by
-    the server's AI_PROVIDERS environment variable and client overrides.
+    the server's PEEKABOO_AI_PROVIDERS environment variable and client overrides.
 
     In the shell: Asks a configured model about an image file. Keys may be in a file .env in this folder.
 
@@ -205,7 +205,8 @@ def list_items(
     ] = None,
     include_window_details: Annotated[
         Optional[list[Literal["off_screen", "bounds", "ids"]]],
-        "Optional, for 'application_windows'. Additional window details. Example: ['bounds', 'ids']",
+        "Optional, for 'application_windows'. Additional window details; 'ids' are what other tools take as "
+        "window_id. Example: ['bounds', 'ids']",
     ] = None,
 ) -> Result:
     """Lists system items: all running applications, windows of a specific app, or server status. Allows
@@ -215,7 +216,7 @@ def list_items(
     details = include_window_details
     if item_type == "application_windows" and not (app or "").strip():
         raise invalid("For 'application_windows', 'app' identifier is required.")
-    if item_type == "server_status" and (app is not None or details is not None):
+    if item_type == "server_status" and (app or details):
         raise invalid("'app' and 'include_window_details' not applicable for 'server_status'.")
     if details and item_type != "application_windows":
         raise invalid("'include_window_details' only for 'application_windows'.")
@@ -250,8 +251,8 @@ def screenshot_app_window(
         bool, "capture the window itself, even if covered; false: what the screen shows there; default true"
     ] = True,
 ) -> Result:
-    """Saves a screenshot of one window of an app as a temporary file (deleted after ten minutes) and returns
-    its path, URI, rectangle and scale. To look at the image itself, use take_window_screenshot.
+    """Saves a screenshot of one window of an app as a temporary file, kept for 10 minutes, and returns its
+    path, URI, rectangle and scale. To look at the image itself, use take_window_screenshot.
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """
@@ -275,7 +276,8 @@ def screenshot_app_window(
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
-        raise PeekabooError(e.code, e.message, e.hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+        hint = "raise timeoutMs" if e.code is ErrorCode.TIMEOUT else e.hint
+        raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
     path = Path(image.path)
     has_shadow = includeShadow and not image.is_of_rect
@@ -290,4 +292,5 @@ def screenshot_app_window(
     }
     no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
     messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
-    return Result(f"screenshot of {app.name}: {image.path}", data, messages=messages, files=(path,))
+    kept = f"the file is temporary: it is kept {image_lifetime()}"
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=(kept, *messages))

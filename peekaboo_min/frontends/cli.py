@@ -151,7 +151,7 @@ def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
     """The result with the bytes of the one image for stdout, and no file. Raises INVALID_ARGUMENT."""
     if values.get("question") is not None:
         raise invalid("stdout cannot hold both an image and an answer", "give another --path")
-    path = new_temporary_path("peekaboo", values.get("format", "png"))
+    path = new_temporary_path("peekaboo", values.get("format") or "png")
     result = command(**{**values, "path": str(path)})
     images = []
     for saved in path.parent.glob(f"{path.stem}*"):

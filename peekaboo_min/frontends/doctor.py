@@ -14,13 +14,14 @@ from .. import __version__
 from ..ai.client import parse_providers, provider_status
 from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
+from ..core.cancellation import in_parallel, time_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Permissions, Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
-from ..integrations.gmail import gmail_folder
+from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
@@ -33,6 +34,7 @@ _PURPOSES = {
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
     ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
 }
+_STATUS_S = 1.8
 _HAS_GI = "import gi; gi.require_version('Atspi', '2.0')"
 
 
@@ -62,24 +64,42 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
     asks_programs: also what only a started program tells.
     """
     unread = "has no effect: no variable of this name is read; the README lists them"
-    display = _check("display", partial(_display, desktop))
+    # each may wait for a program that hangs
+    slow: list[Callable[[], list[Check]]] = [
+        partial(_desktop_checks, desktop),
+        _provider_checks,
+        lambda: [_check("peekaboo", partial(_original, asks_programs), "peekaboo_exec")],
+    ]
+    seen, models, original = in_parallel(lambda look: look(), slow)
     return [
         *(_check(name, partial(program_path, name)) for name in desktop.needs),
         *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
         *([_check("python3's gi", _gi, "elements")] if asks_programs and "python3" in desktop.uses else []),
-        display,
-        *(_grants(desktop) if display.ok else ()),
+        *seen,
         _check("temporary folder", temporary_folder),
         _check("state folder", state_folder),
         _check("server's log", log_file),
         *(Check(name, unread, ok=False, needed=False) for name in unknown_variables()),
-        *(
-            Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
-            for status in provider_status()  # asks them
-        ),
+        *models,
         _check("package mcp", _mcp_version, "the server and the agents"),
-        _check("peekaboo", partial(_original, asks_programs), "peekaboo_exec"),
+        *original,
+        *([_check("Gmail", gmail_state, "send_email")] if has_gmail_credentials() else []),
         Check("mouse and keyboard by", desktop.input_backend()),
+    ]
+
+
+def _desktop_checks(desktop: Desktop) -> list[Check]:
+    display = _check("display", partial(_display, desktop))
+    try:
+        return [display, *(_grants(desktop) if display.ok else ())]
+    except PeekabooError as e:
+        return [display, Check("permissions", e.message, False, True, e.hint, e.code)]
+
+
+def _provider_checks() -> list[Check]:
+    return [
+        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+        for status in provider_status()  # asks them
     ]
 
 
@@ -221,8 +241,11 @@ def initial_status() -> str:
 
 
 def server_status_text(desktop: Desktop) -> str:
-    """The text of the tool `list` for server_status."""
-    return f"{initial_status().strip()}\n\n{_lines(_checks(desktop))}"
+    """The text of the tool `list` for server_status, within two seconds."""
+    with time_budget(_STATUS_S):
+        checks = _checks(desktop, asks_programs=True)
+    problems = "\n".join(f"- {check.name}: {check.found}; {check.advice}" for check in checks if not check.ok)
+    return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{problems or 'none'}"
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:

@@ -50,12 +50,10 @@ def success_message(result: Result) -> dict[str, Any]:
         text = "\n".join(map(outgoing_text, [result.text, *notes]))
     elif data:
         text += f"\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
-    # without its type: LangChain makes an image block of an image's link
-    links = [
-        {"type": "resource_link", "uri": path.as_uri(), "name": encodable(path.name)} for path in result.files
-    ]
-    content = [{"type": "text", "text": text}, *images, *links]
+    content = [{"type": "text", "text": text}, *images]
     message: dict[str, Any] = {"content": content, "isError": False}
+    if result.is_text_only and "note" in result.data:
+        message["_meta"] = {"note": result.data["note"]}
     if data and not images:
         message["structuredContent"] = {"summary": summary, **data}
     if result.failure:  # its first text says what failed; what was done until then follows

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import signal
 import sys
 import threading
 import time
-from mimetypes import guess_type
-from pathlib import Path
 from typing import Any
 
 from .. import __version__
@@ -25,12 +24,11 @@ from ..system.files import log_file, sweep
 from .arguments import given_arguments, read_signature
 from .doctor import SERVER_NAME, initial_status
 from .results import error_message, plain_schema, success_message
-from .tools import Tool, offered_tools
+from .tools import Tool, in_words_of_here, offered_tools
 
 _SWEEP_EVERY_S = 60
 _HEARTBEAT_S = 1.0
 _SHOWS_STATUS = ("image", "analyze", "list")
-_LINKS_SINCE = "2025-06-18"  # older protocols have no resource links, and the SDK does not remove them
 # The reader of a server's answer has no shell in which to export a variable.
 _HOW_TO_SET_DISPLAY = (
     'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"}, then restart the server; '
@@ -92,31 +90,23 @@ def serve() -> int:
 
 
 def _sweep_regularly() -> None:
-    """Expired images are deleted at the server's start, and every minute."""
+    """Expired images are deleted at the server's start, and every minute, or as often as they expire."""
     while True:
         try:
             sweep()
         except PeekabooError as e:
             log_error(f"expired files could not be deleted: {e.message}")
-        time.sleep(_SWEEP_EVERY_S)
+        time.sleep(min(_SWEEP_EVERY_S, settings().ttl_seconds or _SWEEP_EVERY_S))
 
 
 def build_server() -> Any:
     """The server with the offered tools. Raises ModuleNotFoundError without mcp, INVALID_ARGUMENT."""
     import anyio
-    from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.server.mcpserver import MCPServer
-    from mcp.server.mcpserver.exceptions import ResourceNotFoundError
-    from mcp.types import CallToolResult, Resource
+    from mcp.types import CallToolResult
 
     tools = {tool.name: tool for tool in offered_tools()}
     models = {name: _arguments_model(tool) for name, tool in tools.items()}
-    saved: dict[str, Path] = {}  # the files that results link to, by their address
-
-    def existing() -> dict[str, Path]:
-        for uri in [uri for uri, path in saved.items() if not path.exists()]:
-            del saved[uri]  # swept
-        return saved
 
     class PeekabooServer(MCPServer):
         """One place for every answer: errors become text for a model, nothing unexpected leaks."""
@@ -133,8 +123,6 @@ def build_server() -> Any:
                 use_progress_reporter(reports.append)
                 message = await self._message(name, arguments)
                 group.cancel_scope.cancel()
-            if (getattr(context, "protocol_version", "") or _LINKS_SINCE) < _LINKS_SINCE:
-                message["content"] = [part for part in message["content"] if part["type"] != "resource_link"]
             return CallToolResult.model_validate(message)
 
         async def _message(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -145,23 +133,12 @@ def build_server() -> Any:
                 result = await _run(tools[name], models[name], arguments)
             except Exception as e:
                 return error_message(_as_error(e, name), name in tools and tools[name].has_result_grammar)
-            existing().update({path.as_uri(): path for path in result.files})
             message = success_message(result)
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 self.has_sent_status = True
                 _append_status(message)
             return message
-
-        async def list_resources(self):  # type: ignore[no-untyped-def]
-            saved_files = existing().items()
-            return [Resource(uri=uri, name=p.name, mime_type=guess_type(uri)[0]) for uri, p in saved_files]
-
-        async def read_resource(self, uri, context=None):  # type: ignore[no-untyped-def]
-            path = existing().get(str(uri))
-            if path is None:
-                raise ResourceNotFoundError(f"there is no resource {uri}")
-            return [ReadResourceContents(content=path.read_bytes(), mime_type=guess_type(path.name)[0])]
 
     instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
     return PeekabooServer(SERVER_NAME, version=__version__, instructions=instructions, subscriptions=False)
@@ -221,11 +198,12 @@ def _listed_tool(tool: Tool, arguments_model: Any) -> Any:
     from mcp.types import Tool as ListedTool
     from mcp.types import ToolAnnotations
 
+    schema = plain_schema(arguments_model.model_json_schema())
     return ListedTool(
         name=tool.name,
         title=tool.title,
-        description=" ".join(read_signature(tool.function).description.split()),
-        input_schema=plain_schema(arguments_model.model_json_schema()),
+        description=in_words_of_here(" ".join(read_signature(tool.function).description.split())),
+        input_schema=json.loads(in_words_of_here(json.dumps(schema, ensure_ascii=False))),
         annotations=ToolAnnotations(
             read_only_hint=tool.is_read_only and not tool.acts,
             destructive_hint=tool.acts and not tool.is_idempotent,

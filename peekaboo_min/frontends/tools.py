@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple
 
 from ..core.errors import invalid
 from ..core.models import Result
-from ..core.settings import VARIABLES, platform_name, settings
+from ..core.settings import VARIABLES, image_lifetime, platform_name, settings
 from .arguments import Parameter, read_signature
 
 # What looks, what acts, models, Keynote, set-up; help and the README list them in this order.
@@ -124,6 +124,15 @@ def in_shell_names(text: str) -> str:
     """A tool's help with the commands' names in place of the tools': `find-text` for find_text."""
     names = "|".join(name for name in COMMAND_FOR_TOOL if "_" in name)
     return re.sub(rf"\b({names})\b", lambda match: COMMAND_FOR_TOOL[match[1]], text)
+
+
+def in_words_of_here(text: str) -> str:
+    """A tool's help as it holds on this machine: how long images are kept, and what only a Mac has."""
+    text = text.replace("for 10 minutes", image_lifetime())
+    if platform_name() == "x11":
+        text = text.replace("macOS screen", "screen").replace(", super or fn", " or super")
+        text = re.sub(r", bundle ID,| or bundle id", "", text)
+    return text
 
 
 def offered_tools() -> list[Tool]:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
+from email.utils import parseaddr
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -23,12 +24,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from ..ai.providers import vendor_text
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.cancellation import check_cancelled
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text
-from ..system.files import asked_path, state_folder, write_privately
+from ..system.files import asked_path, write_privately
 from ..system.process import run_program
 from ..system.web import WebError, ask_json
 
@@ -44,9 +45,16 @@ _PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min has the answ
 
 
 def gmail_folder() -> Path:
-    """Where credentials.json and token.json live."""
-    folder = settings().gmail_folder
-    return asked_path(folder) if folder else state_folder() / "gmail"
+    """Where credentials.json and token.json live; a cache would be cleaned."""
+    data = "~/Library/Application Support" if platform_name() == "macos" else settings().data_home
+    return asked_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
+
+
+def gmail_state() -> str:
+    """For a report. Raises FILE_IO_ERROR, with the next step, where no mail can be sent."""
+    _read_client()
+    _stored("token.json", "refresh_token", _LOGIN_HINT)
+    return f"logged in, by {gmail_folder()}"
 
 
 def has_gmail_credentials() -> bool:
@@ -65,7 +73,7 @@ def _google_error(message: str, hint: str) -> PeekabooError:
 
 
 def send_email(
-    to: Annotated[str, "one address, such as ann@example.org"],
+    to: Annotated[str, "one address: ann@example.org, or Ann <ann@example.org>"],
     subject: Annotated[str, "the subject: one line of any Unicode, at most 900 characters"],
     body: Annotated[str, "the mail as plain text, any Unicode"],
     body_html: Annotated[
@@ -78,8 +86,8 @@ def send_email(
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
-    address = to.strip(" ")
-    if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(address):
+    address = parseaddr(to)[1] if to.rstrip(" ").endswith(">") else to.strip(" ")
+    if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(to):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
@@ -132,6 +140,8 @@ def _send(raw: bytes, access_token: str) -> str:
 def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
     """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
+    with file_errors(path.parent):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # whoever is told its name finds it
     try:
         value = json.loads(path.read_text(encoding="utf-8"))[key]
         return {field: str(value[field]) for field in fields} if fields else value

@@ -1,10 +1,10 @@
 // One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
-// {"do": "open", bundle_id, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
+// {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
 // {"do": "draw", bundle_id, document_id, x, y, width, height} -> {index, x, y, width, height}: as it stands on the slide then
 // {"do": "text", bundle_id, document_id, index, x, y, width, height, text} -> {text}: as it stands in the shape then
-// All but "find" may answer {"problem": "not_running"|"no_document"|"no_shape"} instead.
+// All but "find" may answer {"problem": "not_running"|"no_deck"|"no_document"|"no_shape"} instead.
 ObjC.import('AppKit');
 
 // Since version 15 Keynote has a bundle id of its own; both can be installed, and both are called Keynote.
@@ -34,9 +34,10 @@ function find() {
 function open(KN, request) {
     // One without a window may have quit since the last call.
     const before = whenStarted(() => {
-        KN.activate();
+        if (!request.only_open) KN.activate();
         return KN.documents.id();
     });
+    if (request.only_open && before.length === 0) return {problem: 'no_deck'};
     const isNew = request.always_new || before.length === 0;
     const hasTheme = !isNew || makeDocument(KN, request);
     const id = isNew ? KN.documents.id().find(id => !before.includes(id)) : before[0]; // document 1 is the front one
@@ -102,9 +103,10 @@ function write(doc, wanted) {
 function answer(request) {
     if (request.do === 'find') return find();
     const KN = Application(request.bundle_id);
-    if (request.do === 'open') return open(KN, request);
+    if (request.do === 'open' && !request.only_open) return open(KN, request);
     // asking a Keynote that does not run would start it, without the document
-    if (!KN.running()) return {problem: 'not_running'};
+    if (!KN.running()) return {problem: request.only_open ? 'no_deck' : 'not_running'};
+    if (request.do === 'open') return open(KN, request);
     if (!KN.documents.id().includes(request.document_id)) return {problem: 'no_document'};
     const doc = KN.documents.byId(request.document_id);
     if (request.do === 'draw') return draw(KN, doc, request);

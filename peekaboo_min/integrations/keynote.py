@@ -36,7 +36,7 @@ _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 _PROBLEMS = {
     "not_running": (ErrorCode.APP_NOT_FOUND, "Keynote is not running", "call open_keynote first"),
     "not_installed": (ErrorCode.APP_NOT_FOUND, "Keynote is not installed", "get it in the App Store"),
-    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document was opened", "call open_keynote first"),
+    "no_deck": (ErrorCode.WINDOW_NOT_FOUND, "no Keynote document is open", "call open_keynote first"),
     "no_document": (ErrorCode.WINDOW_NOT_FOUND, "the Keynote document was closed", "call open_keynote again"),
     "no_shape": (ErrorCode.WINDOW_NOT_FOUND, "the rectangle is gone from slide 1, or was moved",
                  "call draw_rectangle again"),
@@ -102,11 +102,26 @@ def _save_deck(deck: Deck) -> None:
 
 
 def _open_deck() -> Deck:
-    """The document that open_keynote chose. Raises WINDOW_NOT_FOUND."""
+    """The document that open_keynote chose, else the front one of a Keynote that runs. Raises
+    WINDOW_NOT_FOUND.
+    """
     deck = _load_deck()
     if deck is None:
-        raise PeekabooError(*_PROBLEMS["no_deck"])
+        bundle_id = _installed_keynote()
+        check_may_act("keynote", "Keynote", bundle_id)
+        opened = _ask_keynote("open", bundle_id=bundle_id, only_open=True)
+        log_for_agent("server", f"the document {clean_text(opened['name'])!r} was open and is used")
+        deck = Deck(bundle_id, opened["document_id"], round(opened["width"]), round(opened["height"]))
+        _save_deck(deck)
     return deck
+
+
+def _installed_keynote() -> str:
+    """Its bundle id. Raises APP_NOT_FOUND."""
+    bundle_id: Optional[str] = _ask_keynote("find")["bundle_id"]
+    if bundle_id is None:
+        raise PeekabooError(*_PROBLEMS["not_installed"])
+    return bundle_id
 
 
 # one call ---
@@ -190,9 +205,7 @@ def open_keynote() -> Result:
     mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
         raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
-    bundle_id = _ask_keynote("find")["bundle_id"]
-    if bundle_id is None:
-        raise PeekabooError(*_PROBLEMS["not_installed"])
+    bundle_id = _installed_keynote()
     _check_and_audit("open_keynote", bundle_id, {"mode": mode})
     request = {"bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with input_lock("macos"):  # it comes to the front
@@ -214,7 +227,7 @@ def open_keynote() -> Result:
 
 @_keynote_tool
 def get_slide_size() -> Result:
-    """Returns the size of slide 1 in points. Call open_keynote first.
+    """Returns the size of slide 1 in points, of the document of open_keynote, else of the front one.
 
     Example: peekaboo-min keynote size
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -156,9 +157,17 @@ def running(
             stream.close()
         process.wait()
         del _running[process]
-        # no argument: what is typed must not stand in a log
         ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
-        log_debug(f"ran {os.path.basename(argv[0])} with {len(argv) - 1} arguments: {ending}")
+        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *map(_loggable, argv[1:])])}: {ending}")
+
+
+def _loggable(argument: str) -> str:
+    """A flag or a number as it is; of a text or a path, which may be a person's own, the length."""
+    return (
+        argument
+        if re.fullmatch(r"--?[A-Za-z][a-z-]{0,20}|\d{1,9}", argument)
+        else f"<{len(argument)} characters>"
+    )
 
 
 @contextmanager

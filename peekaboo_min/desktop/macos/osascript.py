@@ -140,9 +140,18 @@ def responsible_app() -> str:
     return "the app that started this"
 
 
+def _macos_version() -> int:
+    """The first number of it; 0 where that is not known."""
+    import platform
+
+    return int(platform.mac_ver()[0].partition(".")[0] or 0)
+
+
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     app, (pane, address) = responsible_app(), _PANES[code]
+    if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and _macos_version() >= 15:
+        pane = "Screen & System Audio Recording"
     hint = (
         f"switch {app} on in System Settings > Privacy & Security > {pane} "
         f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
