@@ -9,6 +9,7 @@ city=$1
 profession=$2
 shift 2
 here=$(cd "$(dirname "$0")" && pwd)
+[ -f "$here/peekaboo.py" ] || { echo "$0: copy it into the folder of peekaboo.py" >&2; exit 2; }
 # the agent needs the package mcp: uv fetches it, else the environment of scripts/test.sh may have it
 peekaboo() {
     if command -v uv >/dev/null 2>&1; then

@@ -6,6 +6,7 @@ set -eu
 text=$1
 image=$2
 here=$(cd "$(dirname "$0")" && pwd)
+[ -f "$here/peekaboo.py" ] || { echo "$0: copy it into the folder of peekaboo.py" >&2; exit 2; }
 peekaboo() { python3 "$here/peekaboo.py" "$@"; }
 
 ready=$(peekaboo keynote open)

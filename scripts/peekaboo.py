@@ -8225,6 +8225,7 @@ SOURCES['peekaboo_min/desktop/matching.py'] = 8224, r'''"""Which app or window a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
@@ -8236,6 +8237,10 @@ _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
 # The likeness of two names: of a suggestion, of a misspelling, and what does not tell two misspellings apart.
 _NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
+_SHORTEST_PART = 4
+_BROWSER = re.compile(
+    r"firefox|navigator|chrom|safari|edge|brave|opera|vivaldi|librewolf|epiphany|\barc\b", re.IGNORECASE
+)
 _X_CLIENT_BITS = 21  # an X server gives each client a range of ids of its own
 
 
@@ -8436,6 +8441,46 @@ def find_window(
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window {which}", hint)
 
 
+def window_named(name: str, scene: Scene, acts: bool) -> Window:
+    """The window that a person means by a name: the first of these that fits: an application's exact name or
+    bundle id, an exact title, the start of a word of an application's name, a part of a title. Of an
+    application its modal dialog, else its only window.
+
+    acts: what types or clicks takes a part of a title from four letters on, and never of a browser's, whose
+    titles strangers write. Raises WINDOW_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER with the windows' ids.
+    """
+    low = name.strip().casefold()
+    windows = [window for window in catalogue_windows(scene) if low and not window.is_popup]
+    by_app: list[Callable[[Window], bool]] = [
+        lambda window: low in (window.app_name.casefold(), (window.bundle_id or "").casefold()),
+        lambda window: any(word.startswith(low) for word in window.app_name.casefold().split()),
+    ]
+    by_title: list[Callable[[Window], bool]] = [
+        lambda window: low == (window.title or "").casefold(),
+        lambda window: (
+            low in (window.title or "").casefold()
+            and not (acts and (len(low) < _SHORTEST_PART or _BROWSER.search(window.app_name)))
+        ),
+    ]
+    for of_app, of_title in zip(by_app, by_title):
+        apps_windows = [window for window in windows if of_app(window)]
+        dialogs = [window for window in apps_windows if window.is_modal and window.is_on_screen]
+        is_one_app = len(set(map(owner_of, apps_windows))) == 1
+        matches = dialogs[:1] if dialogs and is_one_app else apps_windows
+        matches = matches or [window for window in windows if of_title(window)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            listed = [f"{window.window_id} ({clean_text(window.title or '')!r})" for window in matches]
+            message = f"{clean_text(name, 80)!r} could be {len(matches)} windows"
+            hint = f"name one by its id: {', '.join(listed[:_NAMED_AT_MOST])}"
+            raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
+    message = f"no window is called {clean_text(name, 80)!r}"
+    raise PeekabooError(
+        ErrorCode.WINDOW_NOT_FOUND, message, "list the windows, and name one of them or its id"
+    )
+
+
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
     """The window that seems to lie over `target` at `point`; see cover_of."""
     return cover_of(Rect(*point, 1e-6, 1e-6), target, windows)
@@ -8458,7 +8503,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8461, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8506, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8482,10 +8527,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8485, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8530, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8488, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8533, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8657,7 +8702,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8660, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8705, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8826,7 +8871,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8829, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8874, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9181,7 +9226,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9184, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9229, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9267,7 +9312,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9270, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9315, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9609,7 +9654,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9612, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9657, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9927,7 +9972,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9930, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9975, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10109,7 +10154,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10112, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10157, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10235,7 +10280,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10238, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10283, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10437,7 +10482,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10440, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10485, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10677,7 +10722,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10680, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10725, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -11003,10 +11048,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 11006, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11051, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 11009, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 11054, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11029,6 +11074,7 @@ JSON_FLAGS = ("--json-output", "--json", "-j")
 HELP_FLAGS = ("-h", "--help")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
+_WINDOW = "window_id"  # which the shell takes as a name, too
 _COLUMNS = 79
 _LONGEST_NUMBER = 100  # Python prints no whole number of more than 4,300 digits, as a message would
 
@@ -11113,6 +11159,7 @@ def _read_parameter(
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     if in_shell:
         # the usage line says what is required
+        help_ = f"{help_}, or its name" if parameter.name == _WINDOW else help_
         help_ = offer.shell_help or help_.removeprefix("Optional. ").removeprefix("Required. ")
         choices = (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
@@ -11236,6 +11283,8 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 
 def _item(parameter: Parameter, text: str) -> Any:
+    if parameter.name == _WINDOW and not re.fullmatch(r"\s*[+-]?(\d+|0x[0-9a-f]+)\s*", text, re.I):
+        return text  # its name
     with suppress(ValueError):
         if parameter.type_ is int and len(text) <= _LONGEST_NUMBER:
             return int(text, 0)  # window ids are often written the way X11 programs print them
@@ -11248,7 +11297,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11251, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11300, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11547,7 +11596,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11550, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11599, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11562,7 +11611,9 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..core.text import shown_text
+from ..core.text import clean_text, shown_text
+from ..desktop.matching import window_named
+from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
@@ -11576,7 +11627,7 @@ from .arguments import (
     shell_arguments,
 )
 from .results import outgoing_data
-from .tools import COMMAND_FOR_TOOL, COMMANDS, in_shell_names, load_function
+from .tools import COMMAND_FOR_TOOL, COMMANDS, TOOLS, in_shell_names, load_function
 
 _PURPOSE = (
     "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
@@ -11693,7 +11744,14 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     is_piped = "in_shell" in values and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
-    return _piped(command, values) if is_piped else command(**values)
+    note = ""
+    if isinstance(values.get("window_id"), str):
+        acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
+        window = window_named(values["window_id"], this_desktop().snapshot(), acts)
+        values["window_id"] = window.window_id
+        note = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+    result = _piped(command, values) if is_piped else command(**values)
+    return result._replace(messages=(note, *result.messages)) if note else result
 
 
 def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
@@ -11748,7 +11806,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11751, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11809, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
 
 from __future__ import annotations
 
@@ -12099,7 +12157,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12102, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12160, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12470,7 +12528,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12473, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12531, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12582,7 +12640,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12585, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12643, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12819,7 +12877,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12822, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12880, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -13014,10 +13072,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13017, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13075, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13020, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13078, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13294,7 +13352,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13297, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13355, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13416,7 +13474,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13419, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13477, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13747,7 +13805,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13750, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13808, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13766,7 +13824,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13769, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13827, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14069,10 +14127,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14072, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14130, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 14075, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 14133, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -14128,7 +14186,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14131, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14189, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14380,7 +14438,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14383, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14441, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14615,7 +14673,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14618, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14676, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14929,7 +14987,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14932, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14990, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -15020,7 +15078,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15023, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15081, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

@@ -7,12 +7,8 @@ app=$1
 text=$2
 seconds=${3:-10}
 here=$(cd "$(dirname "$0")" && pwd)
+[ -f "$here/peekaboo.py" ] || { echo "$0: copy it into the folder of peekaboo.py" >&2; exit 2; }
 peekaboo() { python3 "$here/peekaboo.py" "$@"; }
 
-# one JSON document on stdout, also when it fails
-window_of='import json, sys
-answer = json.load(sys.stdin)
-print(answer["data"]["window_id"]) if answer["success"] else sys.exit(answer["error"]["message"])'
-
-window=$(peekaboo wait-for --app "$app" --text "$text" --timeout-s "$seconds" --json | python3 -c "$window_of")
-peekaboo click-text "$window" --verify -- "$text"
+peekaboo wait-for --app "$app" --text "$text" --timeout-s "$seconds" >/dev/null
+peekaboo click-text --verify -- "$app" "$text"

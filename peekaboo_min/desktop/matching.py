@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Callable, Optional
 
@@ -13,6 +14,10 @@ _NAMED_AT_MOST = 10
 _COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
 # The likeness of two names: of a suggestion, of a misspelling, and what does not tell two misspellings apart.
 _NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
+_SHORTEST_PART = 4
+_BROWSER = re.compile(
+    r"firefox|navigator|chrom|safari|edge|brave|opera|vivaldi|librewolf|epiphany|\barc\b", re.IGNORECASE
+)
 _X_CLIENT_BITS = 21  # an X server gives each client a range of ids of its own
 
 
@@ -211,6 +216,46 @@ def find_window(
     titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
     hint = f"its windows are {titles}, counted from 0 (the frontmost)"
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window {which}", hint)
+
+
+def window_named(name: str, scene: Scene, acts: bool) -> Window:
+    """The window that a person means by a name: the first of these that fits: an application's exact name or
+    bundle id, an exact title, the start of a word of an application's name, a part of a title. Of an
+    application its modal dialog, else its only window.
+
+    acts: what types or clicks takes a part of a title from four letters on, and never of a browser's, whose
+    titles strangers write. Raises WINDOW_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER with the windows' ids.
+    """
+    low = name.strip().casefold()
+    windows = [window for window in catalogue_windows(scene) if low and not window.is_popup]
+    by_app: list[Callable[[Window], bool]] = [
+        lambda window: low in (window.app_name.casefold(), (window.bundle_id or "").casefold()),
+        lambda window: any(word.startswith(low) for word in window.app_name.casefold().split()),
+    ]
+    by_title: list[Callable[[Window], bool]] = [
+        lambda window: low == (window.title or "").casefold(),
+        lambda window: (
+            low in (window.title or "").casefold()
+            and not (acts and (len(low) < _SHORTEST_PART or _BROWSER.search(window.app_name)))
+        ),
+    ]
+    for of_app, of_title in zip(by_app, by_title):
+        apps_windows = [window for window in windows if of_app(window)]
+        dialogs = [window for window in apps_windows if window.is_modal and window.is_on_screen]
+        is_one_app = len(set(map(owner_of, apps_windows))) == 1
+        matches = dialogs[:1] if dialogs and is_one_app else apps_windows
+        matches = matches or [window for window in windows if of_title(window)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            listed = [f"{window.window_id} ({clean_text(window.title or '')!r})" for window in matches]
+            message = f"{clean_text(name, 80)!r} could be {len(matches)} windows"
+            hint = f"name one by its id: {', '.join(listed[:_NAMED_AT_MOST])}"
+            raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
+    message = f"no window is called {clean_text(name, 80)!r}"
+    raise PeekabooError(
+        ErrorCode.WINDOW_NOT_FOUND, message, "list the windows, and name one of them or its id"
+    )
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:

@@ -21,6 +21,7 @@ JSON_FLAGS = ("--json-output", "--json", "-j")
 HELP_FLAGS = ("-h", "--help")
 _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
+_WINDOW = "window_id"  # which the shell takes as a name, too
 _COLUMNS = 79
 _LONGEST_NUMBER = 100  # Python prints no whole number of more than 4,300 digits, as a message would
 
@@ -105,6 +106,7 @@ def _read_parameter(
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     if in_shell:
         # the usage line says what is required
+        help_ = f"{help_}, or its name" if parameter.name == _WINDOW else help_
         help_ = offer.shell_help or help_.removeprefix("Optional. ").removeprefix("Required. ")
         choices = (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
@@ -228,6 +230,8 @@ def _value(parameter: Parameter, text: str) -> Any:
 
 
 def _item(parameter: Parameter, text: str) -> Any:
+    if parameter.name == _WINDOW and not re.fullmatch(r"\s*[+-]?(\d+|0x[0-9a-f]+)\s*", text, re.I):
+        return text  # its name
     with suppress(ValueError):
         if parameter.type_ is int and len(text) <= _LONGEST_NUMBER:
             return int(text, 0)  # window ids are often written the way X11 programs print them

@@ -13,7 +13,9 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..core.text import shown_text
+from ..core.text import clean_text, shown_text
+from ..desktop.matching import window_named
+from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
@@ -27,7 +29,7 @@ from .arguments import (
     shell_arguments,
 )
 from .results import outgoing_data
-from .tools import COMMAND_FOR_TOOL, COMMANDS, in_shell_names, load_function
+from .tools import COMMAND_FOR_TOOL, COMMANDS, TOOLS, in_shell_names, load_function
 
 _PURPOSE = (
     "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
@@ -144,7 +146,14 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     is_piped = "in_shell" in values and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
-    return _piped(command, values) if is_piped else command(**values)
+    note = ""
+    if isinstance(values.get("window_id"), str):
+        acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
+        window = window_named(values["window_id"], this_desktop().snapshot(), acts)
+        values["window_id"] = window.window_id
+        note = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+    result = _piped(command, values) if is_piped else command(**values)
+    return result._replace(messages=(note, *result.messages)) if note else result
 
 
 def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
