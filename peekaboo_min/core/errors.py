@@ -13,49 +13,62 @@ _DETAILS_FOR_MODEL = 300  # characters
 
 
 class ErrorCode(str, Enum):
-    """What went wrong, by name; `exit_code` is what the shell sees.
+    """What went wrong, by name; `exit_code` is what the shell sees, `next_step` what to do mostly.
 
     The first ten names are the Peekaboo specification's and never change.
     """
 
     exit_code: int
+    next_step: str
 
-    def __new__(cls, name: str, exit_code: int = 1) -> ErrorCode:
+    def __new__(cls, name: str, exit_code: int = 1, next_step: str = "") -> ErrorCode:
         code = str.__new__(cls, name)
-        code._value_, code.exit_code = name, exit_code
+        code._value_, code.exit_code, code.next_step = name, exit_code, next_step
         return code
 
-    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11
-    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12
-    APP_NOT_FOUND = "APP_NOT_FOUND", 18
-    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19
-    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15
-    CAPTURE_FAILED = "CAPTURE_FAILED", 14
-    FILE_IO_ERROR = "FILE_IO_ERROR", 17
-    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2
-    SIPS_ERROR = "SIPS_ERROR"
-    INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR"
+    PERMISSION_DENIED_SCREEN_RECORDING = (
+        "PERMISSION_DENIED_SCREEN_RECORDING",
+        11,
+        "switch it on for the app that is named, restart that",
+    )
+    PERMISSION_DENIED_ACCESSIBILITY = (
+        "PERMISSION_DENIED_ACCESSIBILITY",
+        12,
+        "switch it on for the app that is named, restart that",
+    )
+    APP_NOT_FOUND = "APP_NOT_FOUND", 18, "open the app, or name another"
+    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19, "name one of those that are listed"
+    WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15, "list the windows again"
+    CAPTURE_FAILED = "CAPTURE_FAILED", 14, "bring the window onto the screen, try again"
+    FILE_IO_ERROR = "FILE_IO_ERROR", 17, "check the path and the free space"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2, "correct the argument that is named"
+    SIPS_ERROR = "SIPS_ERROR", 1, "check the free space, try again"
+    INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "`peekaboo-min doctor --compile`"
 
-    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13
-    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20
-    POLICY_DENIED = "POLICY_DENIED", 21
-    FOCUS_FAILED = "FOCUS_FAILED"
-    WINDOW_COVERED = "WINDOW_COVERED"
-    WINDOW_BLOCKED = "WINDOW_BLOCKED"
-    FOCUS_LOST = "FOCUS_LOST"
-    TIMEOUT = "TIMEOUT", 22
-    CANCELLED = "CANCELLED"
-    NO_ELEMENTS = "NO_ELEMENTS"
-    TEXT_NOT_FOUND = "TEXT_NOT_FOUND"
-    AMBIGUOUS_TEXT = "AMBIGUOUS_TEXT"
-    MISSING_PROGRAM = "MISSING_PROGRAM"
-    PROGRAM_FAILED = "PROGRAM_FAILED"
-    UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM"
-    NO_GUI_SESSION = "NO_GUI_SESSION"
-    SCREEN_LOCKED = "SCREEN_LOCKED"
-    AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
-    AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR"
-    INTERNAL_ERROR = "INTERNAL_ERROR"
+    PERMISSION_DENIED_AUTOMATION = (
+        "PERMISSION_DENIED_AUTOMATION",
+        13,
+        "allow Keynote for the app that is named",
+    )
+    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot, use its pixels"
+    POLICY_DENIED = "POLICY_DENIED", 21, "ask whoever set the policy, or the stop file"
+    FOCUS_FAILED = "FOCUS_FAILED", 1, "close what is in the way, or bring the window forward by hand"
+    WINDOW_COVERED = "WINDOW_COVERED", 1, "act on the window in front, or close it"
+    WINDOW_BLOCKED = "WINDOW_BLOCKED", 1, "answer the dialog or menu; let go of keys and buttons"
+    FOCUS_LOST = "FOCUS_LOST", 1, "see what the window holds, focus it, type the rest"
+    TIMEOUT = "TIMEOUT", 22, "try again, with more time"
+    CANCELLED = "CANCELLED", 1, "call it again"
+    NO_ELEMENTS = "NO_ELEMENTS", 1, "find_text, or a screenshot and pixels"
+    TEXT_NOT_FOUND = "TEXT_NOT_FOUND", 1, "click one of the similar places by a region"
+    AMBIGUOUS_TEXT = "AMBIGUOUS_TEXT", 1, "give the region of the one that is meant"
+    MISSING_PROGRAM = "MISSING_PROGRAM", 1, "install what is named"
+    PROGRAM_FAILED = "PROGRAM_FAILED", 1, "read the details, try again"
+    UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM", 1, "run it on a Mac"
+    NO_GUI_SESSION = "NO_GUI_SESSION", 1, "set DISPLAY, or log in to a desktop"
+    SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen"
+    AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED", 1, "set PEEKABOO_AI_PROVIDERS and a key"
+    AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR", 1, "read what the provider says, or choose another"
+    INTERNAL_ERROR = "INTERNAL_ERROR", 1, "see the log: it is a fault of ours"
 
 
 class PeekabooError(Exception):

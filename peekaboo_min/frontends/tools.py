@@ -6,7 +6,7 @@ import re
 from importlib import import_module
 from typing import Callable, NamedTuple
 
-from ..core.errors import invalid
+from ..core.errors import ErrorCode, invalid
 from ..core.models import Result
 from ..core.settings import VARIABLES, image_lifetime, platform_name, settings
 from .arguments import Parameter, read_signature
@@ -117,6 +117,60 @@ TOOLS = (
     Tool("screenshot_slide", "Export slide 1", "keynote", "keynote screenshot", acts=True,
          is_idempotent=True),
 )  # fmt: skip
+_IMAGE = (
+    "image_width, image_height (pixels), scale (pixels a point), screenshot_id (absent where its pixels "
+    "cannot be clicked)"
+)
+_WINDOW = (
+    "window_id, owner_name, pid (null: unknown), title, bounds (x, y, width, height in screen points), "
+    "is_on_screen, is_focused, is_minimised, kind (window, dialog, popup, tooltip), parent_id (null: none), "
+    "is_modal"
+)
+_EFFECT = (
+    "delivered (null: not known), changed (null: not asked or not known), changed_rect (pixels; absent "
+    "without a change), effect_ms, and where it is so window_closed and new_window (window_id, title)"
+)
+_ACT_AT = (
+    f"window_id, pixel and point (x, y; of the screenshot and of the screen), clamped, {_EFFECT}; "
+    "reached_window_id where another window got it"
+)
+_KEYS = f"window_id, {_EFFECT}; others_typed where somebody else's keys came among them"
+_PLACE = "text, label, x, y (of its middle), box, match, confidence (0 to 1)"
+_RESULTS = {
+    "image": f"saved_files: path, item_label, mime_type, {_IMAGE}, of a window window_id, window_title and "
+    "window_index, of a screen windows (their rectangles in pixels); with return_data images, the same of "
+    "what is attached; with a question analysis_text, model_used",
+    "analyze": "analysis_text, model_used, seconds, tokens_in and tokens_out (null: not told)",
+    "list": "application_list: app_name, pid, bundle_id (null: none), is_active, window_count; or window_list: "
+    "window_title, window_index, as asked window_id, bounds (x, y, w, h in points), is_on_screen, and "
+    "target_application_info; of server_status the text alone",
+    "screenshot_app_window": "path, uri, appName, rect (x, y, w, h in points), scale, format",
+    "list_windows": f"windows, front to back: {_WINDOW}",
+    "focus_window": _WINDOW,
+    "take_window_screenshot": f"the image; window_id, bounds, {_IMAGE}; with a region also region, "
+    "region_image_width, region_image_height",
+    "find_text": f"{_IMAGE}; found and similar: {_PLACE}; without a text count and lines",
+    "find_elements": f"{_IMAGE}; count, elements: role, name, value, states, x, y, width, height (pixels)",
+    "click": _ACT_AT,
+    "click_text": f"as click; text, and similar: {_PLACE}",
+    "scroll": _ACT_AT,
+    "drag": "as click; to_pixel, to_point",
+    "move_pointer": _ACT_AT,
+    "type_text": f"characters, {_KEYS}",
+    "press_key": f"key, {_KEYS}",
+    "wait_for": "waited_s; of a text what find_text answers, of closed closed, else what list_windows says",
+    "open": f"{_WINDOW}; is_new_window, handler (the application's name)",
+    "peekaboo_exec": "exit_code (null: killed), stdout, stderr, json (where stdout is JSON), attachments, cwd, "
+    "program, version",
+    "send_email": "`EMAIL_SENT: to=..., id=...`",
+    "open_keynote": "`KEYNOTE_READY: slide=1, slide_width=..., slide_height=...` (points), or "
+    "`KEYNOTE_READY_WITH_WARNING` with a note",
+    "get_slide_size": "`SLIDE_SIZE: width=..., height=...` (points)",
+    "draw_rectangle": "`RECTANGLE_OK: id=..., x=..., y=..., width=..., height=...` (points)",
+    "add_text_in_keynote": "`TEXT_OK: id=..., characters=...`",
+    "screenshot_slide": "`SCREENSHOT_SAVED: path=...`",
+}
+"""What each tool answers: the fields of its data, or its one line."""
 COMMAND_FOR_TOOL = {tool.name: tool.command for tool in TOOLS if tool.command}
 
 
@@ -170,6 +224,9 @@ def show_tools() -> Result:
         sections += [f"#### `{tool.name}`", " ".join(signature.description.split())]
         if signature.parameters:
             sections.append("\n".join(map(_parameter_line, signature.parameters)))
+        sections.append(f"Result: {_RESULTS[tool.name]}.")
+    rows = [f"| `{code.value}` | {code.exit_code} | {code.next_step} |" for code in ErrorCode]
+    sections += ["#### Errors", "\n".join(["| code | exit | next step |", "|---|---|---|", *rows])]
     reference = "\n\n".join(sections)
     return Result(reference, {"markdown": reference})
 
