@@ -13033,8 +13033,8 @@ _RESULTS = {
     "window_index, of a screen windows (their rectangles in pixels); with return_data images, the same of "
     "what is attached; with a question analysis_text, model_used",
     "analyze": "analysis_text, model_used, seconds, tokens_in and tokens_out (null: not told)",
-    "list": "application_list: app_name, pid, bundle_id (null: none), is_active, window_count; or window_list: "
-    "window_title, window_index, as asked window_id, bounds (x, y, w, h in points), is_on_screen, and "
+    "list": "application_list: app_name, pid, bundle_id (null: none), is_active, window_count; or "
+    "window_list: window_title, window_index, as asked window_id, bounds (x, y, w, h in points), is_on_screen, and "
     "target_application_info; of server_status the text alone",
     "screenshot_app_window": "path, uri, appName, rect (x, y, w, h in points), scale, format",
     "list_windows": f"windows, front to back: {_WINDOW}",
@@ -13052,8 +13052,8 @@ _RESULTS = {
     "press_key": f"key, {_KEYS}",
     "wait_for": "waited_s; of a text what find_text answers, of closed closed, else what list_windows says",
     "open": f"{_WINDOW}; is_new_window, handler (the application's name)",
-    "peekaboo_exec": "exit_code (null: killed), stdout, stderr, json (where stdout is JSON), attachments, cwd, "
-    "program, version",
+    "peekaboo_exec": "exit_code (null: killed), stdout, stderr, json (where stdout is JSON), attachments, "
+    "cwd, program, version",
     "send_email": "`EMAIL_SENT: to=..., id=...`",
     "open_keynote": "`KEYNOTE_READY: slide=1, slide_width=..., slide_height=...` (points), or "
     "`KEYNOTE_READY_WITH_WARNING` with a note",
