@@ -142,8 +142,8 @@ _RESULTS = {
     "what is attached; with a question analysis_text, model_used",
     "analyze": "analysis_text, model_used, seconds, tokens_in and tokens_out (null: not told)",
     "list": "application_list: app_name, pid, bundle_id (null: none), is_active, window_count; or "
-    "window_list: window_title, window_index, as asked window_id, bounds (x, y, w, h in points), is_on_screen, and "
-    "target_application_info; of server_status the text alone",
+    "window_list: window_title, window_index, as asked window_id, bounds (x, y, w, h in points), "
+    "is_on_screen, and target_application_info; of server_status the text alone",
     "screenshot_app_window": "path, uri, appName, rect (x, y, w, h in points), scale, format",
     "list_windows": f"windows, front to back: {_WINDOW}",
     "focus_window": _WINDOW,
