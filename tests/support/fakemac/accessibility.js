@@ -57,7 +57,8 @@ function widgetAttributes(window, widget) {
     AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name, AXChildren: childrenOf(window, widget.name),
     AXParent: widget.inside ? element({ pid: window.pid, window: window.id, widget: widget.inside }) : element({ pid: window.pid, window: window.id }) };
   if (widget.kind === 'password') known.AXSubrole = 'AXSecureTextField'; // what its value shows is the application's own choice
-  known[widget.kind === 'field' ? 'AXPlaceholderValue' : 'AXTitle'] = widget.text || '';
+  // a label shows its text as its value, and has no title
+  if (widget.kind !== 'label') known[widget.kind === 'field' ? 'AXPlaceholderValue' : 'AXTitle'] = widget.text || '';
   if ('value' in widget || widget.kind === 'label') known.AXValue = 'value' in widget ? (widget.kind === 'checkbox' ? Number(widget.value) : widget.value) : widget.text;
   if (widget.visible_rows) known.AXVisibleRows = widget.visible_rows.map((row) => element({ pid: window.pid, window: window.id, widget: row }));
   if (widget.label) known.AXTitleUIElement = element({ pid: window.pid, window: window.id, widget: widget.label });
@@ -79,14 +80,14 @@ function describe(given) {
   // A call waits for the application until the messaging timeout, the element's or the process's own.
   const hang = () => { post({ do: 'note', kind: 'asked_in_vain' }); host.sleep(1000 * (dataOf(target).timeout || timeout_s)); return CANNOT_COMPLETE; };
   if (app.hung) return hang();
-  if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', 'AXHidden', ...(app.builds_tree_on_demand ? ['AXManualAccessibility'] : [])], actions: [] };
+  if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', ...(app.builds_tree_on_demand ? ['AXManualAccessibility'] : [])], actions: [] };
   const window = world.windows.find((one) => one.id === windowId && !one.closing);
   if (!window) return INVALID_ELEMENT;
   if (widgetName === undefined) return { attributes: windowAttributes(world, window), settable: ['AXMain', 'AXMinimized', 'AXFocused'], actions: ['AXRaise'] };
   const widget = window.widgets.find((one) => one.name === widgetName);
   if (!widget) return INVALID_ELEMENT;
   if (widget.hangs) return hang();
-  return { attributes: widgetAttributes(window, widget), settable: ['AXValue', 'AXFocused'], actions: ['button', 'checkbox'].includes(widget.kind) ? ['AXPress'] : [] };
+  return { attributes: widgetAttributes(window, widget), settable: [], actions: [] };
 }
 
 const name = (value) => (typeof toJs(value) === 'string' ? toJs(value) : '');
@@ -130,7 +131,7 @@ function performAction([target, action]) {
   const found = describe(target);
   if (typeof found === 'number') return found;
   if (!found.actions.includes(name(action))) return NO_ACTION;
-  post({ do: name(action) === 'AXRaise' ? 'raise' : 'ax_press', ...dataOf(target) });
+  post({ do: 'raise', ...dataOf(target) });
   return OK;
 }
 
@@ -177,11 +178,3 @@ fn('AXUIElementCopyElementAtPosition', 4, 'number', ([target, x, y, out], bindin
   out[0] = widget ? widgetElement(window, widget) : element({ pid: window.pid, window: window.id });
   return OK;
 });
-// Private, the only public way from an AX window to its CGWindowID (facts B7).
-fn('_AXUIElementGetWindow', 2, 'number', ([target, out]) => {
-  const found = describe(target);
-  if (typeof found === 'number') return found;
-  if (dataOf(target).window === undefined) return ILLEGAL_ARGUMENT;
-  out[0] = dataOf(target).window;
-  return OK;
-}, { needsBinding: true });

@@ -1,14 +1,14 @@
-"""Acts on the fake world that are not input: raising, accessibility, the clipboard, launching, what a button does.
+"""Acts on the fake world that are not input: raising, accessibility, launching, what a button does.
 
 One function per `do` of an event; `run_actions` does what a widget's `on_click` in desktop.json says:
-  {"open_window": {...}}  {"close_window": "this" | id}  {"set": ["widget", value]}  {"report": "name"}
-  {"quit": true}  {"log": "text"}  and {"after_ms": n, "open_window": ...} for what takes its time
-"""  # noqa: E501
+  {"open_window": {...}}  {"close_window": "this" | id}  {"report": "name"}  {"log": "text"}
+  and {"after_ms": n, "open_window": ...} for what takes its time
+"""
 
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable
 
 from . import windows
 from .decks import KEYNOTE_ACTS
@@ -18,29 +18,15 @@ Event = dict[str, Any]
 Window = dict[str, Any]
 
 
-def run_actions(
-    state: State,
-    window: Optional[Window],
-    actions: Union[dict[str, Any], list[dict[str, Any]]],
-    pid: Optional[int] = None,
-) -> None:
-    owner = window["pid"] if window is not None else pid
+def run_actions(state: State, window: Window, actions: Any) -> None:
     for action in actions if isinstance(actions, list) else [actions]:
-        event = {
-            "do": "widget_action",
-            "window": window["id"] if window else None,
-            "pid": owner,
-            "action": action,
-        }
+        event = {"do": "widget_action", "window": window["id"], "pid": window["pid"], "action": action}
         later(state, event, action.get("after_ms", 0))
 
 
 def widget_action(state: State, event: Event) -> None:
     window = windows.window_with_id(state, event["window"])
     action = event["action"]
-    if "set" in action and window is not None:
-        name, value = action["set"]
-        widget_named(window, name)["value"] = value
     if "report" in action and window is not None:
         values = {widget["name"]: widget["value"] for widget in window["widgets"] if "value" in widget}
         state["reports"].setdefault(action["report"], []).append(values)
@@ -48,21 +34,12 @@ def widget_action(state: State, event: Event) -> None:
     if "log" in action:
         log(state, "note", text=action["log"])
     if "close_window" in action:
-        which = (
-            window
-            if action["close_window"] == "this"
-            else windows.window_with_id(state, action["close_window"])
-        )
+        is_own = action["close_window"] == "this"
+        which = window if is_own else windows.window_with_id(state, action["close_window"])
         if which is not None:
             windows.close_window(state, which)
     if "open_window" in action:
         windows.open_window(state, action["open_window"], event["pid"])
-    if action.get("quit"):
-        windows.quit_app(state, {"pid": event["pid"]})
-
-
-def widget_named(window: Window, name: str) -> dict[str, Any]:
-    return next(widget for widget in window["widgets"] if widget["name"] == name)
 
 
 def raise_act(state: State, event: Event) -> None:
@@ -79,47 +56,20 @@ def raise_act(state: State, event: Event) -> None:
     state["windows"].insert(mine[0], window)
 
 
-def ax_press(state: State, event: Event) -> None:
-    from .pointer_and_keys import use_widget
-
-    window = windows.window_with_id(state, event["window"])
-    if window is not None:
-        log(state, "ax_press", window=window["id"], widget=event["widget"])
-        use_widget(state, window, widget_named(window, event["widget"]), 1)
-
-
 def ax_set(state: State, event: Event) -> None:
-    """An accessibility attribute: of a widget, a window, or (neither) an app."""
-    log(
-        state,
-        "ax_set",
-        **{key: event[key] for key in ("attribute", "value", "window", "widget", "pid") if key in event},
-    )
+    """An accessibility attribute: of a window, or of an app."""
+    log(state, "ax_set", **{key: event[key] for key in event if key not in ("do", "t")})
     window = windows.window_with_id(state, event["window"]) if "window" in event else None
     attribute, value = event["attribute"], event["value"]
-    if "widget" in event and window is not None:
-        widget = widget_named(window, event["widget"])
-        if attribute == "AXValue":
-            widget["value"] = value
-            widget.pop("selection", None)
-        elif attribute == "AXFocused" and value:
-            window["focus"] = event["widget"]
-    elif window is not None and attribute == "AXMinimized":
+    if window is not None and attribute == "AXMinimized":
         window["minimised"] = bool(value)
     elif window is not None and attribute == "AXMain" and value:
         raise_act(state, event)
-    elif window is not None and attribute in ("AXPosition", "AXSize"):
-        at = 0 if attribute == "AXPosition" else 2
-        window["bounds"][at : at + 2] = value
     elif attribute == "AXFrontmost" and value:
         windows.activate(state, {"pid": event["pid"], "by": "AXFrontmost"})
     elif attribute == "AXManualAccessibility":
         # it takes about as long (facts B8)
         later(state, {**event, "do": "build_tree"}, 400)
-    elif attribute == "AXHidden":
-        app = windows.app_with_pid(state, event["pid"])
-        if app is not None:
-            app["hidden"] = bool(value)
 
 
 def build_tree(state: State, event: Event) -> None:
@@ -132,7 +82,7 @@ def open_target(state: State, event: Event) -> None:
     """A file or an address, in the application that was named, else in the one that it belongs to."""
     target = event["target"]
     bundle_id = event.get("bundle_id") or windows.handler_of(state, target)
-    windows.launch(state, {"bundle_id": bundle_id, "activate": event["activate"], "by": "open"})
+    windows.launch(state, {"bundle_id": bundle_id, "by": "open"})
     app = windows.app_with_bundle(state, bundle_id)
     if app is not None:
         log(state, "open_target", target=target, app=app["name"])
@@ -157,10 +107,6 @@ def dialog(state: State, event: Event) -> None:
     log(state, "dialog", text=event["text"])
 
 
-def started(state: State, event: Event) -> None:
-    """A program has started; only for triggers."""
-
-
 def open_window_act(state: State, event: Event) -> None:
     windows.open_window(state, event["window"], event["pid"])
 
@@ -175,12 +121,6 @@ def change_window(state: State, event: Event) -> None:
     window = windows.window_with_id(state, event["window"])
     if window is not None:
         window.update(event["values"])
-
-
-def raise_by_person(state: State, event: Event) -> None:
-    window = windows.window_with_id(state, event["window"])
-    if window is not None:
-        windows.raise_window(state, window)
 
 
 def point(state: State, event: Event) -> None:
@@ -202,7 +142,6 @@ def write_file(state: State, event: Event) -> None:
 ACTS: dict[str, Callable[[State, Event], None]] = {
     "widget_action": widget_action,
     "raise": raise_act,
-    "ax_press": ax_press,
     "ax_set": ax_set,
     "build_tree": build_tree,
     "activate": windows.activate,
@@ -212,11 +151,10 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "forget_window": windows.forget_window,
     "open_target": open_target,
     "dialog": dialog,
-    "started": started,
+    "started": lambda state, event: None,  # a program has started; only for triggers
     "open_window": open_window_act,
     "close_window": close_window_act,
     "change_window": change_window,
-    "raise_by_person": raise_by_person,
     "lock_screen": lock_screen,
     "point": point,
     "write_file": write_file,

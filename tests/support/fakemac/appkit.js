@@ -2,7 +2,7 @@
 'use strict';
 const { wide, defineClass, defineFunction, makeObject, nil, wrap, toJs, dataOf, number, pointee } = load('bridge');
 const { text, turned } = load('foundation');
-const { state, post, appWithPid, appWithBundle, frontToBack, activeDisplays } = load('world');
+const { state, post, appWithPid, appWithBundle, activeDisplays } = load('world');
 
 // Time-varying values are frozen until the run loop turns (SDK header, facts B4); a new process starts fresh.
 let snapshot = null;
@@ -63,19 +63,7 @@ function cocoaRect([x, y, width, height]) {
   const main = activeDisplays(state())[0];
   return { origin: { x, y: main.bounds[3] - (y + height) }, size: { width, height } };
 }
-function visibleRect(display) {
-  const [x, y, width, height] = display.bounds;
-  return cocoaRect(display.main ? [x, y + 25, width, height - 95] : [x, y, width, height]);
-}
 const screenObject = (display) => makeObject('NSScreen', display);
-// "The screen with keyboard focus", which is not always the first one (facts B4).
-function focusedScreen() {
-  const world = state();
-  const window = frontToBack(world).find((one) => one.pid === world.frontmost_pid && one.layer === 0 && one.alpha > 0);
-  const inside = (display) => window && window.bounds[0] >= display.bounds[0] && window.bounds[0] < display.bounds[0] + display.bounds[2]
-    && window.bounds[1] >= display.bounds[1] && window.bounds[1] < display.bounds[1] + display.bounds[3];
-  return screenObject(activeDisplays(world).find(inside) || activeDisplays(world)[0]);
-}
 // What the keyboard's layout makes of a key; whether the bridge tells it of an event that was only made is nobody's word.
 function charactersOf({ unicode, keycode, flags }) {
   const { keyboard, switches } = state();
@@ -95,9 +83,9 @@ const cocoaNumbers = (given) => { const [x, y, width, height] = given.map((one) 
 
 defineClass('NSScreen', {
   framework: 'AppKit',
-  zeroStatics: { screens: () => wrap(state().session.gui ? activeDisplays(state()).map(screenObject) : []), mainScreen: () => (state().session.gui ? focusedScreen() : nil) },
+  zeroStatics: { screens: () => wrap(state().session.gui ? activeDisplays(state()).map(screenObject) : []) },
   zero: {
-    frame: (display) => cocoaRect(display.bounds), visibleFrame: visibleRect, backingScaleFactor: (display) => display.scale, localizedName: (display) => wrap(display.name),
-    deviceDescription: (display) => wrap({ NSScreenNumber: display.id, NSDeviceIsScreen: 'YES' }),
+    frame: (display) => cocoaRect(display.bounds), backingScaleFactor: (display) => display.scale, localizedName: (display) => wrap(display.name),
+    deviceDescription: (display) => wrap({ NSScreenNumber: display.id }),
   },
 });

@@ -1,7 +1,7 @@
 // The one AppleScript that a Mac has to run, to the letter but for its comments, and what it does there (facts E4).
 // There is no interpreter: whoever changes a line of the script has to see it run on a Mac, and to change it here.
 'use strict';
-const events = load('apple_events');
+const { gate } = load('apple_events');
 const { state, appleError } = load('world');
 
 const EXPORT = (bundle) => `on run argv
@@ -25,10 +25,8 @@ function run(source, [bundle, deck, folder]) {
   const terms = state().apps.map((app) => app.bundle_id).find((id) => text === EXPORT(id));
   if (!terms) throw appleError('Expected end of line but found something that no Mac was asked about.', -2741);
   if (folder === undefined) throw appleError('Can’t get item 1 of {}.', -1728);
-  const app = events.gate(bundle, { starts: true }); // a tell starts it
-  events.objectsOf(app).bundle = bundle;
-  const document = events.resolve(app, [{ element: 'document', by: 'id', value: deck }]);
-  events.command(app, 'export', document, { to: folder, as: 'slide images', withProperties: { 'image format': 'PNG' }, patience: 110 });
+  gate(bundle, { starts: true }); // a tell starts it
+  load('keynote').exportImages(bundle, deck, folder, 110);
   return 'done';
 }
 

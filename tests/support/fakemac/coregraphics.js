@@ -7,12 +7,7 @@ constants.CoreGraphics = {
   kCGWindowNumber: 'kCGWindowNumber', kCGWindowOwnerPID: 'kCGWindowOwnerPID', kCGWindowOwnerName: 'kCGWindowOwnerName', kCGWindowName: 'kCGWindowName',
   kCGWindowBounds: 'kCGWindowBounds', kCGWindowLayer: 'kCGWindowLayer', kCGWindowAlpha: 'kCGWindowAlpha', kCGWindowIsOnscreen: 'kCGWindowIsOnscreen',
 };
-// Whether JXA has the enums is contradictory in public (facts B3, B5): they are undefined here unless the switch says otherwise, so pass numbers.
-const ENUMS = { kCGWindowListOptionAll: 0, kCGWindowListOptionOnScreenOnly: 1, kCGWindowListExcludeDesktopElements: 16, kCGNullWindowID: 0, kCGHIDEventTap: 0, kCGSessionEventTap: 1,
-  kCGEventLeftMouseDown: 1, kCGEventLeftMouseUp: 2, kCGEventRightMouseDown: 3, kCGEventRightMouseUp: 4, kCGEventMouseMoved: 5, kCGMouseButtonLeft: 0, kCGMouseButtonRight: 1,
-  kCGMouseEventClickState: 1, kCGEventFlagMaskCommand: 0x100000, kCGEventFlagMaskShift: 0x20000 };
-if (state().switches.bridged_enums) Object.assign(constants.CoreGraphics, ENUMS);
-
+// Whether JXA has the enums is contradictory in public (facts B3, B5): they are undefined here, so pass numbers.
 const fn = (name, arity, returns, call, more) => defineFunction(name, { arity, returns, call, ...more });
 const bind = { needsBinding: true };
 
@@ -40,7 +35,7 @@ fn('AEDeterminePermissionToAutomateTarget', 4, 'int', ([target, , , asks]) => {
 
 fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
   const { session } = state();
-  if (!session.gui) return null; // no GUI session (facts D6)
+  if (!session.gui || !session.is_told) return null; // no GUI session (facts D6)
   const known = { kCGSSessionUserNameKey: session.user, kCGSSessionUserIDKey: 501 };
   if (session.on_console !== null) known.kCGSSessionOnConsoleKey = session.on_console; // no fact says that it is always there
   if (session.locked) known.CGSSessionScreenIsLocked = true; // only while locked
@@ -49,18 +44,11 @@ fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
 
 // --- windows ---
 
-const ON_SCREEN_ONLY = 1; const ABOVE = 2; const BELOW = 4; const INCLUDING = 8; const NO_DESKTOP = 16;
+const ON_SCREEN_ONLY = 1; const NO_DESKTOP = 16;
 
-function listed(world, option, relativeTo) {
-  let windows;
-  if (option & (ON_SCREEN_ONLY | ABOVE | BELOW)) windows = frontToBack(world);
-  else windows = [...world.windows].sort((a, b) => a.id - b.id); // the order of option All is not documented (facts B3)
-  const place = windows.findIndex((window) => window.id === relativeTo);
-  if (option & (ABOVE | BELOW)) {
-    windows = windows.filter((window, index) => (option & ABOVE && place >= 0 && index < place) || (option & BELOW && place >= 0 && index > place) || (option & INCLUDING && index === place));
-  } else if (option & INCLUDING) {
-    windows = world.windows.filter((window) => window.id === relativeTo);
-  }
+function listed(world, option) {
+  // the order of option All is not documented (facts B3)
+  const windows = option & ON_SCREEN_ONLY ? frontToBack(world) : [...world.windows].sort((a, b) => a.id - b.id);
   return option & NO_DESKTOP ? windows.filter((window) => !window.desktop) : windows;
 }
 
@@ -80,9 +68,9 @@ function windowInfo(world, window) {
 fn('CGWindowListCopyWindowInfo', 2, 'cf', ([option, relativeTo]) => {
   const world = state();
   const bits = number('CGWindowListCopyWindowInfo: option', option);
-  const relative = number('CGWindowListCopyWindowInfo: window id', relativeTo);
-  if (!world.session.gui) return null; // NULL outside a GUI session (facts A8)
-  const infos = listed(world, bits, relative).map((window) => windowInfo(world, window));
+  number('CGWindowListCopyWindowInfo: window id', relativeTo);
+  if (!world.session.gui || !world.session.lists_windows) return null; // NULL outside a GUI session (facts A8)
+  const infos = listed(world, bits).map((window) => windowInfo(world, window));
   if (world.switches.deep_unwrap_window_list !== 'works') infos.resistsDeepUnwrap = world.switches.deep_unwrap_window_list;
   return makeObject('NSArray', infos);
 });
@@ -155,7 +143,6 @@ fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => {
   return (WHEELS.includes(field) ? (found.wheel || [])[WHEELS.indexOf(field)] : found[FIELDS[number('event field', field)] || `field_${field}`]) || 0;
 });
 fn('CGEventSetFlags', 2, 'void', ([event, flags]) => { eventOf('CGEventSetFlags', event).flags = number('CGEventSetFlags: flags', flags); });
-fn('CGEventGetFlags', 1, 'long', ([event]) => { const { flags } = eventOf('CGEventGetFlags', event); return flags === null ? state().keyboard.session_flags : flags; });
 fn('CGEventGetType', 1, 'number', ([event]) => eventOf('CGEventGetType', event).type);
 
 // Called plainly, or with anything but the bytes of an NSData, it silently makes the event type an "a";

@@ -19,36 +19,11 @@ from .settler import offer_settling
 from .world import State, lines, now_ms, settle, update, write_state
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = (
-    "osascript",
-    "screencapture",
-    "sips",
-    "open",
-    "xcode-select",
-    "xcrun",
-    "swiftc",
-    "sw_vers",
-    "launchctl",
-    "ps",
-    "defaults",
-)
+PROGRAMS = ["osascript", "screencapture", "sips", "open", "xcode-select", "xcrun", "swiftc", "sw_vers", "ps"]
+PROGRAMS += ["launchctl", "defaults"]
 KINDS = ("screen_recording", "accessibility", "automation")
-# Milliseconds; the first two are guesses of the facts (6.3, latency knobs).
-SLOW = {"osascript": [150, 300], "screencapture": [200, 500]}
-
-__all__ = [
-    "MENU_BAR",
-    "SHADOW",
-    "WALLPAPER",
-    "FakeMac",
-    "default_desktop",
-    "image_size",
-    "labels",
-    "pixel",
-    "shape_colour",
-    "widget_colour",
-    "window_colour",
-]
+__all__ = ["MENU_BAR", "SHADOW", "WALLPAPER", "FakeMac", "default_desktop", "image_size", "labels", "pixel"]
+__all__ += ["shape_colour", "widget_colour", "window_colour"]
 
 
 def default_desktop() -> State:
@@ -57,7 +32,7 @@ def default_desktop() -> State:
 
 
 class FakeMac:
-    """A simulated Mac in a folder: programs in bin_dir, the world in desktop.json. Every change first settles what happened before."""  # noqa: E501
+    """A simulated Mac in a folder: programs in bin_dir, the world in desktop.json."""
 
     def __init__(self, folder: Path, desktop: Optional[State] = None) -> None:
         self.folder = Path(folder)
@@ -68,36 +43,26 @@ class FakeMac:
         write_state(self.folder, copy.deepcopy(desktop) if desktop is not None else default_desktop())
         offer_settling(self.folder)
         for program in PROGRAMS:
-            self.install(program)
-        tools = self.folder / "Library" / "Developer" / "CommandLineTools" / "usr" / "bin"
-        tools.mkdir(parents=True, exist_ok=True)
-        self._write_wrapper("swiftc", tools / "swiftc")
-
-    # --- programs ---
-
-    def install(self, program: str) -> Path:
-        self._write_wrapper(program, self.bin_dir / program)
-        return self.bin_dir / program
+            self._write_wrapper(program, self.bin_dir / program)
 
     def uninstall(self, program: str) -> None:
         (self.bin_dir / program).unlink()
 
     def _write_wrapper(self, program: str, path: Path) -> None:
         folder = shlex.quote(str(self.folder.resolve()))
-        python = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(HERE / 'run.py'))} {folder}"
         if program == "osascript":
             node = shutil.which("node")
             if node is None:
                 raise RuntimeError("the fake Mac needs node: its osascript runs JXA on it")
-            line = (
-                f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder} exec {shlex.quote(node)} --single-threaded-gc "  # noqa: E501
-                f'{shlex.quote(str(HERE / "osascript.js"))} "$@"'
-            )
+            line = f"FAKEMAC_PYTHON={shlex.quote(sys.executable)} FAKEMAC_FOLDER={folder}"
+            command = [node, "--single-threaded-gc", str(HERE / "osascript.js")]
         else:
-            line = f'FAKEMAC_LOCALE=${{LC_ALL:-${{LC_CTYPE:-$LANG}}}} FAKEMAC_HOST_PATH={shlex.quote(os.environ.get("PATH", ""))} exec {python} {program} "$@"'  # noqa: E501
+            line = f"FAKEMAC_HOST_PATH={shlex.quote(os.environ.get('PATH', ''))}"
+            command = [sys.executable, "-I", "-S", str(HERE / "run.py"), str(self.folder.resolve()), program]
         # The caller's node and Python settings are not the fake's business.
         path.write_text(
-            f"#!/bin/sh\nunset NODE_OPTIONS NODE_EXTRA_CA_CERTS PYTHONPATH PYTHONHOME\n{line}\n",
+            "#!/bin/sh\nunset NODE_OPTIONS NODE_EXTRA_CA_CERTS PYTHONPATH PYTHONHOME\n"
+            f'{line} exec {shlex.join(command)} "$@"\n',
             encoding="utf-8",
         )
         path.chmod(0o755)
@@ -131,7 +96,7 @@ class FakeMac:
         return lines(self.folder / "events.jsonl")
 
     def running(self) -> list[dict[str, Any]]:
-        """The calls whose process still lives: empty after a cancelled or timed out operation, or children were left behind."""  # noqa: E501
+        """The calls whose process still lives: none after an operation, or children were left behind."""
         return [call for call in self.calls() if is_alive(call["pid"], str(self.folder.resolve()))]
 
     def hanging(self) -> list[dict[str, Any]]:
@@ -184,23 +149,14 @@ class FakeMac:
 
     def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
         """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms,
-        export_takes_s, damages_slide (its number), moves_shapes_by and has_layouts (False: a version of before 2020)."""  # noqa: E501
-        places = {
-            "com.apple.Keynote": "/Applications/Keynote Creator Studio.app",
-            "com.apple.iWork.Keynote": "/Applications/Keynote.app",
-        }
+        export_takes_s, damages_slide (its number), moves_shapes_by (points), has_layouts.
+        """
+        places = {"com.apple.Keynote": "Keynote Creator Studio", "com.apple.iWork.Keynote": "Keynote"}
+        base = {"pid": None, "name": "Keynote", "policy": 0, "hidden": False}
 
         def change(state: State) -> None:
-            others = [app for app in state["apps"] if app["name"] != "Keynote"]
-            state["apps"] = others + [
-                {
-                    "pid": None,
-                    "name": "Keynote",
-                    "bundle_id": bundle,
-                    "policy": 0,
-                    "path": places[bundle],
-                    "hidden": False,
-                }
+            state["apps"] = [app for app in state["apps"] if app["name"] != "Keynote"] + [
+                {**base, "bundle_id": bundle, "path": f"/Applications/{places[bundle]}.app"}
                 for bundle in installed
             ]
             for name, value in values.items():
@@ -252,10 +208,6 @@ class FakeMac:
         assert name in ("good", "none", "broken", "slow", "killed")
         self.set("developer_tools", name)
 
-    def profile(self, name: str) -> None:
-        """Latency: "slow" or "none"."""
-        self.set("latency_ms", {"slow": SLOW, "none": {}}[name])
-
     def hang(self, program: str, when: Sequence[str] = (), times: Optional[int] = None) -> None:
         self._fault(program, when, times, hang=True)
 
@@ -269,39 +221,28 @@ class FakeMac:
         times: Optional[int] = None,
         file: Optional[bytes] = None,
     ) -> None:
-        """The program ends like this, when every word of `when` is in its argv (or its script), `times` times (None: always).
+        """The program ends so `times` times (None: always), if all of `when` is in its argv or script.
 
-        A negative exit is a death by that signal.
-
-        file: bytes that it leaves in its last argument, for `screencapture` that exits 0 with an empty file."""  # noqa: E501
-        self._fault(
-            program,
-            when,
-            times,
-            exit=exit,
-            stderr=stderr,
-            stdout=stdout,
-            file=None if file is None else file.hex(),
-        )
+        A negative exit is a death by that signal. file: bytes that it leaves in its last argument.
+        """
+        data = None if file is None else file.hex()
+        self._fault(program, when, times, exit=exit, stderr=stderr, stdout=stdout, file=data)
 
     def _fault(self, program: str, when: Sequence[str], times: Optional[int], **what: Any) -> None:
-        def change(state: State) -> None:
-            state["faults"].append(
-                {"key": now_ms(), "program": program, "when": list(when), "times": times, **what}
-            )
-
-        self.update(change)
+        fault = {"key": now_ms(), "program": program, "when": list(when), "times": times, **what}
+        self.update(lambda state: state["faults"].append(fault))
 
     def heal(self) -> None:
         """No more scripted faults."""
         self.set("faults", [])
 
     def when(self, on: dict[str, Any], *acts: dict[str, Any], skip: int = 0) -> None:
-        """Let something happen by itself right after a posted event: `mac.when({"type": 5}, {"do": "close_window", ...})`.
+        """Let acts of acts.py happen after an event: `mac.when({"type": 5}, {"do": "close_window", ...})`.
 
-        on: the values that the event has; {"do": "started", "program": "osascript"} is the start of a program (and
-        "swift-helper" that of the compiled one, "screencapture" the moment before it captures). skip: how many such events come before. The acts are those of acts.py.
-        """  # noqa: E501
+        on: the values that the event has; {"do": "started", "program": "osascript"} is the start of a
+        program, "swift-helper" that of the compiled one, "screencapture" the moment before it captures.
+        skip: how many such events come before.
+        """
         trigger = {"on": on, "skip": skip, "acts": list(acts)}
         self.update(lambda state: state["triggers"].append(trigger))
 
@@ -331,25 +272,38 @@ class FakeMac:
 
         self.update(on_state)
 
-    def open_window(self, app: str, **window: Any) -> int:
-        """A new front window of a running app: title, bounds, widgets, layer, alpha... Returns its id."""
+    def open_window(self, app: Union[str, int], **window: Any) -> int:
+        """A new front window of a running app, by its name or pid: title, bounds, widgets, layer, alpha...
+
+        Returns its id.
+        """
         made: list[int] = []
 
         def change(state: State) -> None:
-            pid = next(item["pid"] for item in state["apps"] if item["name"] == app)
+            pid = next(item["pid"] for item in state["apps"] if app in (item["name"], item["pid"]))
             made.append(windows.open_window(state, window, pid)["id"])
 
         self.update(change)
         return made[0]
 
+    def second_process(self, app: str) -> int:
+        """One more process of a running app, which may have windows of its own: its pid."""
+
+        def change(state: State) -> None:
+            first = next(item for item in state["apps"] if item["name"] == app)
+            state["apps"].append({**first, "pid": state["next_pid"]})
+            state["next_pid"] += 1
+
+        return int(self.update(change)["next_pid"]) - 1
+
     def activate(self, app: str) -> None:
         """As if the person clicked it in the Dock."""
-        self.update(
-            lambda state: windows.activate_now(
-                state,
-                {"pid": next(item["pid"] for item in state["apps"] if item["name"] == app), "by": "person"},
-            )
-        )
+
+        def change(state: State) -> None:
+            pid = next(item["pid"] for item in state["apps"] if item["name"] == app)
+            windows.activate_now(state, {"pid": pid, "by": "person"})
+
+        self.update(change)
 
 
 def is_alive(pid: int, folder: str) -> bool:

@@ -74,7 +74,7 @@ defineClass('NSUserDefaults', {
     stringForKey: (suite, key) => {
       const layout = LAYOUTS[state().keyboard.layout];
       const known = suite === 'com.apple.HIToolbox' && layout ? { AppleCurrentKeyboardLayoutInputSourceID: `com.apple.keylayout.${layout}` } : {};
-      const value = { ...known, ...state().defaults[suite] }[text('key', key)];
+      const value = known[text('key', key)];
       return value === undefined ? nil : wrap(String(value));
     },
   },

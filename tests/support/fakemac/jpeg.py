@@ -10,24 +10,12 @@ import math
 import struct
 import zlib
 
-from .pictures import NotAPicture, Picture, grain
+from .pictures import NotAPicture, Picture
 
 # The standard luminance DC table (ITU T.81, table K.3); the AC table has one symbol, "end of block".
 DC_COUNTS = (0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0)
-DC_CODES = (
-    "00",
-    "010",
-    "011",
-    "100",
-    "101",
-    "110",
-    "1110",
-    "11110",
-    "111110",
-    "1111110",
-    "11111110",
-    "111111110",
-)
+# 00, 010 to 110, then as many ones as the length and a zero
+DC_CODES = ["00", "010", "011", "100", "101", *("1" * ones + "0" for ones in range(2, 9))]
 END_OF_BLOCK = "0"
 PIXELS = b"fakemac\0"  # our own segment: the exact pixels, so that a JPEG can be edited again
 
@@ -40,21 +28,14 @@ def jpeg_bytes(picture: Picture, quality: int = 75) -> bytes:
     step = max(1, round((100 - quality) / 6))
     dpi = picture.dpi or 72
     parts = [b"\xff\xd8", segment(0xE0, b"JFIF\0" + struct.pack(">HBHHBB", 0x0101, 1, dpi, dpi, 0, 0))]
-    parts.append(segment(0xFE, comment(picture)))
+    parts.append(segment(0xFE, json.dumps(picture.labels).encode("ascii")))
     exact = zlib.compress(json.dumps([[count, row.hex()] for count, row in picture.bands]).encode(), 9)
     parts += [segment(0xEF, PIXELS + exact[at : at + 60000]) for at in range(0, len(exact), 60000)]
-    filling = grain(picture.grain)
-    parts += [segment(0xEE, filling[at : at + 60000]) for at in range(0, len(filling), 60000)]
     parts.append(segment(0xDB, b"\0" + bytes([step] * 64)))
-    parts.append(
-        segment(
-            0xC0,
-            struct.pack(">BHHB", 8, picture.height, picture.width, 3) + b"\x01\x11\0\x02\x11\0\x03\x11\0",
-        )
-    )
-    parts.append(
-        segment(0xC4, b"\x00" + bytes(DC_COUNTS) + bytes(range(12)) + b"\x10" + bytes([1] + [0] * 15) + b"\0")
-    )
+    components = b"\x01\x11\0\x02\x11\0\x03\x11\0"
+    parts.append(segment(0xC0, struct.pack(">BHHB", 8, picture.height, picture.width, 3) + components))
+    tables = b"\x00" + bytes(DC_COUNTS) + bytes(range(12)), b"\x10" + bytes([1] + [0] * 15) + b"\0"
+    parts.append(segment(0xC4, b"".join(tables)))
     parts.append(segment(0xDD, struct.pack(">H", math.ceil(picture.width / 8))))
     parts.append(segment(0xDA, b"\x03\x01\0\x02\0\x03\0\0\x3f\0"))
     return b"".join(parts) + scan(picture, step) + b"\xff\xd9"
@@ -104,16 +85,8 @@ def dc_bits(difference: int) -> str:
     return DC_CODES[size] + format(value, f"0{size}b")
 
 
-def comment(picture: Picture) -> bytes:
-    """The labels, as many as a segment holds."""
-    labels = list(picture.labels)
-    while len(json.dumps(labels)) > 65000:
-        labels.pop()
-    return json.dumps(labels).encode("ascii")
-
-
 def read_jpeg(data: bytes) -> Picture:
-    at, exact, size, labels, dpi, grain_bytes = 2, b"", (0, 0), [], 72, 0
+    at, exact, size, labels, dpi = 2, b"", (0, 0), [], 72
     while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != 0xDA:
         marker, length = data[at + 1], struct.unpack(">H", data[at + 2 : at + 4])[0]
         body = data[at + 4 : at + 2 + length]
@@ -125,10 +98,8 @@ def read_jpeg(data: bytes) -> Picture:
             labels = json.loads(body)
         elif marker == 0xEF and body.startswith(PIXELS):
             exact += body[len(PIXELS) :]
-        elif marker == 0xEE:
-            grain_bytes += len(body)
         at += 2 + length
     if not exact:
         raise NotAPicture("a JPEG that the fake Mac did not write")
     bands = [(count, bytes.fromhex(row)) for count, row in json.loads(zlib.decompress(exact))]
-    return Picture(size[1], size[0], bands, labels, dpi, grain_bytes)
+    return Picture(size[1], size[0], bands, labels, dpi)

@@ -5,20 +5,19 @@ load('appkit');
 load('coregraphics');
 load('accessibility');
 load('vision');
-const { Application, Path, ObjectSpecifier } = load('specifiers');
+const { Application } = load('specifiers');
 const { strict } = load('world');
 
 const shown = (value) => (typeof value === 'string' ? value : typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value));
 const say = (...values) => host.warn(values.map(shown).join(' ') + '\n'); // to stderr (facts B1)
 
 const NAMES = {
-  ObjC, $, Ref, Application, Path, ObjectSpecifier,
+  ObjC, $, Ref, Application,
   console: { log: say, warn: say, error: say, info: say },
   delay: (seconds = 0) => {
     if (typeof seconds !== 'number' || Number.isNaN(seconds)) throw strict(`delay(${seconds})`);
     host.sleep(seconds * 1000);
   },
-  Automation: { getDisplayString: (value) => String(value) },
 };
 
 module.exports = {

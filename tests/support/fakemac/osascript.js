@@ -5,7 +5,7 @@ const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
 const vm = require('vm');
-const { spawn, spawnSync } = require('child_process');
+const { spawnSync } = require('child_process');
 
 const folder = process.env.FAKEMAC_FOLDER;
 const python = process.env.FAKEMAC_PYTHON;
@@ -35,17 +35,11 @@ function runPython(...words) {
 }
 
 // Settled: whoever reads the state first lets everything happen that was posted so far. Only world.py changes the state;
-// the tests' own process is asked to, else a script that posts gets a process of it for its own time: one a reading is
-// too slow.
-let watcher = null;
+// the tests' own process is asked to.
 function askForSettling() {
-  try {
-    const settler = fs.openSync(file('settler'), fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
-    fs.writeSync(settler, `${folder}\n`);
-    fs.closeSync(settler);
-  } catch {
-    watcher = watcher || spawn(python, ['-I', '-S', path.join(__dirname, 'run.py'), folder, 'watch', String(process.pid)], { stdio: 'ignore' });
-  }
+  const settler = fs.openSync(file('settler'), fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
+  fs.writeSync(settler, `${folder}\n`);
+  fs.closeSync(settler);
 }
 function settledState() {
   let asked = -Infinity;
@@ -93,25 +87,16 @@ const host = {
   stateText: () => { settledState(); return seen.text; },
   postText: (text) => post(JSON.parse(text)),
   sleep, hang, now, runPython,
-  print: (text) => { flush(); fs.writeSync(1, Buffer.from(text, 'latin1')); },
   warn: (text) => { errors += text; },
-  exit: (code) => finish(code),
   crash: () => { flush(); process.kill(process.pid, 'SIGSEGV'); sleep(5000); },
   read: (name) => { try { return fs.readFileSync(name).toString('latin1'); } catch { return null; } },
-  write: (name, bytes) => { try { fs.writeFileSync(name, Buffer.from(bytes, 'latin1')); return true; } catch { return false; } },
-  readStdin: () => { try { return fs.readFileSync(0).toString('latin1'); } catch { return ''; } },
   isThere: (name) => fs.existsSync(name),
   isFolder: (name) => fs.existsSync(name) && fs.statSync(name).isDirectory(),
   makeFolder: (name) => fs.mkdirSync(name),
-  remove: (name) => fs.rmSync(name, { recursive: true, force: true }),
   encode: (text, encoding) => Buffer.from(text, encoding).toString('latin1'),
   decode: (bytes, encoding) => Buffer.from(bytes, 'latin1').toString(encoding),
-  pid: process.pid,
-  cwd: process.cwd(),
   environmentText: JSON.stringify(Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('FAKEMAC_')))),
-  dictionaryText: () => fs.readFileSync(path.join(__dirname, 'dictionary.json'), 'utf8'),
   randomId: () => crypto.randomUUID().toUpperCase(),
-  sourceName: '',
 };
 
 // --- the context ---
@@ -179,14 +164,9 @@ function scriptedFault(state, argv, source) {
 
 // --- results and errors ---
 
-// Texts are localised on a Mac; only the number is not (facts B2).
-const LOCALISED = { de: 'Ein Fehler ist aufgetreten', ko: '오류가 발생했습니다', fr: 'Une erreur s’est produite' };
-
-function reportError(error, state, prefix) {
+function reportError(error, prefix) {
   const number = error && typeof error === 'object' && Number.isInteger(error.errorNumber) ? error.errorNumber : -2700;
-  let text = prefix ? error.message : `Error: ${error}`; // AppleScript has the place before it, and no class of the error
-  const language = state.switches.language;
-  if (language !== 'en' && number !== -2700) text = `Error: ${LOCALISED[language] || LOCALISED.ko}`;
+  const text = prefix ? error.message : `Error: ${error}`; // AppleScript has the place before it, and no class of the error
   finish(1, '', `${prefix}execution error: ${text} (${number})\n`);
 }
 
@@ -208,7 +188,7 @@ function runJavaScript(options, source, state) {
     if (run) result = vm.runInContext('(function (run, args) { return run(JSON.parse(args)) })', context)(run, JSON.stringify(options.args));
   } catch (error) {
     end(load);
-    reportError(error, state, '');
+    reportError(error, '');
   }
   end(load);
   if (typeof result !== 'string') {
@@ -226,7 +206,7 @@ function end(load) {
   load('apple_events').endOfCall();
 }
 
-function runAppleScript(options, source, state) {
+function runAppleScript(options, source) {
   const { load } = makeContext();
   let result;
   try {
@@ -234,7 +214,7 @@ function runAppleScript(options, source, state) {
   } catch (error) {
     if (!Number.isInteger(error.errorNumber)) throw error;
     end(load);
-    reportError(error, state, '0:0: ');
+    reportError(error, '0:0: ');
   }
   end(load);
   finish(0, `${result}\n`);
@@ -250,7 +230,7 @@ function main(argv) {
   if (span) sleep(span[0] + Math.random() * (span[1] - span[0]));
   scriptedFault(state, argv, text);
   if (options.language === 'JavaScript') return runJavaScript(options, text, state);
-  if (options.language === 'AppleScript') return runAppleScript(options, text, state);
+  if (options.language === 'AppleScript') return runAppleScript(options, text);
   return finish(1, '', `osascript: no such component "${options.language}".\n`);
 }
 

@@ -1,4 +1,4 @@
-"""Flat-coloured pictures: painting, resizing, cropping.
+"""Flat-coloured pictures: painting, resizing.
 
 A picture is bands: (number of equal rows, the bytes of one RGB row). So a whole Retina screen is a few dozen rows.
 What stands in it for Vision to read travels with it, as labels.
@@ -7,7 +7,7 @@ What stands in it for Vision to read travels with it, as labels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 Colour = tuple[int, int, int]
 Band = tuple[int, bytes]
@@ -25,7 +25,6 @@ class Picture(NamedTuple):  # dataclasses take a third of a small program's time
     bands: list[Band]
     labels: Sequence[dict[str, Any]] = ()
     dpi: Optional[int] = 72
-    grain: int = 0  # bytes
 
     def row(self, y: int) -> bytes:
         for count, row in self.bands:
@@ -73,13 +72,6 @@ def painted_row(width: int, background: Colour, blocks: Sequence[Block]) -> byte
     return bytes(row)
 
 
-def grain(size: int) -> bytes:
-    """Bytes that cannot be packed, to make a file as large as a real screenshot would be."""
-    import random
-
-    return random.Random(size).getrandbits(8 * size).to_bytes(size, "big")
-
-
 def merged(rows: Iterator[bytes]) -> list[Band]:
     bands: list[Band] = []
     for row in rows:
@@ -88,9 +80,6 @@ def merged(rows: Iterator[bytes]) -> list[Band]:
         else:
             bands.append((1, row))
     return bands
-
-
-# --- changes ---
 
 
 def resized(picture: Picture, width: int, height: int) -> Picture:
@@ -107,16 +96,12 @@ def resized(picture: Picture, width: int, height: int) -> Picture:
         narrowed(row)
         for row in picked_rows(picture, [(2 * y + 1) * picture.height // (2 * height) for y in range(height)])
     )
-    across, down = width / picture.width, height / picture.height
-    labels = moved_labels(picture, lambda r: [r[0] * across, r[1] * down, r[2] * across, r[3] * down])
-    share = width * height / (picture.width * picture.height)
-    return picture._replace(
-        width=width,
-        height=height,
-        bands=merged(rows),
-        labels=labels,
-        grain=int(picture.grain * share),
-    )
+    factors = [width / picture.width, height / picture.height] * 2
+    labels = [
+        {"text": label["text"], "rect": [round(a * b, 2) for a, b in zip(label["rect"], factors)]}
+        for label in picture.labels
+    ]
+    return picture._replace(width=width, height=height, bands=merged(rows), labels=labels)
 
 
 def picked_rows(picture: Picture, wanted: Sequence[int]) -> Iterator[bytes]:
@@ -128,24 +113,3 @@ def picked_rows(picture: Picture, wanted: Sequence[int]) -> Iterator[bytes]:
             count, row = next(bands)
             end += count
         yield row
-
-
-def cropped(picture: Picture, left: int, top: int, width: int, height: int) -> Picture:
-    rows = (row[3 * left : 3 * (left + width)] for row in picked_rows(picture, range(top, top + height)))
-    labels = moved_labels(picture, lambda r: [r[0] - left, r[1] - top, r[2], r[3]])
-    inside = [label for label in labels if 0 <= label["rect"][0] < width and 0 <= label["rect"][1] < height]
-    share = width * height / (picture.width * picture.height)
-    return picture._replace(
-        width=width,
-        height=height,
-        bands=merged(rows),
-        labels=inside,
-        grain=int(picture.grain * share),
-    )
-
-
-def moved_labels(picture: Picture, move: Callable[[list[float]], list[float]]) -> list[dict[str, Any]]:
-    return [
-        {"text": label["text"], "rect": [round(value, 2) for value in move(label["rect"])]}
-        for label in picture.labels
-    ]

@@ -1,17 +1,17 @@
 """Posted mouse and keyboard events: what they do in the fake world.
 
 The numbers are those of CGEventTypes.h and IOLLEvent.h (facts B5). An event is
-  {"type", "x", "y", "button", "clickState", "number", "dx", "dy", "flags", "tap", "source_state"}    mouse
-  {"type", "keycode", "unicode", "flags", "tap", "source_state"}                        keys
-  {"type": 22, "wheel": [w1, w2], "unit": 0|1}                                          scroll
-with "t" (ms) when it was posted and "to_pid" for CGEventPostToPid. `flags` null or 0x100: nobody set them.
+  {"type", "x", "y", "button", "clickState", "number", "dx", "dy", "flags", "source_state"}    mouse
+  {"type", "keycode", "unicode", "flags", "source_state"}                                      keys
+  {"type": 22, "wheel": [w1, w2], "unit": 0|1}                                                 scroll
+with "t" (ms) when it was posted. `flags` null or 0x100: nobody set them.
 """
 
 from __future__ import annotations
 
 from typing import Any, Optional
 
-from .text_fields import SHORTCUTS, insert_text, press_named_key
+from .text_fields import SHORTCUTS, insert_text, log_text, press_named_key
 from .windows import (
     MENU_LAYER,
     activate_now,
@@ -24,7 +24,6 @@ from .windows import (
     menu_of,
     modal_of,
     name_of,
-    quit_app,
     raise_window,
     window_at,
 )
@@ -36,20 +35,9 @@ DOWN, UP, DRAGGED = {1: 0, 3: 1, 25: 2}, {2: 0, 4: 1, 26: 2}, {6: 0, 7: 1, 27: 2
 MOVED, KEY_DOWN, KEY_UP, FLAGS_CHANGED, SCROLL = 5, 10, 11, 12, 22
 BUTTONS = {0: "left", 1: "right", 2: "middle"}
 NON_COALESCED = 0x100
+UNITS_PER_EVENT = 20  # UTF-16 units that one event safely carries (facts B5)
 SHIFT, CONTROL, OPTION, COMMAND = 0x20000, 0x40000, 0x80000, 0x100000
 MODIFIERS = {"cmd": COMMAND, "shift": SHIFT, "alt": OPTION, "ctrl": CONTROL, "fn": 0x800000}
-MODIFIER_KEYS = {
-    55: COMMAND,
-    54: COMMAND,
-    56: SHIFT,
-    60: SHIFT,
-    58: OPTION,
-    61: OPTION,
-    59: CONTROL,
-    62: CONTROL,
-    63: 0x800000,
-}
-
 # Physical positions on a US keyboard: HIToolbox/Events.h (facts F).
 LETTERS = dict(
     zip(
@@ -90,33 +78,13 @@ OWN_FLAGS = {
     "enter": KEYPAD,
 }
 NAMED = {
-    36: "return",
-    76: "enter",
-    48: "tab",
-    51: "backspace",
-    117: "forward_delete",
-    53: "escape",
-    123: "left",
-    124: "right",
-    125: "down",
-    126: "up",
-    115: "home",
-    119: "end",
-    116: "page_up",
-    121: "page_down",
-    114: "help",
-    122: "f1",
-    120: "f2",
-    99: "f3",
-    118: "f4",
-    96: "f5",
-    97: "f6",
-    98: "f7",
-    100: "f8",
-    101: "f9",
-    109: "f10",
-    103: "f11",
-    111: "f12",
+    int(pair.split()[0]): pair.split()[1]
+    for line in (
+        "36 return, 76 enter, 48 tab, 51 backspace, 117 forward_delete, 53 escape, 123 left, 124 right",
+        "125 down, 126 up, 115 home, 119 end, 116 page_up, 121 page_down, 114 help, 122 f1, 120 f2",
+        "99 f3, 118 f4, 96 f5, 97 f6, 98 f7, 100 f8, 101 f9, 109 f10, 103 f11, 111 f12",
+    )
+    for pair in line.split(", ")
 }
 
 
@@ -125,14 +93,7 @@ def apply_input(state: State, event: Event) -> None:
     if granted(state, "accessibility") != "granted":
         return log(state, "dropped", why="accessibility", event=event["type"])
     if state["session"]["locked"] or not state["session"]["gui"]:
-        return log(
-            state,
-            "dropped",
-            why="locked" if state["session"]["locked"] else "no_gui_session",
-            event=event["type"],
-        )
-    if event.get("tap", 0) not in (0, 1, 2):
-        return log(state, "dropped", why="no such tap", event=event["type"])
+        return log(state, "dropped", why="locked", event=event["type"])
     kind = event["type"]
     if kind in (KEY_DOWN, KEY_UP, FLAGS_CHANGED):
         apply_key(state, event)
@@ -147,12 +108,10 @@ def apply_input(state: State, event: Event) -> None:
 def flags_of(state: State, event: Event) -> int:
     """The modifiers an event acts with. One that nobody gave flags inherits the session's (facts B5), unless its source is private (-1)."""  # noqa: E501
     flags = event.get("flags")
-    if flags is None or flags == NON_COALESCED:
-        return (
-            0
-            if event.get("source_state") == -1
-            else state["keyboard"]["session_flags"] | state["keyboard"]["held_flags"]
-        )
+    if flags in (None, NON_COALESCED) and event.get("source_state") == -1:
+        return 0
+    if flags in (None, NON_COALESCED):
+        return state["keyboard"]["session_flags"] | state["keyboard"]["held_flags"]
     return flags
 
 
@@ -168,8 +127,7 @@ def apply_mouse(state: State, event: Event) -> None:
     expected = {**DOWN, **UP, **DRAGGED}.get(kind)
     if expected is not None and min(button, 2) != expected:
         return log(state, "dropped", why=f"button {button} does not fit event type {kind}", event=kind)
-    if "to_pid" not in event:  # CGEventPostToPid leaves the real cursor where it is (B5)
-        move_pointer(state, event["x"], event["y"])
+    move_pointer(state, event["x"], event["y"])
     if kind in DOWN:
         mouse_down(state, event, DOWN[kind])
     elif kind in UP:
@@ -183,18 +141,14 @@ def apply_mouse(state: State, event: Event) -> None:
 
 def move_pointer(state: State, x: float, y: float) -> None:
     """The pointer stays on a display."""
-
-    def distance(bounds: list[float]) -> float:
-        return (x - clamp(x, bounds, 0)) ** 2 + (y - clamp(y, bounds, 1)) ** 2
-
-    def clamp(value: float, bounds: list[float], axis: int) -> float:
-        return min(max(value, bounds[axis]), bounds[axis] + bounds[axis + 2] - 1)
-
-    if any(contains(display["bounds"], x, y) for display in active_displays(state)):
-        state["pointer"] = {"x": x, "y": y}
-        return
-    nearest = min((display["bounds"] for display in active_displays(state)), key=distance)
-    state["pointer"] = {"x": clamp(x, nearest, 0), "y": clamp(y, nearest, 1)}
+    displays = [display["bounds"] for display in active_displays(state)]
+    if not any(contains(bounds, x, y) for bounds in displays):
+        places = [
+            (min(max(x, left), left + width - 1), min(max(y, top), top + height - 1))
+            for left, top, width, height in displays
+        ]
+        x, y = min(places, key=lambda place: (place[0] - x) ** 2 + (place[1] - y) ** 2)
+    state["pointer"] = {"x": x, "y": y}
 
 
 def mouse_down(state: State, event: Event, button: int) -> None:
@@ -225,9 +179,8 @@ def mouse_up(state: State, event: Event, button: int) -> None:
     if down is None:
         return log(state, "dropped", why="a button came up that was not down", event=event["type"])
     if down["window"] == "eaten":
-        return log(
-            state, "click", window=None, app=None, widget=None, closed_a_menu=True, x=event["x"], y=event["y"]
-        )
+        places: dict[str, Any] = {"window": None, "app": None, "widget": None}
+        return log(state, "click", **places, closed_a_menu=True, x=event["x"], y=event["y"])
     if abs(down["x"] - event["x"]) > 4 or abs(down["y"] - event["y"]) > 4:
         return drag(state, event, button, down)
     # programs lose a click that is held for 20 ms, not one of 40
@@ -265,26 +218,13 @@ def click(state: State, event: Event, button: int, count: int) -> None:
         what["modifiers"] = modifiers
     if window is None:
         return log(state, "click", window=None, app=None, widget=None, **what)
+    what = {"window": window["id"], "app": name_of(state, window["pid"]), **what}
     sheet = modal_of(state, window)
     if sheet is not None:
-        return log(
-            state,
-            "click",
-            window=window["id"],
-            app=name_of(state, window["pid"]),
-            widget=None,
-            **{"blocked_by_sheet" if sheet.get("attached_to") else "blocked_by_modal": sheet["id"]},
-            **what,
-        )
+        blocked = {"blocked_by_sheet" if sheet.get("attached_to") else "blocked_by_modal": sheet["id"]}
+        return log(state, "click", widget=None, **blocked, **what)
     widget = widget_at(window, x, y)
-    log(
-        state,
-        "click",
-        window=window["id"],
-        app=name_of(state, window["pid"]),
-        widget=widget["name"] if widget else None,
-        **what,
-    )
+    log(state, "click", widget=widget["name"] if widget else None, **what)
     if widget is not None and button == 0 and widget.get("enabled", True):
         use_widget(state, window, widget, count)
 
@@ -298,7 +238,7 @@ def widget_at(window: dict[str, Any], x: float, y: float) -> Optional[dict[str, 
 
 
 def use_widget(state: State, window: dict[str, Any], widget: dict[str, Any], count: int) -> None:
-    """A left click on a widget, or AXPress."""
+    """A left click on a widget, or the key that presses it."""
     from .acts import run_actions
 
     kind = widget["kind"]
@@ -317,12 +257,7 @@ def use_widget(state: State, window: dict[str, Any], widget: dict[str, Any], cou
 
 def apply_scroll(state: State, event: Event) -> None:
     window = window_at(state, state["pointer"]["x"], state["pointer"]["y"])
-    wheel = event.get("wheel", [0, 0])
-    if window is not None:
-        down, right = window.get("scroll", [0, 0])
-        # positive is up, and to the left
-        window["scroll"] = [down - wheel[0], right - (wheel[1] if len(wheel) > 1 else 0)]
-    log(state, "scroll", wheel=wheel, unit=event.get("unit", 0), window=window["id"] if window else None)
+    log(state, "scroll", wheel=event["wheel"], unit=event["unit"], window=window and window["id"])
 
 
 # --- keyboard ---
@@ -332,41 +267,29 @@ def apply_key(state: State, event: Event) -> None:
     code, flags = event.get("keycode", 0), flags_of(state, event)
     if event.get("flags") not in (None, NON_COALESCED):
         state["keyboard"]["session_flags"] = event["flags"] & sum(MODIFIERS.values())
-    if code in MODIFIER_KEYS:
-        held = state["keyboard"]["session_flags"]
-        bit = MODIFIER_KEYS[code]
-        state["keyboard"]["session_flags"] = held | bit if event["type"] == KEY_DOWN else held & ~bit
-        return
     if event["type"] != KEY_DOWN:
         return
-    pid = event.get("to_pid", state["frontmost_pid"])
+    pid = state["frontmost_pid"]
     app, window = app_with_pid(state, pid), key_window(state, pid)
     text = event.get("unicode") or ""
     if app is not None and app.get("ignores_unicode_events"):
         text = ""  # "some apps ignore Unicode events and read the key code" (facts B5)
     if window is not None and window["layer"] == MENU_LAYER and (text or code not in NAMED):
-        return log(
-            state,
-            "text",
-            text=text or character(state, code, flags),
-            app=app["name"] if app else None,
-            window=window["id"],
-            widget=None,
-        )
+        return log_text(state, app, window, text or character(state, code, flags))
     if text:
-        type_unicode(state, app, window, text, flags)
+        type_unicode(state, app, window, text, code, flags)
     elif code in NAMED:
         press_key(state, app, window, NAMED[code], code, flags)
     else:
         type_code(state, app, window, code, flags)
 
 
-def type_unicode(state: State, app: Any, window: Any, text: str, flags: int) -> None:
-    # 20 UTF-16 units are what one event safely carries; half a surrogate pair is no character; \n \t \b are keys, not text (B5).  # noqa: E501
-    units = text.encode("utf-16-le", "surrogatepass")[: 2 * state["switches"]["unicode_units_per_event"]]
+def type_unicode(state: State, app: Any, window: Any, text: str, code: int, flags: int) -> None:
+    # Half a surrogate pair is no character; \n \t \b are keys, not text (B5).
+    units = text.encode("utf-16-le", "surrogatepass")[: 2 * UNITS_PER_EVENT]
     text = units.decode("utf-16-le", "replace")
     if flags & (COMMAND | CONTROL):
-        return shortcut(state, app, window, text, None, flags)
+        return shortcut(state, app, window, text, code, flags)
     insert_text(state, app, window, "".join(letter for letter in text if letter >= " "))
 
 
@@ -405,45 +328,20 @@ def press_key(state: State, app: Any, window: Any, key: str, code: int, flags: i
     if flags & (COMMAND | CONTROL | OPTION) and flags & own != own:
         # such a chord is looked up with the key's own flags: without them nobody knows it
         return log(state, "dropped", why=f"{key} lacks the flags {own & ~flags:#x}", event=KEY_DOWN)
-    flags &= ~own
-    if flags & (COMMAND | CONTROL) and key not in ("left", "right", "home", "end", "backspace"):
-        return shortcut(state, app, window, key, code, flags)
-    log(
-        state,
-        "key",
-        key=key,
-        code=code,
-        modifiers=names_of(flags),
-        app=app["name"] if app else None,
-        window=window["id"] if window else None,
-    )
-    if window is not None:
-        press_named_key(state, window, key, flags)
+    log_key(state, app, window, key, code, flags & ~own)
+    if window is not None and not flags & (COMMAND | CONTROL):
+        press_named_key(window, key)
 
 
-def shortcut(state: State, app: Any, window: Any, key: str, code: Optional[int], flags: int) -> None:
-    from .acts import run_actions
+def log_key(state: State, app: Any, window: Any, key: str, code: int, flags: int) -> None:
+    places = {"app": app and app["name"], "window": window and window["id"]}
+    log(state, "key", key=key, code=code, modifiers=names_of(flags), **places)
 
-    modifiers = names_of(flags)
-    log(
-        state,
-        "key",
-        key=key,
-        code=code,
-        modifiers=modifiers,
-        app=app["name"] if app else None,
-        window=window["id"] if window else None,
-    )
-    chord = "+".join([*modifiers, key.lower()])
-    if app is not None and chord in app.get("shortcuts", {}):
-        run_actions(state, window, app["shortcuts"][chord], pid=app["pid"])
-    elif window is not None and chord in SHORTCUTS:
+
+def shortcut(state: State, app: Any, window: Any, key: str, code: int, flags: int) -> None:
+    log_key(state, app, window, key, code, flags)
+    chord = "+".join([*names_of(flags), key.lower()])
+    if window is not None and chord in SHORTCUTS:
         SHORTCUTS[chord](state, window)
     elif window is not None and chord == "cmd+w":
         close_window(state, window)
-    elif window is not None and chord == "cmd+m":
-        window["minimised"] = True
-    elif app is not None and chord == "cmd+h":
-        app["hidden"] = True
-    elif app is not None and chord == "cmd+q":
-        quit_app(state, {"pid": app["pid"]})

@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Callable, Optional
 
-from .world import Folder, State, append_line, now_ms, post, read_state, settle
+from .world import Folder, State, append_line, now_ms, post, settle
 
 
 class Exit(Exception):
@@ -21,13 +21,6 @@ class Exit(Exception):
 
 
 def main(folder: Folder, program: str, argv: list[str]) -> int:
-    if program == "settle":
-        settle(folder)
-        return 0
-    if program == "watch":  # beside a program that reads the world and cannot settle it
-        pid = int(argv[0])
-        watch(folder, lambda: os.getppid() == pid)
-        return 0
     if program == "draw-slide":  # asked by the fake Keynote
         return draw_slide(folder, argv)
     log_call(folder, program, argv)
@@ -56,19 +49,6 @@ MODULES = {
 def module_of(program: str) -> Program:
     module = importlib.import_module("." + MODULES.get(program, "small_programs"), __package__)
     return module.PROGRAMS[program]
-
-
-def watch(folder: Folder, is_needed: Callable[[], bool]) -> None:
-    """Settle whatever is posted or due, for as long as is_needed()."""
-    events = os.path.join(folder, "events.jsonl")
-    state = settle(folder)
-    while is_needed():
-        posted = os.path.getsize(events) if os.path.exists(events) else 0
-        if posted != state["settled_bytes"] or any(event["due"] <= now_ms() for event in state["pending"]):
-            state = settle(folder)
-        elif os.path.getmtime(os.path.join(folder, "desktop.json")) * 1000 > now_ms() - 100:
-            state = read_state(folder)  # somebody else may have changed it
-        time.sleep(0.002)
 
 
 def log_call(folder: Folder, program: str, argv: list[str]) -> None:
@@ -112,14 +92,12 @@ def hang(folder: Folder, state: State) -> None:
 
 def draw_slide(folder: Folder, argv: list[str]) -> int:
     from .drawing import draw_slide_picture
-    from .jpeg import jpeg_bytes
     from .png import png_bytes
 
-    document_id, slide, kind, path = argv
+    document_id, slide, path = argv
     keynote = settle(folder)["keynote"]
     deck = next(item for item in keynote["documents"] if item["id"] == document_id)
-    picture = draw_slide_picture(deck, int(slide))
+    data = png_bytes(draw_slide_picture(deck, int(slide)))
     with open(path, "wb") as stream:
-        data = png_bytes(picture) if kind == "PNG" else jpeg_bytes(picture)
         stream.write(data[:40] if keynote["damages_slide"] == int(slide) + 1 else data)
     return 0

@@ -1,8 +1,7 @@
 """Settles the worlds of fake Macs for programs that cannot: threads of the tests' own process.
 
 `settler` in the folder of a world is a FIFO for lines. The folder's path asks to settle that world once; with
-a process id and a blank before it, for as long as that process lives. It spares each of these programs a
-Python of its own, which they start where there is no such file.
+a process id and a blank before it, for as long as that process lives.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from functools import cache
 
-from .programs import watch
-from .world import Folder, settle
+from .world import Folder, now_ms, read_state, settle
 
 
 def offer_settling(folder: Folder) -> None:
@@ -51,13 +50,17 @@ def _serve(reader: int) -> None:
 
 
 def _settle_while(pid: int, folder: str) -> None:
+    """Settle whatever is posted or due; os.kill ends it with the process."""
     with suppress(OSError, ValueError):
-        watch(folder, lambda: _lives(pid))
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+        events = os.path.join(folder, "events.jsonl")
+        state = settle(folder)
+        while True:
+            os.kill(pid, 0)
+            posted = os.path.getsize(events) if os.path.exists(events) else 0
+            if posted != state["settled_bytes"] or any(
+                event["due"] <= now_ms() for event in state["pending"]
+            ):
+                state = settle(folder)
+            elif os.path.getmtime(os.path.join(folder, "desktop.json")) * 1000 > now_ms() - 100:
+                state = read_state(folder)  # somebody else may have changed it
+            time.sleep(0.002)

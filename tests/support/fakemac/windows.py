@@ -1,7 +1,8 @@
 """Windows and apps of the fake Mac: order, visibility, activation.
 
-`state["windows"]` is in front-to-back order. Bounds are [x, y, width, height] in points from the top left of the main display.
-"""  # noqa: E501
+`state["windows"]` is in front-to-back order. Bounds are [x, y, width, height] in points from the top left of
+the main display.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +30,7 @@ def window_with_id(state: State, window_id: int) -> Optional[Window]:
 
 def is_on_screen(state: State, window: Window) -> bool:
     app = app_with_pid(state, window["pid"])
-    if (
-        window.get("minimised")
-        or not window.get("on_screen", True)
-        or (app is not None and app.get("hidden"))
-    ):
+    if window.get("minimised") or not window.get("on_screen", True) or (app or {}).get("hidden"):
         return False
     return window.get("space") in (None, state["space"])  # None: on all spaces
 
@@ -49,27 +46,17 @@ def contains(rect: list[float], x: float, y: float) -> bool:
 
 
 def window_at(state: State, x: float, y: float) -> Optional[Window]:
-    """The topmost window that a click there reaches: what is fully transparent lets it through, and so does the Dock's full-screen window."""  # noqa: E501
+    """The topmost window that a click there reaches: what is fully transparent lets it through."""
     for window in front_to_back(state):
-        if (
-            window["alpha"] > 0
-            and not window.get("click_through")
-            and not window.get("closing")
-            and contains(window["bounds"], x, y)
-        ):
+        is_passed = window["alpha"] <= 0 or window.get("click_through") or window.get("closing")
+        if not is_passed and contains(window["bounds"], x, y):
             return window
     return None
 
 
 def sheet_of(state: State, window: Window) -> Optional[Window]:
-    return next(
-        (
-            sheet
-            for sheet in state["windows"]
-            if sheet.get("attached_to") == window["id"] and not sheet.get("closing")
-        ),
-        None,
-    )
+    sheets = [one for one in state["windows"] if one.get("attached_to") == window["id"]]
+    return next((sheet for sheet in sheets if not sheet.get("closing")), None)
 
 
 MENU_LAYER = 101  # kCGPopUpMenuWindowLevel (CGWindowLevel.h); facts B3
@@ -110,20 +97,15 @@ def windows_of(state: State, pid: int) -> list[Window]:
 
 
 def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
-    """Where keys go: an open menu, a modal dialog, else the front window of the frontmost app, or its sheet."""  # noqa: E501
+    """Where keys go: an open menu, a modal dialog, else the front window of the app in front, its sheet."""
     pid = state["frontmost_pid"] if pid is None else pid
     menu = menu_of(state, pid)
     if menu is not None:
         return menu
     for window in front_to_back(state):
-        big = window["bounds"][2] >= 50 and window["bounds"][3] >= 50
-        if (
-            window["pid"] == pid
-            and 0 <= window["layer"] < 20
-            and window["alpha"] > 0
-            and big
-            and not window.get("closing")
-        ):
+        is_big = window["bounds"][2] >= 50 and window["bounds"][3] >= 50
+        is_ordinary = 0 <= window["layer"] < 20 and window["alpha"] > 0 and not window.get("closing")
+        if window["pid"] == pid and is_big and is_ordinary:
             for _ in range(3):
                 window = modal_of(state, window) or window
             return window
@@ -147,7 +129,7 @@ def name_of(state: State, pid: int) -> Optional[str]:
 
 
 def activate(state: State, event: dict[str, Any]) -> None:
-    """Activation is a request: `switches.activation` declines it for NSRunningApplication, or for everybody (facts B4)."""  # noqa: E501
+    """A request, which `switches.activation` declines for NSRunningApplication or for all (facts B4)."""
     mode = state["switches"]["activation"]
     if mode == "stubborn" or (mode == "declined" and event.get("by") == "NSRunningApplication"):
         log(state, "activation_declined", pid=event["pid"], by=event.get("by"))
@@ -161,11 +143,8 @@ def activate_now(state: State, event: dict[str, Any]) -> None:
         return
     app["hidden"] = False
     close_menus(state)
-    mine = [
-        window
-        for window in windows_of(state, app["pid"])
-        if window["layer"] == 0 and not window.get("minimised")
-    ]
+    own = windows_of(state, app["pid"])
+    mine = [window for window in own if window["layer"] == 0 and not window.get("minimised")]
     if mine and not any(is_on_screen(state, window) for window in mine):
         state["space"] = mine[0].get("space")
     shown = [window for window in mine if is_on_screen(state, window) and not window.get("attached_to")]
@@ -192,10 +171,8 @@ def launch(state: State, event: dict[str, Any]) -> None:
     if app["pid"] is None:
         app["pid"] = state["next_pid"]
         state["next_pid"] += 1
-        app["hidden"] = bool(event.get("hidden"))
+        app["hidden"] = False
         log(state, "launch", app=app["name"], bundle_id=app["bundle_id"], pid=app["pid"])
-        for template in app.get("windows_at_launch", []):
-            open_window(state, template, app["pid"])
         if app["name"] == "Keynote":
             from .decks import keynote_started
 
@@ -217,23 +194,16 @@ def quit_app(state: State, event: dict[str, Any]) -> None:
 
 
 def open_window(state: State, template: dict[str, Any], pid: int) -> Window:
-    window = copy.deepcopy(template)
-    window.setdefault("layer", 0)
-    window.setdefault("alpha", 1)
-    window.setdefault("title", "")
-    window.setdefault("space", state["space"])
-    window.setdefault("widgets", [])
-    window["pid"] = pid
-    if "id" not in window:
-        window["id"] = state["next_window_id"]
-        state["next_window_id"] += 1
+    defaults = {"layer": 0, "alpha": 1, "title": "", "space": state["space"], "widgets": []}
+    window = {**defaults, "id": state["next_window_id"], **copy.deepcopy(template), "pid": pid}
+    state["next_window_id"] += 1
     state["windows"].insert(0, window)
     log(state, "open_window", window=window["id"], title=window["title"], app=name_of(state, pid))
     return window
 
 
 def close_window(state: State, window: Window, lingers_ms: float = 0) -> None:
-    """A closed window lingers in the list for a moment (facts B3): listed, but not to be captured or clicked."""  # noqa: E501
+    """A closed window lingers in the list for a moment (facts B3), neither captured nor clicked."""
     log(state, "close_window", window=window["id"], title=window["title"], app=name_of(state, window["pid"]))
     window["closing"] = True
     for sheet in [other for other in state["windows"] if other.get("attached_to") == window["id"]]:

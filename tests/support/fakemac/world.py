@@ -3,7 +3,6 @@
 A folder holds
   desktop.json   the settled state; replaced as a whole, so it can be read without a lock
   events.jsonl   raw events, appended with O_APPEND by any program in any language
-  pointer.json   {"x", "y"}: where the pointer is, for programs that do not read the state
   calls.jsonl    one line per started program: program, argv, stdin hash, pid
   hanging.jsonl  one line per program that waits to be killed: pid
 
@@ -19,7 +18,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Union
 
 State = dict[str, Any]
 Event = dict[str, Any]
@@ -46,14 +45,10 @@ def write_state(folder: Folder, state: State) -> None:
     from .pointer_and_keys import keys_of
 
     state["keyboard"]["keys"] = keys_of(state["keyboard"]["layout"])
-    replace_file(os.path.join(folder, "desktop.json"), json.dumps(state, ensure_ascii=False, indent=1))
-    replace_file(os.path.join(folder, "pointer.json"), json.dumps(state["pointer"]))
-
-
-def replace_file(path: str, text: str) -> None:
+    path = os.path.join(folder, "desktop.json")
     new = f"{path}.{os.getpid()}.new"
     with open(new, "w", encoding="utf-8", errors="surrogatepass") as stream:
-        stream.write(text)
+        stream.write(json.dumps(state, ensure_ascii=False, indent=1))
     os.replace(new, path)
 
 
@@ -132,10 +127,7 @@ def apply(state: State, event: Event) -> None:
 
 
 def pull_triggers(state: State, event: Event) -> None:
-    """What happens by itself at a moment that a test chose: `{"on": {"type": 10}, "skip": 2, "acts": [...]}`.
-
-    A trigger goes off once, right after the posted event that has all the values of `on`, `skip` of them later.
-    """  # noqa: E501
+    """What happens once, by itself, after an event that a test chose (`FakeMac.when`)."""
     for trigger in list(state["triggers"]):
         if any(event.get(key) != value for key, value in trigger["on"].items()):
             continue
@@ -160,12 +152,9 @@ def later(state: State, event: Event, delay_ms: float) -> None:
         state["pending"].append(dict(event, due=event.get("t", now_ms()) + delay_ms))
 
 
-def granted(state: State, kind: str, target: Optional[str] = None) -> str:
-    """'granted', 'denied' or 'not_asked'; Automation is granted per target (facts 6.3.3: separate from Accessibility)."""  # noqa: E501
-    if kind != "automation":
-        return state["permissions"][kind]
-    automation = state["permissions"]["automation"]
-    return automation.get(target, automation["*"])
+def granted(state: State, kind: str) -> str:
+    """'granted', 'denied' or 'not_asked'."""
+    return state["permissions"][kind]
 
 
 def lines(path: Folder) -> list[dict[str, Any]]:

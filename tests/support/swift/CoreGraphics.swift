@@ -156,7 +156,8 @@ public struct CGWindowListOption: OptionSet {
 /// A CFArray on a Mac, and NULL without a GUI session. Titles of others need Screen Recording.
 public func CGWindowListCopyWindowInfo(_ option: CGWindowListOption, _ relativeToWindow: CGWindowID) -> Any? {
     let world = FakeMac.state()
-    guard FakeMac.object(world["session"])["gui"] as? Bool != false else { return nil }
+    let session = FakeMac.object(world["session"])
+    guard session["gui"] as? Bool != false, session["lists_windows"] as? Bool != false else { return nil }
     precondition(option.contains(.optionOnScreenOnly), "the others are not simulated: their order is not documented")
     let recording = FakeMac.granted("screen_recording")
     let windows = FakeMac.shownWindows(world).filter { !option.contains(.excludeDesktopElements) || $0["desktop"] as? Bool != true }
@@ -180,7 +181,7 @@ public func CGWindowListCopyWindowInfo(_ option: CGWindowListOption, _ relativeT
 /// A CFDictionary on a Mac; the key of the lock is there only while it is locked.
 public func CGSessionCopyCurrentDictionary() -> Any? {
     let session = FakeMac.object(FakeMac.state()["session"])
-    guard session["gui"] as? Bool != false else { return nil }
+    guard session["gui"] as? Bool != false, session["is_told"] as? Bool != false else { return nil }
     var known: [String: Any] = [:]
     if let isOnConsole = session["on_console"] as? Bool { known["kCGSSessionOnConsoleKey"] = isOnConsole }  // no fact says that it is always there
     if session["locked"] as? Bool == true { known["CGSSessionScreenIsLocked"] = true }

@@ -1,5 +1,5 @@
 // The folder of a fake Mac, as the stand-in modules see it: desktop.json is read, lines are added to events.jsonl.
-// A watcher beside the program (fakemac/run.py watch) settles what is posted; each read waits until it has.
+// A thread of the tests (fakemac/settler.py) settles what is posted; each read waits until it has.
 import Foundation
 
 public enum FakeMac {

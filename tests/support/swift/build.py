@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
-import json
 import os
 import shlex
 import shutil
@@ -24,7 +23,6 @@ from pathlib import Path
 from typing import Callable
 
 HERE = Path(__file__).resolve().parent
-WATCHER = HERE.parent / "fakemac" / "run.py"
 # In the order in which they import each other.
 MODULES = {
     "CoreGraphics": ["CoreGraphics.swift", "FakeMac.swift"],
@@ -38,17 +36,12 @@ CALL_NAME = "swift-helper"
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=["compile"])
     parser.add_argument("source", type=Path)
     parser.add_argument("-o", dest="out", type=Path, required=True)
     parser.add_argument("--state", type=Path, required=True, help="the fake Mac's folder, with desktop.json")
     options = parser.parse_args(argv)
-    if sys.platform == "darwin":
-        print("on a Mac the real modules would be meant: this bench is for Linux", file=sys.stderr)
-        return 1
     if not shutil.which("swiftc"):
         print("there is no swiftc on PATH", file=sys.stderr)
         return 127
@@ -64,10 +57,8 @@ def main(argv: list[str]) -> int:
 def compiled(source: Path) -> Path:
     """The program made from source; compiled only when it is not in the cache."""
     modules = built("modules", stub_sources(), build_modules)
-    return (
-        built("program", [source, *stub_sources()], lambda folder: build_program(folder, source, modules))
-        / "program"
-    )
+    sources = [source, *stub_sources()]
+    return built("program", sources, lambda folder: build_program(folder, source, modules)) / "program"
 
 
 def stub_sources() -> list[Path]:
@@ -75,10 +66,9 @@ def stub_sources() -> list[Path]:
 
 
 def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path:
-    """A cached folder. It is a link, put in place whole: a second process at the same time builds its own and the last one stays."""  # noqa: E501
-    cache = (
-        Path("/tmp") / f"peekaboo-swift-{os.getuid()}"
-    )  # whatever TMPDIR a test has: a compilation takes seconds
+    """A cached folder: a link, put in place whole, so that of two processes at the same time one's stays."""
+    # whatever TMPDIR a test has: a compilation takes seconds
+    cache = Path("/tmp") / f"peekaboo-swift-{os.getuid()}"
     cache.mkdir(mode=0o700, exist_ok=True)
     if cache.stat().st_uid != os.getuid():
         raise SystemExit(f"{cache} belongs to somebody else")
@@ -102,13 +92,10 @@ def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path
 
 @functools.cache
 def compiler_version() -> bytes:
+    # a swiftc in a chroot may not see the folder that the caller stands in
+    asked = ["swiftc", "--version"]
     return subprocess.run(
-        ["swiftc", "--version"],
-        cwd="/tmp",  # a swiftc in a chroot may not see the folder that the caller stands in
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
-        timeout=60,
+        asked, cwd="/tmp", stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60
     ).stdout
 
 
@@ -116,24 +103,9 @@ def build_modules(folder: Path) -> None:
     for name, sources in MODULES.items():
         for source in sources:
             shutil.copy(HERE / source, folder)
-        swiftc(
-            folder,
-            [
-                "-parse-as-library",
-                "-module-name",
-                name,
-                "-emit-module",
-                "-emit-module-path",
-                f"{name}.swiftmodule",
-                "-whole-module-optimization",
-                "-I",
-                ".",
-                "-c",
-                *sources,
-                "-o",
-                f"{name}.o",
-            ],
-        )
+        form = ["-parse-as-library", "-module-name", name, "-whole-module-optimization", "-I", "."]
+        module = ["-emit-module", "-emit-module-path", f"{name}.swiftmodule"]
+        swiftc(folder, [*form, *module, "-c", *sources, "-o", f"{name}.o"])
 
 
 def build_program(folder: Path, source: Path, modules: Path) -> None:
@@ -143,31 +115,23 @@ def build_program(folder: Path, source: Path, modules: Path) -> None:
 
 
 def swiftc(folder: Path, arguments: list[str]) -> None:
+    command, closed = ["swiftc", *OPTIONS, *arguments], subprocess.DEVNULL
     subprocess.run(
-        ["swiftc", *OPTIONS, *arguments],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-        check=True,
-        timeout=COMPILE_TIMEOUT_S,
+        command, cwd=folder, stdin=closed, stdout=sys.stderr, check=True, timeout=COMPILE_TIMEOUT_S
     )
 
 
 def write_launcher(out: Path, program: Path, state: Path) -> None:
-    """A program that notes its start in the fake Mac's calls.jsonl, as the other fake programs do, and becomes the real one.
+    """A program that notes its start in calls.jsonl, as the other fake programs do, and becomes the real one.
 
-    Meanwhile somebody settles what the program posts: the stand-in modules only read the world.
-    """  # noqa: E501
+    Meanwhile the tests' settler settles what the program posts: the stand-in modules only read the world.
+    """
     folder, real = shlex.quote(str(state.resolve())), shlex.quote(str(program))
-    call = json.dumps({"program": CALL_NAME, "argv": [], "stdin": None, "pid": "@", "t": "@"}).replace(
-        '"@"', "%s"
-    )
+    call = f'{{"program": "{CALL_NAME}", "argv": [], "stdin": null, "pid": %s, "t": %s}}'
     text = (
         f"#!/bin/sh\nprintf '{call}\\n' $$ \"$(date +%s%3N)\" >> {folder}/calls.jsonl\n"
         # opened for both, so that it waits for no reader
-        f"if [ -p {folder}/settler ]; then printf '%s %s\\n' $$ {folder} 1<>{folder}/settler; else\n"
-        f"{shlex.quote(sys.executable)} -I -S {shlex.quote(str(WATCHER))} {folder} watch $$ </dev/null >/dev/null 2>&1 &\n"  # noqa: E501
-        "fi\n"
+        f"printf '%s %s\\n' $$ {folder} 1<>{folder}/settler\n"
         f'cd /tmp && FAKEMAC_FOLDER={folder} exec {real} "$@"\n'  # a chroot may not see the caller's folder
     )
     new = out.with_name(f"{out.name}.{os.getpid()}")
