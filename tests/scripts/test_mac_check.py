@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from fakemac import FakeMac
 from macs import mac_environment
-from worlds import ROOT, Finished, clean_environment, need
+from worlds import ROOT, Finished, Program, clean_environment, need
 
 SCRIPT = str(ROOT / "scripts" / "mac_check.sh")
 
@@ -19,17 +18,7 @@ def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
     need("python3")
     path = f"{mac.bin_dir}{os.pathsep}{os.environ['PATH']}"
     environment = mac_environment(mac, PATH=path, TMPDIR=str(tmp_path))
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        ["sh", SCRIPT, *argv], env=environment, cwd=tmp_path, stdout=pipe, stderr=pipe, text=True
-    )
-    out, err = process.communicate(timeout=280)
-    return Finished(process.returncode, out, err)
-
-
-def block(out: str) -> list[str]:
-    """The lines to paste."""
-    return out.split("```")[1].strip().splitlines()
+    return Program(["sh", SCRIPT], environment).run(*argv, timeout_s=280)
 
 
 def test_nothing_is_done_without_consent(mac: FakeMac, tmp_path: Path) -> None:
@@ -41,13 +30,9 @@ def test_nothing_is_done_without_consent(mac: FakeMac, tmp_path: Path) -> None:
 
 def test_elsewhere_than_on_a_mac_nothing_is_tried(tmp_path: Path) -> None:
     need("python3")
-    done = subprocess.run(
-        ["sh", SCRIPT, "--yes"],
-        env=clean_environment(tmp_path, PEEKABOO_DESKTOP="x11"),
-        cwd=tmp_path, capture_output=True, timeout=60, encoding="utf-8",
-    )  # fmt: skip
-    expected = (2, "", f"{SCRIPT}: this is for a Mac\n")
-    assert (done.returncode, done.stdout, done.stderr) == expected
+    environment = clean_environment(tmp_path, PEEKABOO_DESKTOP="x11")
+    done = Program(["sh", SCRIPT], environment).run("--yes")
+    assert (done.code, done.out, done.err) == (2, "", f"{SCRIPT}: this is for a Mac\n")
 
 
 @pytest.mark.parametrize("has_keynote", [True, False])
@@ -60,7 +45,7 @@ def test_every_step_is_tried_and_reported_in_one_block(
     if not has_keynote:
         mac.keynote(installed=[])
     done = run(mac, tmp_path, "--yes")
-    *lines, facts = block(done.out)
+    *lines, facts = done.out.split("```")[1].strip().splitlines()  # what to paste
     assert len(json.loads(facts)["probes"]) == 31
     failed = [line for line in lines if line.startswith("FAILED")]
     assert lines[0].startswith("info system: ") and lines[-1] == f"{len(failed)} failed"

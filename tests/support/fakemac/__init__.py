@@ -1,22 +1,11 @@
-"""A fake Mac: programs that answer like a Mac's, acting on one simulated desktop. README.md says how to use it."""  # noqa: E501
+"""A fake Mac: programs that answer like a Mac's, acting on one simulated desktop (README.md)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-PUBLIC = (
-    "FakeMac",
-    "window_colour",
-    "widget_colour",
-    "shape_colour",
-    "WALLPAPER",
-    "MENU_BAR",
-    "SHADOW",
-    "pixel",
-    "image_size",
-    "labels",
-    "default_desktop",
-)
+COLOURS = ("MENU_BAR", "SHADOW", "WALLPAPER", "shape_colour", "widget_colour", "window_colour")
+PUBLIC = ("FakeMac", "default_desktop", "image_size", "labels", "pixel", *COLOURS)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable
 
 from .programs import Exit
 from .world import Folder, State, post
@@ -83,8 +82,4 @@ def compile_for_real(folder: Folder, argv: list[str]) -> int:
     return subprocess.run(command, env={"PATH": search, "HOME": os.environ.get("HOME", "/")}).returncode
 
 
-PROGRAMS: dict[str, Callable[[Folder, State, list[str]], int]] = {
-    "xcode-select": xcode_select,
-    "xcrun": xcrun,
-    "swiftc": swiftc,
-}
+PROGRAMS = {"xcode-select": xcode_select, "xcrun": xcrun, "swiftc": swiftc}

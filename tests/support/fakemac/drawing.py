@@ -13,7 +13,7 @@ WALLPAPER: Colour = (30, 60, 110)
 MENU_BAR: Colour = (236, 236, 236)
 SHADOW: Colour = (8, 8, 8)
 SLIDE: Colour = (250, 250, 250)
-# Points on the left and right, above, below. The real margin is not known; Pillow tells Retina by a difference of over 100 pixels (facts 6.3.13).  # noqa: E501
+# Points. The real margin is not known; Pillow tells Retina by a difference of over 100 pixels (6.3.13).
 SHADOW_MARGIN = {"side": 34, "top": 22, "bottom": 46}
 LETTER_WIDTH, LINE_HEIGHT = 8, 16  # points
 

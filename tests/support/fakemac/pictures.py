@@ -1,8 +1,8 @@
 """Flat-coloured pictures: painting, resizing.
 
-A picture is bands: (number of equal rows, the bytes of one RGB row). So a whole Retina screen is a few dozen rows.
+A picture is bands: (number of equal rows, the bytes of one RGB row), for a whole Retina screen a few dozen.
 What stands in it for Vision to read travels with it, as labels.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NotAPicture(Exception):
 
 
 class Picture(NamedTuple):  # dataclasses take a third of a small program's time
-    """labels: [{"text", "rect": [x, y, width, height] in pixels of this picture}]; dpi None: the file says nothing."""  # noqa: E501
+    """labels: [{"text", "rect": [x, y, width, height] in its pixels}]; dpi None: the file says nothing."""
 
     width: int
     height: int

@@ -46,20 +46,7 @@ LETTERS = dict(
     )
 )
 DIGITS = {18: "1", 19: "2", 20: "3", 21: "4", 23: "5", 22: "6", 26: "7", 28: "8", 25: "9", 29: "0"}
-SIGNS = {
-    24: "=",
-    27: "-",
-    30: "]",
-    33: "[",
-    39: "'",
-    41: ";",
-    42: "\\",
-    43: ",",
-    44: "/",
-    47: ".",
-    50: "`",
-    49: " ",
-}
+SIGNS = dict(zip((24, 27, 30, 33, 39, 41, 42, 43, 44, 47, 50, 49), "=-][';\\,/.` "))
 SHIFTED = dict(zip("1234567890=-][';\\,/.`", '!@#$%^&*()+_}{":|<?>~'))
 # What the places of a US keyboard carry elsewhere.
 LAYOUTS = {
@@ -69,7 +56,7 @@ LAYOUTS = {
     "german": dict(zip("yz-=[];'/`", "zyß´ü+öä-<")),  # noqa: RUF001
     "dvorak": dict(zip("qwertyuiop[]asdfghjkl;'zxcvbnm,./-=", "',.pyfgcrl/=aoeuidhtns-;qjkxbmwvz[]")),
 }
-# The flags that a keyboard sends with these keys of its own accord (CGEventTypes.h: numeric pad, secondary fn).  # noqa: E501
+# The flags that a keyboard sends with these keys by itself (CGEventTypes.h: numeric pad, secondary fn).
 FUNCTION, KEYPAD = 0x800000, 0x200000
 OWN_FLAGS = {
     **dict.fromkeys(("left", "right", "up", "down"), FUNCTION | KEYPAD),
@@ -89,7 +76,7 @@ NAMED = {
 
 
 def apply_input(state: State, event: Event) -> None:
-    # "a post silently does nothing" without Accessibility (facts 6.3.10); nothing arrives while the screen is locked (D6).  # noqa: E501
+    # a post silently does nothing without Accessibility (facts 6.3.10), or while the screen is locked (D6)
     if granted(state, "accessibility") != "granted":
         return log(state, "dropped", why="accessibility", event=event["type"])
     if state["session"]["locked"] or not state["session"]["gui"]:
@@ -106,7 +93,7 @@ def apply_input(state: State, event: Event) -> None:
 
 
 def flags_of(state: State, event: Event) -> int:
-    """The modifiers an event acts with. One that nobody gave flags inherits the session's (facts B5), unless its source is private (-1)."""  # noqa: E501
+    """The modifiers of an event; without flags the session's, unless its source is private (-1, facts B5)."""
     flags = event.get("flags")
     if flags in (None, NON_COALESCED) and event.get("source_state") == -1:
         return 0

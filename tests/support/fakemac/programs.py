@@ -1,4 +1,4 @@
-"""What all fake programs share: the log of calls, scripted faults, latency, hanging; and the table of programs."""  # noqa: E501
+"""What all fake programs share: the log of calls, scripted faults, latency, hanging, their table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry point of every fake program: `python3 run.py FOLDER PROGRAM ARGUMENT...`; also `run.py FOLDER settle`."""  # noqa: E501
+"""The entry point of every fake program: `python3 run.py FOLDER PROGRAM ARGUMENT...`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def parsed(argv: list[str]) -> tuple[list[list[str]], list[str]]:
 
 
 def work(picture: Picture, source: Path, jobs: list[list[str]]) -> None:
-    kind, quality, target = kind_of(source), 75, source  # without --out it overwrites in place (facts F)
+    kind, target = kind_of(source), source  # without --out it overwrites in place (facts F)
     for name, *values in jobs:
         if name == "--out":
             target = Path(values[0])
@@ -55,15 +55,15 @@ def work(picture: Picture, source: Path, jobs: list[list[str]]) -> None:
             if not all(value.isdigit() and int(value) > 0 for value in values):
                 raise Exit(1, f"Error: invalid size for -z: {' '.join(values)}")
             picture = resized(picture, int(values[1]), int(values[0]))
-        elif values[0] == "formatOptions":
-            quality = int(values[1])
-        elif values[0] != "format" or values[1] not in ("jpeg", "png"):  # `jpeg`, not `jpg` (facts F)
-            raise Exit(1, f"Error: Unsupported output format '{values[1]}'\n{HELP}")
-        else:
+        elif values[0] == "format":
             kind = values[1]
+            if kind not in ("jpeg", "png"):  # `jpeg`, not `jpg` (facts F)
+                raise Exit(1, f"Error: Unsupported output format '{kind}'\n{HELP}")
+        elif values[0] != "formatOptions" or not 0 <= int(values[1]) <= 100:
+            raise Exit(1, f"Error: invalid {' '.join(values)}")
     if not target.parent.is_dir():
         raise Exit(13, f"Error 13: an unknown error occurred\n  {target}")
-    target.write_bytes(png_bytes(picture) if kind == "png" else jpeg_bytes(picture, quality))
+    target.write_bytes(png_bytes(picture) if kind == "png" else jpeg_bytes(picture))
     print(f"{source}\n  {target}")
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from .programs import Exit
 from .windows import handler_of
 from .world import Folder, State, post, settle
-
-Program = Callable[[Folder, State, list[str]], int]
 
 
 def open_(folder: Folder, state: State, argv: list[str]) -> int:
@@ -74,27 +72,17 @@ def ps(folder: Folder, state: State, argv: list[str]) -> int:
     return 0
 
 
-LAYOUT_IDS = {
-    layout: f"com.apple.keylayout.{name}"
-    for layout, name in {"us": "US", "azerty": "French", "german": "German", "dvorak": "Dvorak"}.items()
-}
+LAYOUTS = {"us": "US", "azerty": "French", "german": "German", "dvorak": "Dvorak"}
 
 
 def defaults(folder: Folder, state: State, argv: list[str]) -> int:
     if argv[:1] != ["read"] or len(argv) != 3:
         raise Exit(64, "fakemac: only `defaults read DOMAIN KEY` is simulated")
-    layout = LAYOUT_IDS.get(state["keyboard"]["layout"])
-    known = {"AppleCurrentKeyboardLayoutInputSourceID": layout} if layout else {}
-    if argv[1] != "com.apple.HIToolbox" or argv[2] not in known:
+    layout = LAYOUTS.get(state["keyboard"]["layout"])
+    if argv[1:] != ["com.apple.HIToolbox", "AppleCurrentKeyboardLayoutInputSourceID"] or layout is None:
         raise Exit(1, f"The domain/default pair of ({argv[1]}, {argv[2]}) does not exist")
-    print(known[argv[2]])
+    print(f"com.apple.keylayout.{layout}")
     return 0
 
 
-PROGRAMS: dict[str, Program] = {
-    "open": open_,
-    "sw_vers": sw_vers,
-    "launchctl": launchctl,
-    "ps": ps,
-    "defaults": defaults,
-}
+PROGRAMS = {"open": open_, "sw_vers": sw_vers, "launchctl": launchctl, "ps": ps, "defaults": defaults}

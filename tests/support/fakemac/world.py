@@ -6,9 +6,9 @@ A folder holds
   calls.jsonl    one line per started program: program, argv, stdin hash, pid
   hanging.jsonl  one line per program that waits to be killed: pid
 
-Whoever reads the state settles it first: `settle(folder)`, or `python3 run.py settle FOLDER` from other languages.
-An event is input (`{"type": 1, "x": ..., "y": ...}`, the numbers of CGEventTypes.h) or an act (`{"do": "activate", ...}`).
-"""  # noqa: E501
+Whoever reads the state settles it first: `settle(folder)`; programs in other languages ask settler.py.
+An event is input (`{"type": 1, "x": ...}`, the numbers of CGEventTypes.h) or an act (`{"do": ...}`).
+"""
 
 from __future__ import annotations
 
