@@ -21,14 +21,14 @@ def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
     return Program(["sh", SCRIPT], environment).run(*argv, timeout_s=280)
 
 
-def test_nothing_is_done_without_consent(mac: FakeMac, tmp_path: Path) -> None:
+def test_mac_check_without_consent_does_nothing(mac: FakeMac, tmp_path: Path) -> None:
     """ "E2E tests are typically run as a separate suite" """
     done = run(mac, tmp_path)
     assert (done.code, done.out, mac.calls()) == (2, "", [])
     assert "scripts/mac_check.sh --yes" in done.err
 
 
-def test_elsewhere_than_on_a_mac_nothing_is_tried(tmp_path: Path) -> None:
+def test_mac_check_elsewhere_tries_nothing(tmp_path: Path) -> None:
     need("python3")
     environment = clean_environment(tmp_path, PEEKABOO_DESKTOP="x11")
     done = Program(["sh", SCRIPT], environment).run("--yes")
@@ -36,9 +36,7 @@ def test_elsewhere_than_on_a_mac_nothing_is_tried(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_keynote", [True, False])
-def test_every_step_is_tried_and_reported_in_one_block(
-    mac: FakeMac, tmp_path: Path, has_keynote: bool
-) -> None:
+def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path, has_keynote: bool) -> None:
     """ "Call `image` to capture a specific (test) application's window, save to file, and return data. Verify
     file creation, image data in response, and correct metadata."
     """

@@ -41,7 +41,7 @@ def verdicts(mac: FakeMac) -> dict[str, str]:
     return {one["fact"]: one["verdict"] for one in report(run(mac))["probes"]}
 
 
-def test_every_fact_that_we_rely_on_holds_here(mac: FakeMac) -> None:
+def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
     finished = run(mac)
     found = report(finished)
     outputs = {one["fact"]: one["output"] for one in found["probes"]}
@@ -60,7 +60,7 @@ def test_every_fact_that_we_rely_on_holds_here(mac: FakeMac) -> None:
     assert "kCGSSessionOnConsoleKey" in outputs["the session says whether it is on the console"]
 
 
-def test_elsewhere_than_on_a_mac_nothing_is_asked(tmp_path: Path) -> None:
+def test_mac_probe_elsewhere_asks_nothing(tmp_path: Path) -> None:
     environment = clean_environment(tmp_path, PEEKABOO_DESKTOP="x11")
     finished = Program([sys.executable, SCRIPT], environment).run()
     assert (finished.code, finished.out, finished.err) == (2, "", f"{SCRIPT}: this is for a Mac\n")
@@ -93,14 +93,14 @@ CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
 
 
 @pytest.mark.parametrize(("arrange", "fact"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
-def test_a_mac_that_differs_contradicts_that_fact_alone(
+def test_mac_probe_contradicts_that_fact_alone(
     mac: FakeMac, arrange: Callable[[FakeMac], Any], fact: str
 ) -> None:
     arrange(mac)
     assert [name for name, verdict in verdicts(mac).items() if verdict == "CONTRADICTED"] == [fact]
 
 
-def test_a_probe_compiles_the_helper_and_compares_its_access(mac: FakeMac) -> None:
+def test_mac_probe_compiles_the_helper_and_compares_its_access(mac: FakeMac) -> None:
     need_swift()
     mac.tools("good")
     (found,) = [one for one in report(run(mac))["probes"] if one["fact"] == HELPER]
@@ -108,13 +108,13 @@ def test_a_probe_compiles_the_helper_and_compares_its_access(mac: FakeMac) -> No
     assert not list(mac.home.rglob("peekaboo-input")), "the probe leaves no helper behind"
 
 
-def test_a_missing_grant_contradicts_no_fact(mac: FakeMac) -> None:
+def test_mac_probe_without_grants_contradicts_no_fact(mac: FakeMac) -> None:
     mac.deny("screen_recording")
     mac.deny("accessibility")
     mac.era("error")
     assert "CONTRADICTED" not in verdicts(mac).values()
 
 
-def test_a_mac_without_an_active_display_is_reported(mac: FakeMac) -> None:
+def test_mac_probe_without_an_active_display(mac: FakeMac) -> None:
     mac.update(lambda state: [each.update(active=False) for each in state["displays"]])
     assert verdicts(mac)["the main display is first and stands at 0,0"] == "CONTRADICTED"

@@ -104,7 +104,7 @@ ERRORS = {
 }
 
 
-def test_a_script_that_throws_or_returns_no_string_ends_with_exit_1(mac: FakeMac) -> None:
+def test_osascript_errors(mac: FakeMac) -> None:
     assert {source: error(mac, source)[: len(end)] for source, end in ERRORS.items()} == ERRORS
     assert [one["why"] for one in mac.events("strict")] == ["the script returned object, not a string"]
 
@@ -206,7 +206,7 @@ function tried(f) { try { return f() } catch (e) { return e.errorNumber || Strin
 """
 
 
-def test_what_the_bridge_gives_and_refuses(mac: FakeMac) -> None:
+def test_bridge_gives_and_refuses(mac: FakeMac) -> None:
     tries = ", ".join(f"tried(() => {source})" for source, _ in FACTS.values())
     done = jxa(mac, f"{HARNESS} JSON.stringify([{tries}])")
     assert (done.returncode, done.stderr) == (0, "")
@@ -367,7 +367,7 @@ OTHER_WORLDS: dict[str, tuple[Callable[[FakeMac], Any], str, Any]] = {
 
 
 @pytest.mark.parametrize(("arrange", "source", "expected"), OTHER_WORLDS.values(), ids=OTHER_WORLDS.keys())
-def test_what_a_script_is_told_in_another_world(
+def test_osascript_in_another_world(
     mac: FakeMac, arrange: Callable[[FakeMac], Any], source: str, expected: Any
 ) -> None:
     arrange(mac)
@@ -377,7 +377,7 @@ def test_what_a_script_is_told_in_another_world(
         assert answer(mac, source) == expected
 
 
-def test_an_unanswered_prompt_hangs_and_ignores_sigterm(mac: FakeMac) -> None:
+def test_prompt_unanswered_hangs_and_ignores_sigterm(mac: FakeMac) -> None:
     mac.ask("automation", "com.apple.finder")
     words = ["-l", "JavaScript", "-e", "Application('Finder').activate() + ''"]
     child = subprocess.Popen([str(mac.bin_dir / "osascript"), *words], env=mac.env(), start_new_session=True)
@@ -400,7 +400,7 @@ def test_cf_bridging_release_kills_osascript(mac: FakeMac) -> None:
 # --- windows ---
 
 
-def test_the_window_list_has_an_order_on_the_screen_and_titles_by_permission(mac: FakeMac) -> None:
+def test_window_list_order_and_titles_by_permission(mac: FakeMac) -> None:
     lists = "[17, 16].map(option => $.CGWindowListCopyWindowInfo(option, 0))"
     both = f"ObjC.import('CoreGraphics'); {lists}.map(one => ObjC.deepUnwrap(ObjC.castRefToObject(one)))"
     shown, everything = answer(mac, both)
@@ -442,15 +442,13 @@ DROPPED: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
 
 
 @pytest.mark.parametrize(("arrange", "script"), DROPPED.values(), ids=DROPPED.keys())
-def test_what_reaches_nobody_says_nothing(
-    mac: FakeMac, arrange: Callable[[FakeMac], Any], script: str
-) -> None:
+def test_events_that_reach_nobody(mac: FakeMac, arrange: Callable[[FakeMac], Any], script: str) -> None:
     arrange(mac)
     assert jxa(mac, MOUSE + script + "; 'x'").stdout == "x\n"
     assert {event["kind"] for event in mac.events()} - {"activate", "raise"} == {"dropped"}
 
 
-def test_two_clicks_too_fast_are_no_double_click(mac: FakeMac) -> None:
+def test_double_click_too_fast(mac: FakeMac) -> None:
     once, again = (f"mouse(1, 900, 310, 0, {n}); mouse(2, 900, 310, 0, {n});" for n in (1, 2))
     at_most_ms = mac.state()["switches"]["fast_clicks_dropped_ms"]
     mac.switch(fast_clicks_dropped_ms=60_000)  # so that a busy machine is fast enough, too
@@ -460,7 +458,7 @@ def test_two_clicks_too_fast_are_no_double_click(mac: FakeMac) -> None:
     assert [one["text"] for one in mac.events("note")] == ["clicked once", "clicked once", "clicked twice"]
 
 
-def test_sheets_modal_dialogs_and_menus_take_what_is_meant_for_others(mac: FakeMac) -> None:
+def test_dialogs_and_menus_take_what_is_meant_for_others(mac: FakeMac) -> None:
     mac.open_window("Form", title="Sure?", bounds=[200, 600, 300, 200], modal=True)
     jxa(mac, MOUSE + "click(-1650, 0); click(900, 210); 'x'")
     clicks = mac.events("click")
@@ -492,13 +490,13 @@ TYPED = {
 
 
 @pytest.mark.parametrize(("script", "expected"), TYPED.values(), ids=TYPED.keys())
-def test_what_arrives_of_a_text(mac: FakeMac, script: str, expected: str) -> None:
+def test_typing_what_arrives(mac: FakeMac, script: str, expected: str) -> None:
     mac.activate("TextEdit")
     jxa(mac, script + "; 'x'")
     assert mac.widget(1030, "text")["value"] == expected
 
 
-def test_a_source_shuts_the_person_out_unless_it_is_told_not_to(mac: FakeMac) -> None:
+def test_event_source_suppresses_the_person_unless_told_not_to(mac: FakeMac) -> None:
     name = "CGEventSourceSetLocalEventsSuppressionInterval"
     post = "$.CGEventPost(0, $.CGEventCreateMouseEvent(source, 5, $.CGPointMake(9, 9), 0));"
     bind = f"ObjC.bindFunction('{name}', ['void', ['void *', 'double']]); $.{name}(source, 0);"
@@ -506,7 +504,7 @@ def test_a_source_shuts_the_person_out_unless_it_is_told_not_to(mac: FakeMac) ->
     assert [one["suppression_s"] for one in mac.raw_events()] == [0.25, 0]
 
 
-def test_chords_of_keys_with_flags_of_their_own_are_nobodys_without_them(mac: FakeMac) -> None:
+def test_chords_need_the_flags_of_their_keys(mac: FakeMac) -> None:
     chords = {123: (0x40000, 0xA40000), 115: (0x100000, 0x900000), 117: (0x80000, 0x880000)}
     for place, full in enumerate((False, True)):
         jxa(mac, KEYS + "".join(f"key({code}, {flags[place]});" for code, flags in chords.items()) + "''")
@@ -514,7 +512,7 @@ def test_chords_of_keys_with_flags_of_their_own_are_nobodys_without_them(mac: Fa
         assert [one["code"] for one in mac.events("key")] == (list(chords) if full else [])
 
 
-def test_the_places_of_a_keyboard_carry_other_letters_on_other_layouts(mac: FakeMac) -> None:
+def test_keyboard_layouts_carry_other_letters(mac: FakeMac) -> None:
     for layout in ("german", "dvorak", "azerty", "us"):
         mac.set("keyboard.layout", layout)
         jxa(mac, KEYS + "key(16, 0); key(6, 0); 'x'")
@@ -597,7 +595,7 @@ REFUSED_PROGRAMS: dict[str, tuple[Callable[[FakeMac], Any], list[str], int, str]
 @pytest.mark.parametrize(
     ("arrange", "words", "code", "stderr"), REFUSED_PROGRAMS.values(), ids=REFUSED_PROGRAMS.keys()
 )
-def test_what_a_program_refuses(
+def test_programs_refuse(
     mac: FakeMac, arrange: Callable[[FakeMac], Any], words: list[str], code: int, stderr: str
 ) -> None:
     arrange(mac)
@@ -606,7 +604,7 @@ def test_what_a_program_refuses(
     assert not (mac.folder / "s.png").exists()
 
 
-def test_a_denied_capture_is_a_wallpaper_on_older_systems(mac: FakeMac) -> None:
+def test_screencapture_denied_is_a_wallpaper_on_older_systems(mac: FakeMac) -> None:
     mac.deny("screen_recording")
     shot = capture(mac)
     assert fakemac.pixel(shot, 1700, 300) == fakemac.WALLPAPER, "where the Form is"
@@ -615,7 +613,7 @@ def test_a_denied_capture_is_a_wallpaper_on_older_systems(mac: FakeMac) -> None:
     assert fakemac.pixel(capture(mac, "-o", "-l", "1090"), 5, 5) == fakemac.WALLPAPER
 
 
-def test_a_capture_may_exit_0_and_leave_an_empty_file_or_none(mac: FakeMac) -> None:
+def test_screencapture_exits_0_with_an_empty_file_or_none(mac: FakeMac) -> None:
     mac.fail("screencapture", exit=0, file=b"", times=1)
     assert capture(mac).stat().st_size == 0
     done = run(mac, "screencapture", "-x", "missing/shot.png")
@@ -624,7 +622,7 @@ def test_a_capture_may_exit_0_and_leave_an_empty_file_or_none(mac: FakeMac) -> N
     assert [event["kind"] for event in mac.events()] == ["strict", "sound"], "a flag after a file is a file"
 
 
-def test_sips_takes_height_first_and_exits_0_on_what_it_cannot_read(mac: FakeMac) -> None:
+def test_sips_takes_height_first_and_exits_0_on_no_image(mac: FakeMac) -> None:
     shot = capture(mac)
     run(mac, "sips", "-z", "100", "300", shot)
     assert fakemac.image_size(shot) == (300, 100), "and in place, without --out"
@@ -648,7 +646,7 @@ OCR = """ObjC.import('Vision'); function read(path, detects) {
 """
 
 
-def test_vision_reads_what_is_visible_from_the_bottom_left_in_the_language_it_knows(mac: FakeMac) -> None:
+def test_vision_reads_visible_text_from_the_bottom_left(mac: FakeMac) -> None:
     mac.change_window(1090, lambda window: window["widgets"][0].update(text="\u4f1a\u5458"))
     path = json.dumps(str(capture(mac, "-o", "-l", "1090")))
     known, every = answer(mac, OCR + f"[read({path}), read({path}, true)]")
@@ -686,7 +684,7 @@ REFUSED_BY_KEYNOTE = {
 }
 
 
-def test_what_keynotes_dictionary_does_not_have_is_refused(mac: FakeMac) -> None:
+def test_keynote_refuses_what_its_dictionary_lacks(mac: FakeMac) -> None:
     tries = "".join(
         f"try {{ {source}; numbers.push('accepted') }} catch (error) {{ numbers.push(error.errorNumber) }}\n"
         for source in REFUSED_BY_KEYNOTE
@@ -698,7 +696,7 @@ def test_what_keynotes_dictionary_does_not_have_is_refused(mac: FakeMac) -> None
 EXPORT = (ROOT / "peekaboo_min" / "integrations" / "keynote_export.applescript").read_text("utf-8")
 
 
-def test_an_export_is_a_folder_of_numbered_images_without_skipped_slides(mac: FakeMac) -> None:
+def test_keynote_export_is_a_folder_of_numbered_images(mac: FakeMac) -> None:
     deck = answer(mac, SHAPE + "slide.shapes[0].objectText = 'Hello'; doc.id()")
     slides: list[dict[str, Any]] = [{"skipped": True, "shapes": []}, {"skipped": False, "shapes": []}]
     mac.update(lambda state: state["keynote"]["documents"][0]["slides"].extend(slides))
@@ -722,7 +720,7 @@ def test_an_export_is_a_folder_of_numbered_images_without_skipped_slides(mac: Fa
         ('do shell script "ls"', -2741),
     ],
 )
-def test_only_the_text_that_a_mac_was_asked_about_runs(mac: FakeMac, source: str, number: int) -> None:
+def test_applescript_runs_one_text_alone(mac: FakeMac, source: str, number: int) -> None:
     done = run(mac, "osascript", "-", stdin=source)
     assert (done.returncode, done.stdout, mac.events()) == (1, "", [])
     assert done.stderr.endswith(f"({number})\n")

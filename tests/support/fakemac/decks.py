@@ -40,8 +40,7 @@ def add_document(state: State, app: dict[str, Any], given: dict[str, Any]) -> No
         "ready_at": now_ms() + state["keynote"]["ready_after_ms"],
     }
     state["keynote"]["documents"].insert(0, made)  # a new document is the front one
-    window = {"title": made["name"], "bounds": [160, 60, 1120, 760], "keynote_document": made["id"]}
-    made["window"] = open_window(state, window, app["pid"])["id"]
+    open_window(state, {"title": made["name"], "bounds": [160, 60, 1120, 760]}, app["pid"])
 
 
 def make_document(state: State, event: Event) -> None:

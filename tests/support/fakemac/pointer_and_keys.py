@@ -244,6 +244,9 @@ def use_widget(state: State, window: dict[str, Any], widget: dict[str, Any], cou
 
 def apply_scroll(state: State, event: Event) -> None:
     window = window_at(state, state["pointer"]["x"], state["pointer"]["y"])
+    if window is not None:
+        # positive is up, and to the left
+        window["scroll"] = [old - new for old, new in zip(window.get("scroll", [0, 0]), event["wheel"])]
     log(state, "scroll", wheel=event["wheel"], unit=event["unit"], window=window and window["id"])
 
 
