@@ -16,6 +16,7 @@ from .presses import PressRecord, Restorer, restored_by
 
 _ANSWER_S = 2.0
 _FETCH_S = 5.0
+_LATE_S = 0.2
 _QUIET_S = 0.06
 _POLL_S = 0.005
 
@@ -57,6 +58,7 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self._saved: Optional[Restorer] = None
         self._xclip: Optional[RunningProgram] = None
+        self._has_begun = self._is_awaited = False
         self.serving = ExitStack()
 
     @property
@@ -64,7 +66,11 @@ class Clipboard:
         """What puts the user's clipboard back; None where there is nothing to put back, or what is there was
         copied meanwhile.
         """
-        return self._saved if self._xclip and not self._is_taken else None
+        if not self._has_begun or self._is_taken:
+            return None
+        if self._is_awaited:  # who fetches in this moment gets nothing, rather than what the user had copied
+            time.sleep(_LATE_S)
+        return self._saved
 
     @property
     def _is_taken(self) -> bool:
@@ -82,6 +88,7 @@ class Clipboard:
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
         # the last one is ended after this one serves: before, the server might give its window's id again
+        self._has_begun = True
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
@@ -96,8 +103,10 @@ class Clipboard:
 
         check_served()
         has_asked()  # a clipboard manager's window may be the program's own
+        self._is_awaited = True
         press(check_served)
-        if not self._wait_until(has_asked, xclip, _FETCH_S):
+        self._is_awaited = not self._wait_until(has_asked, xclip, _FETCH_S)
+        if self._is_awaited:
             if self._is_taken:
                 message = "another program took the clipboard in the last moment"
                 raise self._failed(message, "what that copied may have been pasted")
