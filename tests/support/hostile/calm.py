@@ -3,168 +3,113 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import Any, Optional
 
-from worlds import comes_true, wait_for
+from worlds import comes_true
 
-from .rpc import Client, Reply
-from .stage import Stage, TkWitness, count_failure, stage
+from .rpc import Reply
+from .stage import Stage
 from .tally import Tally
 
 _ACTS = ("close", "menu", "select", "field", "check", "type", "unicode", "key", "open")
+# the widget that opens a popup, and the popup's rows
+_POPUPS = {"menu": (".m", ("New", "Save", "Quit")), "select": (".s", ("apple", "pear", "plum"))}
 
 
 class CalmScene:
     """hostile.tcl's windows, acted on through the server only, as an agent does."""
 
-    def __init__(self, on: Stage, client: Client) -> None:
-        self.client = client
-        self.tk: TkWitness = on.tk_witness()
-        self.main = self.window_titled("Calm main")
-        self.screenshot = client.call("take_window_screenshot", window_id=self.main).data["screenshot_id"]
+    def __init__(self, on: Stage) -> None:
+        self.on, self.client, self.tk = on, on.client(), on.tk_witness()
+        self.main = on.listed(self.client, "title", "Calm main")
+        self.screenshot = self.client.call("take_window_screenshot", window_id=self.main).data[
+            "screenshot_id"
+        ]
 
     def windows(self) -> list[dict[str, Any]]:
-        return self.client.call("list_windows").data.get("windows", [])
+        return list(self.client.call("list_windows").data.get("windows", []))
 
-    def window_titled(self, title: str) -> int:
-        return wait_for(
-            lambda: next((one["window_id"] for one in self.windows() if one["title"] == title), None),
-            f"there is a window {title!r}",
-        )
-
-    def place(self, widget: str) -> dict[str, int]:
+    def middle_of(self, widget: str) -> dict[str, int]:
         x, y = map(int, self.tk.ask(f"place {widget}").split())
         return {"x": x, "y": y}
 
     def click(self, widget: str) -> Reply:
-        return self.client.call(
-            "click", window_id=self.main, screenshot_id=self.screenshot, **self.place(widget)
-        )
+        place = self.middle_of(widget)
+        return self.client.call("click", window_id=self.main, screenshot_id=self.screenshot, **place)
 
-    def acts(self, text: str = "") -> list[str]:
-        """The acts that the widgets report; waits for `text` where one is expected."""
-        self.comes_to_report("act", text)
-        found = [one["text"] for one in self.tk.events if one["event"] == "act"]
-        self.tk.events.clear()
-        return found
-
-    def comes_to_report(self, event: str, start: str) -> bool:
-        """Whether an event whose text starts so arrives: a window manager may hold a press back."""
-
-        def look() -> bool:
-            self.tk.ask("update")
-            return not start or any(
-                one["event"] == event and one["text"].startswith(start) for one in self.tk.events
-            )
-
-        return comes_true(look)
-
-    def comes_to_hold(self, text: str) -> bool:
-        """Whether the upper field holds this text at last."""
-        return comes_true(lambda: self.tk.ask(".e get") == text)
-
-    def popup(self, known: set[int]) -> Optional[dict[str, Any]]:
-        """A window that was not there before the last click."""
-        return comes_true(
-            lambda: next((one for one in self.windows() if one["window_id"] not in known), None)
-        )
-
-    def click_in(self, window: dict[str, Any], x: int, y: int) -> Reply:
-        window_id = window["window_id"]
+    def click_in(self, window_id: int, place: dict[str, int]) -> Reply:
         shot = self.client.call("take_window_screenshot", window_id=window_id)
         if shot.code:
             return shot
-        return self.client.call(
-            "click", window_id=window_id, x=x, y=y, screenshot_id=shot.data["screenshot_id"]
-        )
+        screenshot = shot.data["screenshot_id"]
+        return self.client.call("click", window_id=window_id, screenshot_id=screenshot, **place)
+
+    def judge(self, what: str, reply: Reply, event: str, text: str) -> None:
+        """Whether an event whose text starts so arrives decides: a window manager may hold a press back."""
+
+        def look() -> bool:
+            self.tk.ask("update")
+            return any(one["event"] == event and one["text"].startswith(text) for one in self.tk.events)
+
+        judge_calm(self.on.tally, what, reply, bool(comes_true(look)))
+
+    def run(self, act: str, rng: random.Random) -> None:
+        self.tk.ask("update")
+        self.tk.events.clear()
+        if act == "close":
+            self.tk.ask("open_dialog")
+            dialog = self.on.listed(self.client, "title", "Calm dialog")
+            reply = self.click_in(dialog, self.middle_of(".d.ok"))
+            self.judge("a button that closes its window", reply, "act", "closed")
+        elif act == "open":
+            self.judge("a button that opens a window", self.click(".b"), "act", "opened")
+        elif act in _POPUPS:
+            self.choose(act, *_POPUPS[act], rng)
+        elif act in ("field", "check"):
+            widget = rng.choice((".e", ".e2")) if act == "field" else ".c"
+            self.judge(f"a click into a {act}", self.click(widget), "press", widget)
+        else:
+            text = {"type": "plain ASCII text, 42!", "unicode": rng.choice(("Zoë", "日本", "naïve 😀"))}.get(
+                act
+            )
+            self.tk.ask(".e delete 0 end; .e insert 0 abc; .e icursor end; focus -force .e")
+            if text:
+                reply = self.client.call("type_text", window_id=self.main, text=text)
+            else:
+                reply = self.client.call("press_key", window_id=self.main, key="backspace")
+            wanted = f"abc{text}" if text else "ab"
+            has_arrived = comes_true(lambda: self.tk.ask(".e get") == wanted)
+            judge_calm(self.on.tally, f"{act} into a field", reply, has_arrived)
+        self.tk.ask("destroy .d")
+
+    def choose(self, act: str, widget: str, rows: tuple[str, ...], rng: random.Random) -> None:
+        """Open a menu or a list by one click, and click one of its rows in the window that it is."""
+        known = {one["window_id"] for one in self.windows()}
+        opening = self.click(widget)
+
+        def popup() -> Any:
+            return next((one for one in self.windows() if one["window_id"] not in known), None)
+
+        window, row = comes_true(popup), rng.randrange(len(rows))
+        if window:
+            y = int(window["bounds"]["height"] * (row + 0.5) / len(rows))
+            reply = self.click_in(window["window_id"], {"x": 12, "y": y})
+            self.judge(f"an entry of a {act}", reply, "act", f"{act} {rows[row]}")
+        else:
+            note = f"the popup of a {act} is not listed ({opening.code or 'delivered'})"
+            self.on.tally.count("doubted", note)
+        if not window or not any(one["event"] == "act" for one in self.tk.events):
+            self.client.call("press_key", window_id=self.main, key="escape")
 
 
-def stay_calm(rng: random.Random, trials: int, act: Optional[str] = None) -> Tally:
-    tally = Tally("calm")
-    start = time.monotonic()
-    with stage() as on:
-        scene = CalmScene(on, on.client())
-        for _ in range(trials):
-            which = act or rng.choice(_ACTS)
-            scene.acts()
-            tally.trials += 1
-            _calm_act(scene, tally, which, rng)
-        on.finish(tally)
-    tally.seconds = time.monotonic() - start
-    return tally
+def judge_calm(tally: Tally, what: str, reply: Reply, has_arrived: bool) -> None:
+    tally.judge(what, reply, has_arrived)
+    if not has_arrived and not reply.is_delivered:
+        tally.count("doubted", f"{what}: refused as {reply.code or 'not delivered'}: {reply.text[:100]}")
 
 
-def _judge(tally: Tally, what: str, reply: Reply, has_arrived: bool) -> None:
-    if count_failure(tally, reply, what):
-        return
-    if has_arrived and reply.is_delivered and reply.data.get("delivered") is True:
-        tally.acted += 1
-    elif has_arrived:
-        tally.doubted += 1
-        tally.note(
-            f"{what}: it arrived, reported as {reply.code or reply.data.get('delivered')} {reply.text[:60]}"
-        )
-    elif reply.is_delivered:
-        tally.lost += 1
-        tally.unreported += 1
-        tally.note(f"{what}: reported as delivered, and it did not arrive")
-    else:
-        tally.doubted += 1
-        tally.note(f"{what}: refused as {reply.code or 'not delivered'}: {reply.text[:100]}")
-
-
-def _calm_act(scene: CalmScene, tally: Tally, which: str, rng: random.Random) -> None:
-    if which == "close":
-        scene.tk.ask("open_dialog")
-        dialog = {"window_id": scene.window_titled("Calm dialog")}
-        scene.acts()
-        reply = scene.click_in(dialog, *_xy(scene.place(".d.ok")))
-        _judge(tally, "a button that closes its window", reply, "closed" in scene.acts(text="closed"))
-        scene.tk.ask("destroy .d")
-    elif which == "open":
-        reply = scene.click(".b")
-        _judge(tally, "a button that opens a window", reply, "opened" in scene.acts(text="opened"))
-        scene.tk.ask("destroy .d")
-    elif which in ("menu", "select"):
-        _menu_or_select(scene, tally, which, rng)
-    elif which in ("field", "check"):
-        widget = rng.choice((".e", ".e2")) if which == "field" else ".c"
-        reply = scene.click(widget)
-        _judge(tally, f"a click into a {which}", reply, scene.comes_to_report("press", widget))
-    elif which in ("type", "unicode"):
-        text = "plain ASCII text, 42!" if which == "type" else rng.choice(("Zoë", "日本", "naïve 😀"))
-        scene.tk.ask(".e delete 0 end; focus -force .e")
-        reply = scene.client.call("type_text", window_id=scene.main, text=text)
-        _judge(tally, f"{which} into a field", reply, scene.comes_to_hold(text))
-    else:
-        scene.tk.ask(".e delete 0 end; .e insert 0 abc; .e icursor end; focus -force .e")
-        reply = scene.client.call("press_key", window_id=scene.main, key="backspace")
-        _judge(tally, "a key", reply, scene.comes_to_hold("ab"))
-
-
-def _menu_or_select(scene: CalmScene, tally: Tally, which: str, rng: random.Random) -> None:
-    """Open a menu or a list by one click, and click one of its rows in the window that it is."""
-    widget, rows = (".m", ("New", "Save", "Quit")) if which == "menu" else (".s", ("apple", "pear", "plum"))
-    known = {one["window_id"] for one in scene.windows()}
-    opening = scene.click(widget)
-    popup = scene.popup(known)
-    if popup is None:
-        tally.doubted += 1
-        tally.note(f"the popup of a {which} is not listed ({opening.code or 'delivered'})")
-        scene.client.call("press_key", window_id=scene.main, key="escape")
-        return
-    number = rng.randrange(len(rows))
-    height = popup["bounds"]["height"]
-    row = int(height * (number + 0.5) / len(rows))
-    reply = scene.click_in(popup, 12, row)
-    wanted = f"{which} {rows[number]}"
-    found = scene.acts(text=wanted)
-    _judge(tally, f"an entry of a {which}", reply, wanted in found)
-    if wanted not in found:
-        tally.note(f"{which}: wanted {wanted!r}, the application reports {found}")
-        scene.client.call("press_key", window_id=scene.main, key="escape")
-
-
-def _xy(place: dict[str, int]) -> tuple[int, int]:
-    return place["x"], place["y"]
+def stay_calm(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
+    scene = CalmScene(on)
+    for _ in range(trials):
+        on.tally.count("trials")
+        scene.run(kind or rng.choice(_ACTS), rng)

@@ -5,48 +5,109 @@ from __future__ import annotations
 import base64
 import os
 import random
+import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Optional
 
-import headless
+import pytest
 from worlds import PATIENCE_S, comes_true
 
-from .programs import FAULTS, FaultyPrograms, x11_programs
+from peekaboo_min.desktop.x11.backend import X11Desktop
+
 from .rpc import Client, Reply
-from .stage import Stage, XWitness, count_failure, second_stage, stage
+from .stage import Stage, stage
 from .tally import Tally
 
 _LIMIT_S = 50 + PATIENCE_S  # a tool's 50 seconds, and a busy machine's
-_OPERATIONS = (
-    "list_windows",
-    "screenshot",
-    "screen",
-    "click",
-    "type",
-    "press",
-    "focus",
-    "find_text",
-    "list",
-    "paste",
-)
-# a hang costs its whole timeout: few of them
-_WEIGHTS = [2 if one in ("hung", "late") else 10 for one in FAULTS]
+# how often each: a hang costs its whole timeout
+FAULTS = {
+    **dict.fromkeys(("missing", "killed", "garbage", "empty", "fail", "half", "not a program", "noise"), 10),
+    **dict.fromkeys(("hung", "late"), 2),
+}
+
+# what a fault does; {real} is the program itself
+_SHIM = """#!/bin/sh
+read -r fault < {fault_file} || fault=none
+case $fault in
+none) exec {real} "$@" ;;
+hung) exec sleep 600 ;;
+killed) kill -9 $$ ;;
+garbage) printf '\\377\\000\\033[2J {{"x": 1e999}} 0x0 garbage\\n'; exit 0 ;;
+empty) exit 0 ;;
+fail) echo 'something is wrong' >&2; exit 3 ;;
+half) {real} "$@" > {fault_file}.out; code=$?; size=$(wc -c < {fault_file}.out)
+    head -c $((size / 2)) {fault_file}.out; rm -f {fault_file}.out
+    for last in "$@"; do :; done; last=${{last#*:}}
+    [ ! -f "$last" ] || truncate -s $(($(wc -c < "$last") / 2)) "$last"
+    exit $code ;;
+late) sleep 0.7; exec {real} "$@" ;;
+noise) echo 'Warning: something nobody asked for' >&2; exec {real} "$@" ;;
+esac
+"""
+
+
+class FaultyPrograms:
+    """PEEKABOO_BIN_DIR with all that the X11 side says it runs, as far as this machine has it."""
+
+    def __init__(self, folder: Path, faulty: Sequence[str] = ()) -> None:
+        """faulty: those that can be broken, while a server uses them; all where none is named."""
+        self._folder, self._faults = folder / "bin", folder / "faults"
+        self._folder.mkdir()
+        self._faults.mkdir()
+        self.variables = {"PEEKABOO_BIN_DIR": str(self._folder)}
+        names = dict.fromkeys((*X11Desktop.needs, *X11Desktop.uses))
+        self.names = [name for name in names if shutil.which(name)]
+        for name in self.names:
+            real, path = shutil.which(name) or "", self._folder / name
+            if name in (faulty or self.names):
+                path.write_text(_SHIM.format(fault_file=self._faults / name, real=real))
+                self.set(name, "none")
+            else:
+                path.symlink_to(real)
+
+    def set(self, program: str, fault: str) -> None:
+        """Break one program, or mend it with `none`."""
+        path, away = self._folder / program, self._folder / f".{program}-away"
+        if fault == "missing":
+            os.replace(path, away)
+            return
+        if away.exists():
+            os.replace(away, path)
+        is_program = fault != "not a program"
+        path.chmod(0o755 if is_program else 0o644)
+        (self._faults / program).write_text(f"{fault if is_program else 'none'}\n")
+
+
+# operation -> its tool and arguments; those that need it get the window and its screenshot
+_LONG_TEXT = "abc" * 15
+OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "list_windows": ("list_windows", {}),
+    "screenshot": ("take_window_screenshot", {"window_id": 0}),
+    "screen": ("image", {"return_data": True}),
+    "click": ("click", {"window_id": 0, "x": 30, "y": 40, "screenshot_id": ""}),
+    "type": ("type_text", {"window_id": 0, "text": _LONG_TEXT}),
+    "press": ("press_key", {"window_id": 0, "key": "a"}),
+    "focus": ("focus_window", {"window_id": 0}),
+    "find_text": ("find_text", {"window_id": 0, "text": "nothing"}),
+    "list": ("list", {"item_type": "running_applications"}),
+    "paste": ("type_text", {"window_id": 0, "text": "é"}),
+}
+# what an operation brings to the field
+_EFFECTS = {"click": "press", "type": _LONG_TEXT, "press": "a"}
 
 
 class FaultScene:
     """A window that reports, and each operation on it with the truth of what it did."""
 
     def __init__(self, on: Stage, client: Client) -> None:
-        self.on, self.client = on, client
-        self.field: XWitness = on.x_witness()
+        self.on, self.client, self.field = on, client, on.x_witness()
         self.window_id = self.field.open("field", x=150, y=120, w=300, h=200, app="Field", title="The field")
-        on.wait_for_window(client, self.window_id)
+        on.listed(client, "window_id", self.window_id)
         self.screenshot = ""
         self.renew()
 
@@ -58,152 +119,102 @@ class FaultScene:
         self.screenshot = reply.data.get("screenshot_id", self.screenshot)
 
     def run(self, operation: str) -> Reply:
-        window = {"window_id": self.window_id}
-        call = self.client.call
-        if operation == "click":
-            return call("click", _LIMIT_S, **window, x=30, y=40, screenshot_id=self.screenshot)
-        if operation == "screenshot":
-            return call("take_window_screenshot", _LIMIT_S, **window)
-        if operation == "screen":
-            return call("image", _LIMIT_S, return_data=True)
-        if operation == "type":
-            return call("type_text", _LIMIT_S, **window, text="abc" * 15)
-        if operation == "paste":
-            return call("type_text", _LIMIT_S, **window, text="é")
-        if operation == "press":
-            return call("press_key", _LIMIT_S, **window, key="a")
-        if operation == "focus":
-            return call("focus_window", _LIMIT_S, **window)
-        if operation == "find_text":
-            return call("find_text", _LIMIT_S, **window, text="nothing")
-        if operation == "list":
-            return call("list", _LIMIT_S, item_type="running_applications")
-        return call("list_windows", _LIMIT_S)
+        tool, arguments = OPERATIONS[operation]
+        known = {"window_id": self.window_id, "screenshot_id": self.screenshot}
+        return self.client.call(tool, _LIMIT_S, **{key: known.get(key, arguments[key]) for key in arguments})
 
-    def judge(self, tally: Tally, operation: str, what: str, reply: Reply) -> None:
-        """A success must be one: the keys arrived, the picture is whole, the window is listed."""
-        if count_failure(tally, reply, f"{operation}, {what}"):
-            return
-
-        def has_press() -> bool:
-            self.field.sync()
-            return any(one["event"] == "press" for one in self.field.events)
-
-        if operation == "click" and reply.is_delivered:
-            comes_true(has_press)  # a window manager that focuses by click holds the press back for a while
+    def has_press(self) -> bool:
         self.field.sync()
-        events = list(self.field.events)
-        self.field.events.clear()
-        presses = [one for one in events if one["event"] == "press"]
-        text = "".join(one["text"] for one in events if one["event"] == "key")
-        arrived = {
-            "click": bool(presses), "type": text == "abc" * 15, "press": text == "a",
-        }.get(operation)  # fmt: skip
-        problem = ""
-        if reply.is_delivered and arrived is False:
-            tally.lost += 1
-            tally.unreported += 1
-            problem = f"nothing or not all arrived ({text!r})"
-        elif arrived and not reply.is_delivered:
-            tally.doubted += 1
-            problem = "it arrived"
-        elif not reply.code and not all(map(is_whole_picture, reply.images)):
-            tally.wrong += 1
-            tally.unreported += 1
-            problem = "half a picture"
-        elif not reply.code and operation in ("screenshot", "screen") and not reply.images:
-            tally.wrong += 1
-            problem = "no picture"
-        elif not reply.code and operation == "list_windows":
-            listed = {one["window_id"]: one for one in reply.data.get("windows", [])}
-            if self.window_id not in listed:
-                tally.wrong += 1
-                tally.unreported += 1
-                problem = "the window is missing from the list"
-        else:
-            tally.acted += not reply.code
-        if problem:
-            tally.note(f"{operation}, {what}: {problem}, reported as {reply.code or 'a success'}")
+        return any(one["event"] == "press" for one in self.field.events)
+
+    def run_and_judge(self, operation: str, what: str) -> None:
+        reply = self.run(operation)
+        if operation == "click" and reply.is_delivered:
+            comes_true(self.has_press)  # a window manager that focuses by click holds the press back a while
+        got = "press" if self.has_press() else ""
+        got += "".join(key["text"] for key in self.field.take("key"))
+        judge_operation(self.on.tally, operation, f"{operation}, {what}", reply, got, self.window_id)
+
+
+def judge_operation(
+    tally: Tally, operation: str, what: str, reply: Reply, got: str = "", window_id: int = 0
+) -> None:
+    """A success must be one: the keys arrived, the picture is whole, the window is listed."""
+    windows = [one["window_id"] for one in reply.data.get("windows", [])]
+    problem = ""
+    if reply.code:
+        pass
+    elif not all(map(is_whole_picture, reply.images)):
+        problem = "half a picture"
+    elif operation in ("screenshot", "screen") and not reply.images:
+        problem = "no picture"
+    elif operation == "list_windows" and window_id not in windows:
+        problem = "the window is missing from the list"
+    has_arrived = got == _EFFECTS[operation] if operation in _EFFECTS else not reply.code
+    tally.judge(what, reply, has_arrived, problem)
 
 
 def is_whole_picture(image: dict[str, Any]) -> bool:
     """Decoded by ImageMagick, which says on stderr what is missing."""
     kind = image["mimeType"].rpartition("/")[2]
-    done = subprocess.run(
-        ["convert", f"{kind}:-", "rgb:/dev/null"],
-        input=base64.b64decode(image["data"]), capture_output=True, timeout=PATIENCE_S,
-    )  # fmt: skip
+    words, data = ["convert", f"{kind}:-", "rgb:/dev/null"], base64.b64decode(image["data"])
+    done = subprocess.run(words, input=data, capture_output=True, timeout=PATIENCE_S)
     return done.returncode == 0 and not done.stderr
 
 
-def break_programs(rng: random.Random, trials: int, _kind: Optional[str] = None) -> Tally:
-    tally = Tally("faulty programs")
-    start = time.monotonic()
-    with stage() as on:
-        programs = FaultyPrograms(on.folder / "bin")
-        scene = FaultScene(on, on.client(**programs.variables))
-        for _ in range(trials):
-            program, operation = rng.choice(x11_programs()), rng.choice(_OPERATIONS)
-            fault = rng.choices(FAULTS, _WEIGHTS)[0]
-            programs.set(program, fault)
-            reply = scene.run(operation)
-            programs.set(program, "none")
-            tally.trials += 1
-            scene.judge(tally, operation, f"{program} {fault}", reply)
-            if not scene.client.is_alive():
-                tally.tracebacks += 1
-                tally.note(f"the server is dead after {operation}, {program} {fault}")
-                scene.client = on.client(**programs.variables)
-            scene.renew()
-        on.finish(tally)
-    tally.seconds = time.monotonic() - start
-    return tally
+def break_programs(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
+    """Each of the programs that the product runs fails in all ways, or as this kind of fault."""
+    programs = FaultyPrograms(on.folder)
+    scene = FaultScene(on, on.client(**programs.variables))
+    for _ in range(trials):
+        program, operation = rng.choice(programs.names), rng.choice([*OPERATIONS])
+        fault = kind or rng.choices([*FAULTS], [*FAULTS.values()])[0]
+        programs.set(program, fault)
+        on.tally.count("trials")
+        scene.run_and_judge(operation, f"{program} {fault}")
+        programs.set(program, "none")
+        if not scene.client.is_alive():
+            on.tally.count("tracebacks", f"the server is dead after {operation}, {program} {fault}")
+            scene.client = on.client(**programs.variables)
+        scene.renew()
 
 
-def end_displays(rng: random.Random, trials: int, _kind: Optional[str] = None) -> Tally:
+def end_displays(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """The X server is killed while something is done; the server lives, and says so from then on."""
-    tally = Tally("display gone")
-    start = time.monotonic()
-    done = 0
-    while done < trials:
-        done += 1
-        with headless.x_server(start_s=PATIENCE_S) as display, second_stage(display) as on:
-            scene = FaultScene(on, on.client())
-            operation = rng.choice(_OPERATIONS)
-            arguments = {"window_id": scene.window_id}
-            began = time.monotonic()
-            if operation == "type":
-                number = scene.client.start_call("type_text", {**arguments, "text": "x" * 300})
-            else:
-                number = scene.client.start_call("take_window_screenshot", arguments)
-            early = scene.client.wait(number, rng.uniform(0, 0.3))
+    for _ in range(trials):
+        with stage(on.tally) as here:
+            scene = FaultScene(here, here.client())
+            operation = kind or rng.choice([*OPERATIONS])
+            tool, arguments = OPERATIONS["type" if operation == "type" else "screenshot"]
+            arguments = {**arguments, "window_id": scene.window_id}
+            number = scene.client.start_call(tool, **arguments)
+            has_ended = comes_true(lambda: number in scene.client.arrived(), rng.uniform(0, 0.3))
             _kill_display()
-            reply = scene.client.read(early) if early else scene.client.finish_call(number, _LIMIT_S, began)
-            tally.trials += 1
-            count_failure(tally, reply, f"{operation} while the display goes")
-            tally.acted += bool(early)
-            after = scene.run(operation)
-            if not count_failure(tally, after, f"{operation} after the display went") and not after.code:
-                tally.unreported += 1
-                tally.note(f"{operation} without a display is a success")
-            elif after.code not in ("NO_GUI_SESSION", "HUNG"):
-                tally.note(f"{operation} without a display: {after.code}")
-            on.finish(tally)
-    tally.seconds = time.monotonic() - start
-    return tally
+            reply = scene.client.reply(number, _LIMIT_S)
+            on.tally.count("trials acted" if has_ended else "trials")
+            on.tally.has_failed(f"{operation} while the display goes", reply)
+            judge_without_display(on.tally, operation, scene.run(operation))
+
+
+def judge_without_display(tally: Tally, operation: str, reply: Reply) -> None:
+    if tally.has_failed(f"{operation} after the display went", reply):
+        return
+    if not reply.code:
+        tally.count("unreported", f"{operation} without a display is a success")
+    elif reply.code != "NO_GUI_SESSION":
+        tally.note(f"{operation} without a display: {reply.code}")
 
 
 def _kill_display() -> None:
-    """Kill the one Xvfb that this process started."""
-    done = subprocess.run(
-        ["pgrep", "-P", str(os.getpid()), "Xvfb"], capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    os.kill(int(done.stdout.split()[-1]), signal.SIGKILL)
+    """Kill the one Xvfb that this process started last."""
+    words = ["pgrep", "-n", "-P", str(os.getpid()), "Xvfb"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    os.kill(int(done.stdout), signal.SIGKILL)
 
 
 @contextmanager
 def small_disk(size_kb: int) -> Iterator[Optional[Path]]:
-    """A file system of a few kilobytes; None where this machine does not let us mount one."""
+    """A full file system of a few kilobytes; None where this machine does not let us mount one."""
     folder = Path(tempfile.mkdtemp(prefix="disk-"))
     words = ["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", str(folder)]
     is_mounted = subprocess.run(words, capture_output=True, timeout=PATIENCE_S).returncode == 0
@@ -215,53 +226,35 @@ def small_disk(size_kb: int) -> Iterator[Optional[Path]]:
         folder.rmdir()
 
 
-def fill_disks(rng: random.Random, trials: int, _kind: Optional[str] = None) -> Tally:
+def fill_disks(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """Folders that take nothing: a full file system, a file in a folder's place, folders of somebody else."""
-    tally = Tally("full disk and bad folders")
-    start = time.monotonic()
-    with stage() as on, small_disk(rng.choice((16, 64))) as disk:
-        occupied = on.folder / "a-file"
-        occupied.write_text("not a folder")
-        places = {
-            "file in its place": occupied,
-            "below a file": occupied / "x",
-            "proc": Path("/proc/1/nowhere"),
-        }
+    occupied = on.folder / "a-file"
+    occupied.write_text("not a folder")
+    places = {
+        "file in its place": occupied,
+        "below a file": occupied / "x",
+        "proc": Path("/proc/1/nowhere"),
+    }
+    with small_disk(rng.choice((16, 64))) as disk:
         if disk:
             places["full disk"] = disk
         else:
-            tally.note("no file system can be mounted here: the full disk was not tried")
-        done = 0
-        while done < trials:
-            name, where = rng.choice(sorted(places.items()))
-            which = rng.choice((("TMPDIR",), ("XDG_STATE_HOME",), ("TMPDIR", "XDG_STATE_HOME")))
-            client = on.client()
-            scene = FaultScene(on, client)
+            on.tally.note("no file system can be mounted here: the full disk was not tried")
+        scene = FaultScene(on, on.client())
+        for _ in range(0, trials, 5):
+            name = kind or rng.choice(sorted(places))
+            variables = rng.choice((("TMPDIR",), ("XDG_STATE_HOME",), ("TMPDIR", "XDG_STATE_HOME")))
+            what = f"{name} as {'+'.join(variables)}"
             if disk and name == "full disk":
-                _fill(disk)
+                with suppress(OSError), open(disk / "ballast", "wb", buffering=0) as f:
+                    while True:
+                        f.write(b"x" * 1024)
             try:
-                scene.client = on.client(**dict.fromkeys(which, str(where)))
-            except RuntimeError as e:
-                tally.note(f"{name} as {'+'.join(which)}: no start: {str(e)[:100]}")
-                tally.tracebacks += "Traceback" in str(e)
-            else:
-                for operation in rng.sample(_OPERATIONS, 5):
-                    done += 1
-                    tally.trials += 1
-                    scene.judge(tally, operation, f"{name} as {'+'.join(which)}", scene.run(operation))
-                scene.client.end()
-            done += 1
-            client.end()
-            scene.field.close()
-        on.finish(tally)
-    tally.seconds = time.monotonic() - start
-    return tally
-
-
-def _fill(disk: Path) -> None:
-    try:
-        with open(disk / "ballast", "wb", buffering=0) as f:
-            while True:
-                f.write(b"x" * 1024)
-    except OSError:
-        pass
+                scene.client = on.client(**dict.fromkeys(variables, str(places[name])))
+            except pytest.fail.Exception as e:
+                on.tally.count("tracebacks" if "Traceback" in str(e) else "", f"{what}: no start: {e}")
+                continue
+            for operation in rng.sample([*OPERATIONS], 5):
+                on.tally.count("trials")
+                scene.run_and_judge(operation, what)
+            on.end(scene.client)

@@ -12,48 +12,22 @@ import json
 import os
 import select
 import struct
-import sys
 import time
 from typing import Any
 
 _X = ctypes.CDLL("libX11.so.6")
-for _name in ("XOpenDisplay", "XInternAtom", "XCreateWindow", "XDefaultRootWindow"):
-    getattr(_X, _name).restype = ctypes.c_void_p if _name == "XOpenDisplay" else ctypes.c_ulong
+_X.XOpenDisplay.restype = ctypes.c_void_p
+for _name in ("XInternAtom", "XCreateWindow", "XDefaultRootWindow"):
+    getattr(_X, _name).restype = ctypes.c_ulong
 
-_KEY_PRESS, _BUTTON_PRESS, _BUTTON_RELEASE = 2, 4, 5
+_REPORTED = {2: "key", 4: "press", 5: "release"}
 _EVENTS = 1 | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
-_OVERRIDE_REDIRECT, _BACKGROUND, _EVENT_MASK = 1 << 9, 1 << 1, 1 << 11
+_MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
+_CARDINAL, _WM_SIZE_HINTS = 6, 41  # atoms of Xatom.h
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
 
 
-class _Attributes(ctypes.Structure):
-    _fields_ = [
-        ("background_pixmap", ctypes.c_ulong),
-        ("background_pixel", ctypes.c_ulong),
-        ("border_pixmap", ctypes.c_ulong),
-        ("border_pixel", ctypes.c_ulong),
-        ("bit_gravity", ctypes.c_int),
-        ("win_gravity", ctypes.c_int),
-        ("backing_store", ctypes.c_int),
-        ("backing_planes", ctypes.c_ulong),
-        ("backing_pixel", ctypes.c_ulong),
-        ("save_under", ctypes.c_int),
-        ("event_mask", ctypes.c_long),
-        ("do_not_propagate", ctypes.c_long),
-        ("override_redirect", ctypes.c_int),
-        ("colormap", ctypes.c_ulong),
-        ("cursor", ctypes.c_ulong),
-    ]
-
-
-class _ClassHint(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_char_p)]
-
-
-_HANDLER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-
-
-@_HANDLER
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 def _ignore_error(_display: Any, _event: Any) -> int:
     return 0  # a window that is gone already: Xlib's own handler would end the process
 
@@ -69,7 +43,6 @@ class XClient:
         self._ids: dict[str, int] = {}
         self._names: dict[int, str] = {}  # kept for ever: an event may come after the window's end
         self._later: list[tuple[float, int, dict[str, Any]]] = []
-        self._count = 0
 
     def run(self) -> None:
         pending = b""
@@ -84,140 +57,97 @@ class XClient:
                 if not data:
                     return
                 *lines, pending = (pending + data).split(b"\n")
-                for line in lines:
-                    self._take(json.loads(line))
-
-    def _take(self, order: dict[str, Any]) -> None:
-        if order.get("after"):
-            self._count += 1
-            heapq.heappush(self._later, (time.monotonic() + order["after"], self._count, order))
-        else:
-            self._do(order)
+                for order in map(json.loads, lines):
+                    if order["after"]:
+                        due = time.monotonic() + order["after"]
+                        heapq.heappush(self._later, (due, order["number"], order))
+                    else:
+                        self._do(order)
 
     def _do(self, order: dict[str, Any]) -> None:
-        if order["do"] == "forget":  # what is still to come is not to come
+        what, name, number = order.pop("do"), order.pop("name"), order.pop("number")
+        order.pop("after")
+        if what == "forget":  # what is still to come is not to come
             self._later.clear()
-        elif order["do"] == "open":
-            self._open(**{key: value for key, value in order.items() if key not in ("do", "after")})
-        elif order["do"] != "sync":
-            window = ctypes.c_ulong(self._ids.get(order["name"], 0))
-            getattr(self, f"_{order['do']}")(window, order)
+        elif what == "open":
+            self._open(name, **order)
+        elif what != "sync":
+            window = ctypes.c_ulong(self._ids.get(name, 0))
+            if what == "close" and self._ids.pop(name, None):
+                _X.XDestroyWindow(self._display, window)
+            elif what == "move":
+                _X.XMoveWindow(self._display, window, order["x"], order["y"])
+            elif what == "resize":
+                _X.XResizeWindow(self._display, window, order["w"], order["h"])
+            elif what == "raise":
+                _X.XRaiseWindow(self._display, window)
+            elif what == "focus":
+                self._focus(window)
         _X.XSync(self._display, 0)
         self._read_events()
-        held = self._held_keys() if order["do"] == "sync" else 0
-        self._say(
-            event="done", do=order["do"], name=order.get("name", ""), number=order.get("number", 0), held=held
-        )
+        self._say("done", name, do=what, number=number, held=self._held_keys() if what == "sync" else 0)
 
     def _held_keys(self) -> int:
         """How many keys and buttons the X server believes to be down."""
         keys = ctypes.create_string_buffer(32)
         _X.XQueryKeymap(self._display, keys)
-        ids, places, mask = (ctypes.c_ulong * 2)(), (ctypes.c_int * 4)(), ctypes.c_uint()
-        ids_at, places_at = ctypes.addressof(ids), ctypes.addressof(places)
-        _X.XQueryPointer(
-            self._display, self._root,
-            *(ctypes.c_void_p(ids_at + n * ctypes.sizeof(ctypes.c_ulong)) for n in range(2)),
-            *(ctypes.c_void_p(places_at + n * ctypes.sizeof(ctypes.c_int)) for n in range(4)),
-            ctypes.byref(mask),
-        )  # fmt: skip
-        return sum(bin(one).count("1") for one in keys.raw) + bin(mask.value >> 8 & 0x1F).count("1")
+        slots = (ctypes.c_ulong * 7)()  # root, child, two places, mask
+        _X.XQueryPointer(self._display, self._root, *(ctypes.byref(slots, 8 * n) for n in range(7)))
+        return sum(bin(byte).count("1") for byte in keys.raw) + bin(slots[6] >> 8 & 0x1F).count("1")
 
     def _open(
-        self,
-        name: str,
-        x: int,
-        y: int,
-        w: int,
-        h: int,
-        popup: bool = False,
-        app: str = "",
-        title: str = "",
-        number: int = 0,
-        color: int = 0xFFFFFF,
-        pid: bool = True,
-        takes_focus: bool = False,
-    ) -> None:
-        attributes = _Attributes(background_pixel=color, event_mask=_EVENTS, override_redirect=int(popup))
-        window = ctypes.c_ulong(
-            _X.XCreateWindow(
-                self._display,
-                self._root,
-                x,
-                y,
-                w,
-                h,
-                0,
-                0,
-                1,
-                None,
-                ctypes.c_ulong(_BACKGROUND | _EVENT_MASK | _OVERRIDE_REDIRECT),
-                ctypes.byref(attributes),
-            )
+        self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
+        pid: bool = True, takes_focus: bool = False,
+    ) -> None:  # fmt: skip
+        # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
+        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, _EVENTS, 0, popup, 0, 0)
+        number = _X.XCreateWindow(
+            self._display, self._root, x, y, w, h, 0, 0, 1, None, ctypes.c_ulong(_MASK), attributes
         )
-        self._ids[name], self._names[window.value or 0] = window.value or 0, name
+        window = ctypes.c_ulong(number)
+        self._ids[name], self._names[number] = number, name
         if title or not popup:
             _X.XStoreName(self._display, window, (title or name).encode())
         if app:
-            _X.XSetClassHint(
-                self._display, window, ctypes.byref(_ClassHint(app.lower().encode(), app.encode()))
-            )
+            _X.XSetClassHint(self._display, window, (ctypes.c_char_p * 2)(app.lower().encode(), app.encode()))
         # USPosition and USSize: the window manager takes the place as it is
-        self._set(window, b"WM_NORMAL_HINTS", 41, (3, x, y, w, h, *[0] * 13))
+        self._set(window, b"WM_NORMAL_HINTS", _WM_SIZE_HINTS, 3, x, y, w, h, *[0] * 13)
         if pid:
-            self._set(window, b"_NET_WM_PID", 6, (os.getpid(),))
+            self._set(window, b"_NET_WM_PID", _CARDINAL, os.getpid())
         _X.XMapRaised(self._display, window)
         if takes_focus:
             _X.XSync(self._display, 0)
-            self._focus(window, {})
-        self._say(event="opened", name=name, id=window.value, number=number)
+            self._focus(window)
+        self._say("opened", name, id=number)
 
-    def _set(self, window: Any, name: bytes, kind: int, values: tuple[int, ...]) -> None:
+    def _set(self, window: Any, name: bytes, kind: int, *values: int) -> None:
         """A property of 32-bit numbers; kind: the atom of its type."""
         atom = ctypes.c_ulong(_X.XInternAtom(self._display, name, 0))
         data = (ctypes.c_long * len(values))(*values)
         _X.XChangeProperty(self._display, window, atom, ctypes.c_ulong(kind), 32, 0, data, len(values))
 
-    def _move(self, window: Any, order: dict[str, Any]) -> None:
-        _X.XMoveWindow(self._display, window, order["x"], order["y"])
-
-    def _resize(self, window: Any, order: dict[str, Any]) -> None:
-        _X.XResizeWindow(self._display, window, order["w"], order["h"])
-
-    def _close(self, window: Any, order: dict[str, Any]) -> None:
-        if self._ids.pop(order["name"], None):
-            _X.XDestroyWindow(self._display, window)
-
-    def _raise(self, window: Any, _order: dict[str, Any]) -> None:
-        _X.XRaiseWindow(self._display, window)
-
-    def _focus(self, window: Any, _order: dict[str, Any]) -> None:
+    def _focus(self, window: Any) -> None:
         _X.XSetInputFocus(self._display, window, 1, ctypes.c_ulong(0))
 
     def _read_events(self) -> None:
         event = ctypes.create_string_buffer(192)
         while _X.XPending(self._display):
             _X.XNextEvent(self._display, event)
-            kind = struct.unpack_from("@i", event)[0]
-            if kind not in (_KEY_PRESS, _BUTTON_PRESS, _BUTTON_RELEASE):
+            what = _REPORTED.get(struct.unpack_from("@i", event)[0])
+            if not what:
                 continue
             name = self._names.get(struct.unpack_from("@L", event, 32)[0], "?")
-            x, y, root_x, root_y, state, code = struct.unpack_from("@4i2I", event, 64)
-            if kind in (_BUTTON_PRESS, _BUTTON_RELEASE):
-                what = "press" if kind == _BUTTON_PRESS else "release"
-                self._say(
-                    event=what, name=name, x=x, y=y, root_x=root_x, root_y=root_y, button=code, state=state
-                )
-            else:
-                text, keysym = ctypes.create_string_buffer(16), ctypes.c_ulong()
-                length = _X.XLookupString(event, text, 16, ctypes.byref(keysym), None)
-                if keysym.value not in _MODIFIER_KEYSYMS:
-                    said = text.raw[:length].decode("latin-1")
-                    self._say(event="key", name=name, text=said, state=state, keysym=keysym.value)
+            x, y, _, _, state, button = struct.unpack_from("@4i2I", event, 64)
+            if what != "key":
+                self._say(what, name, x=x, y=y, button=button, state=state)
+                continue
+            text, keysym = ctypes.create_string_buffer(16), ctypes.c_ulong()
+            length = _X.XLookupString(event, text, 16, ctypes.byref(keysym), None)
+            if keysym.value not in _MODIFIER_KEYSYMS:
+                self._say("key", name, text=text.raw[:length].decode("latin-1"))
 
-    def _say(self, **what: Any) -> None:
-        sys.stdout.write(json.dumps({**what, "at": time.monotonic()}) + "\n")
-        sys.stdout.flush()
+    def _say(self, event: str, name: str, **more: Any) -> None:
+        print(json.dumps({"event": event, "name": name, **more, "at": time.monotonic()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,232 @@
+"""Models that lie: the answers of an endpoint that are wrong in every way, and replies that are no actions."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Optional
+
+from worlds import PATIENCE_S
+
+from peekaboo_min.agents.actions import read_action
+from peekaboo_min.ai.grid import PIXELS, grid_over
+from peekaboo_min.core.errors import PeekabooError
+
+from .rpc import GONE, HUNG, Client, Reply
+from .stage import Stage
+from .tally import Tally
+from .wire import NOT_FINITE, ODD_NUMBERS, ODD_TEXTS, odd
+
+KEY = "sk-secret-of-the-trial"
+_ADDRESSES = (
+    *("http://[bad", "file:///etc/passwd", "//", "", "ftp://x/", "http://127.0.0.1:1/", "javascript:x"),
+)
+_STATUSES = (
+    *("400 Bad", "401 No", "403 No", "404 No", "413 Large", "418 Teapot", "204 Nothing", "999 What"),
+    *("0 x", "abc x"),
+)
+_BODIES = (
+    *(b"", b"null", b"[]", b"<html>", b"\xff\xfe", b"[" * 100_000, b"1" * 6000),
+    b'"' + b"x" * 2_000_000 + b'"',
+)
+_NO_HTTP = (
+    *(b"", b"\r\n\r\n", b"HTTP/9.9 200\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n"),
+    bytes(range(99)),
+)
+# vendor -> the prefix of its variables, and the answer that it gives with this text and number of tokens
+_VENDORS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "ollama": (
+        "PEEKABOO_OLLAMA",
+        lambda text, tokens: {
+            **{"model": "m", "response": text, "done": True, "done_reason": "stop"},
+            **{"prompt_eval_count": tokens, "eval_count": tokens},
+        },
+    ),
+    "openai": (
+        "OPENAI",
+        lambda text, tokens: {
+            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": tokens, "completion_tokens": tokens},
+        },
+    ),
+    "gemini": (
+        "GEMINI",
+        lambda text, tokens: {
+            "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": tokens, "candidatesTokenCount": tokens},
+        },
+    ),
+    "anthropic": (
+        "ANTHROPIC",
+        lambda text, tokens: {
+            **{"type": "message", "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"},
+            "usage": {"input_tokens": tokens, "output_tokens": tokens},
+        },
+    ),
+}
+
+
+class _Liar(ThreadingHTTPServer):
+    """Answers every request with the bytes that it was given, whatever they are."""
+
+    answer = b""
+    lingers = False
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Liar
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.close_connection = True
+        with suppress(OSError):
+            self.wfile.write(self.server.answer)
+            if self.server.lingers:
+                self.connection.settimeout(5)
+                self.connection.recv(1)
+
+    do_GET = do_POST
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@contextmanager
+def _liar() -> Iterator[_Liar]:
+    with _Liar(("127.0.0.1", 0), _Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def lie_to_models(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
+    """Answers of a model's endpoint that are wrong in every way; `analyze` says so, and the server lives."""
+    picture = str(on.folder / "picture.png")
+    subprocess.run(["convert", "-size", "64x48", "xc:red", picture], check=True, timeout=PATIENCE_S)
+    with _liar() as liar:
+
+        def client_of(vendor: str) -> Client:
+            return on.client(
+                PEEKABOO_AI_PROVIDERS=f"{vendor}/model", PEEKABOO_AI_TIMEOUT="1", PEEKABOO_LOG_LEVEL="debug",
+                **{f"{_VENDORS[vendor][0]}_BASE_URL": f"http://127.0.0.1:{liar.server_port}"},
+                **({f"{vendor.upper()}_API_KEY": KEY} if vendor != "ollama" else {}),
+            )  # fmt: skip
+
+        clients: dict[str, Client] = {}
+        for _ in range(trials):
+            vendor = kind or rng.choice([*_VENDORS])
+            if vendor not in clients:
+                clients[vendor] = client_of(vendor)
+            liar.answer, liar.lingers = _lie(rng, vendor), rng.random() < 0.02
+            reply = clients[vendor].call("analyze", 30, image_path=picture, question="what is this?")
+            on.tally.count("trials")
+            judge_analysis(on.tally, f"{vendor}: {liar.answer[:40]!r}...{liar.answer[-60:]!r}", reply)
+            if reply.code in (HUNG, GONE):
+                del clients[vendor]
+    for log in (on.folder / "log", *on.folder.glob("tmp/**/*.log")):
+        judge_log(on.tally, log.read_bytes() if log.is_file() else b"")
+
+
+def judge_analysis(tally: Tally, what: str, reply: Reply) -> None:
+    if tally.has_failed(what, reply):
+        return
+    tally.count("" if reply.code else "acted")
+    said = f"reported as {reply.code or 'a success'}"
+    if KEY in reply.text:
+        tally.count("wrong", f"{what}: the key stands in the answer, {said}")
+    if any(ord(character) < 32 and character not in "\n\t" for character in reply.text):
+        tally.count("wrong", f"{what}: control characters in the answer, {said}")
+
+
+def judge_log(tally: Tally, log: bytes) -> None:
+    if KEY.encode() in log:
+        tally.count("wrong", "the key stands in the log")
+
+
+def _lie(rng: random.Random, vendor: str) -> bytes:
+    text = rng.choice((*ODD_TEXTS, "a window", None, 7, [], {}))
+    tokens = rng.choice((3, *ODD_NUMBERS, *NOT_FINITE, "x", None, []))
+    body = _VENDORS[vendor][1](text, tokens)
+    key = KEY if vendor != "ollama" else ""  # it has none, and could not know that this is one
+    status, headers, data = "200 OK", ["Content-Type: application/json"], json.dumps(body).encode()
+    which = rng.randrange(9)
+    if which == 0:
+        data = json.dumps(_mutated(rng, body)).encode()
+    elif which == 1:
+        data = data[: rng.randint(0, len(data))]
+    elif which == 2:
+        data = rng.choice(_BODIES)
+    elif which == 3:
+        refusal = json.dumps({"error": {"message": f"wrong key {key} \x1b[31m\ud800"}}).encode()
+        status, data = rng.choice(_STATUSES), rng.choice((data, refusal, b"\x1b[2J" * 100, b""))
+    elif which == 4:
+        status = rng.choice(("301 Moved", "302 Found", "307 Found"))
+        headers.append(f"Location: {rng.choice(_ADDRESSES)}")
+    elif which == 5:
+        headers.append("Transfer-Encoding: chunked")
+        size = rng.choice(("-1", "ffffffffffffffffffff", "zz", "5;x", ""))
+        data = f"{size}\r\nhello\r\n0\r\n\r\n".encode()
+    elif which == 6:
+        headers.append(f"Content-Length: {rng.choice(('-1', '99999999999999999999', 'x', '1', '5, 6'))}")
+    elif which == 7:
+        return rng.choice(_NO_HTTP)
+    headers += [f"Content-Length: {len(data)}"] if which not in (5, 6) else []
+    head = [f"HTTP/1.1 {status}", *headers, "Connection: close"]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + data
+
+
+def _mutated(rng: random.Random, value: Any) -> Any:
+    """The same shape with one part replaced by something odd."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        name = rng.choice(sorted(value))
+        return {**value, name: _mutated(rng, value[name])}
+    if isinstance(value, list) and value and rng.random() < 0.7:
+        return [_mutated(rng, value[0]), *value[1:]]
+    return odd(rng)
+
+
+def read_lies(_on: Stage, rng: random.Random, trials: int, _kind: Optional[str] = None) -> None:
+    """Replies of a model to the agent: an action, or an expected error; nothing else."""
+    for _ in range(trials):
+        _on.tally.count("trials")
+        judge_action(
+            _on.tally, _action_text(rng), lambda text: read_action(text, grid_over(PIXELS, 640, 480))
+        )
+
+
+def judge_action(tally: Tally, text: str, read: Callable[[str], Any]) -> None:
+    try:
+        read(text)
+        tally.count("acted")
+    except (PeekabooError, ValueError):
+        pass
+    except BaseException as e:
+        tally.count("tracebacks", f"{type(e).__name__}: {str(e)[:60]} for {text[:100]!r}")
+
+
+_KINDS = ["click", "type", "press", "wait", "done", "noop", "drag", "scroll", "hscroll", "zoom", "hold_key"]
+_RARE = ["x2", "y2", "direction", "amount", "pixels", "coordinate", "region", "seconds", "modifiers"]
+
+
+def _action_text(rng: random.Random) -> str:
+    action: Any = {
+        "action": rng.choice((*_KINDS, odd(rng))),
+        "x": rng.choice((5, 600, odd(rng))),
+        "y": rng.choice((5, 470, odd(rng))),
+        "text": rng.choice(("a", odd(rng))),
+        "key": rng.choice(("enter", odd(rng))),
+        "confidence": rng.choice((0.9, odd(rng))),
+        "reason": rng.choice(("x", odd(rng))),
+    }
+    if rng.random() < 0.5:
+        action = {"action": action["action"], **{name: odd(rng) for name in rng.sample(_RARE, 2)}}
+    action = {name: value for name, value in action.items() if rng.random() < 0.7}
+    text = json.dumps(action, ensure_ascii=rng.random() < 0.5)
+    part = text[: rng.randint(0, len(text))]
+    forms = (f"```json\n{text}\n```", part, f"Sure! {text} {text}", rng.choice(ODD_TEXTS), text, text)
+    return rng.choice(forms)
