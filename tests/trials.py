@@ -3,8 +3,8 @@
     python tests/trials.py [--class NAME ...] [--kind KIND] [--trials N] [--seed S] [--output FILE]
 
 prints a table and the most frequent findings of each class. The same seed gives the same cases; how a race
-ends is up to the machine. Each class has X servers of its own, ends by itself and leaves nothing. A few run in
-the suite (tests/automation/test_trials.py). What the table counts:
+ends is up to the machine. Each class has X servers of its own, ends by itself and leaves nothing. A few run
+in the suite (tests/automation/test_trials.py). What the table counts:
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A few seeded trials of each class of tests/trials.py; thousands of them are run by hand.
+"""A few seeded trials of each class of tests/trials.py, and that its violations are counted.
 
 What the windows, the clipboard and the files say decides. A race may end either way: what is asserted is that
 the answer is true, that nothing hangs, leaks or raises, and that calm acts are not doubted.
@@ -6,101 +6,201 @@ the answer is true, that nothing hangs, leaks or raises, and that calm acts are 
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
-from typing import Optional
+from pathlib import Path
+from typing import Any, Callable, Optional
 
 import pytest
-from hostile import calm, clicks, faults, keys, paste, wire
+from hostile import stage as stages
+from hostile.calm import judge_calm
+from hostile.clicks import judge_click
+from hostile.faults import judge_operation, judge_without_display
+from hostile.keys import judge_crossing, judge_killed, judge_neighbour, judge_typing, judge_typist
+from hostile.models import KEY, judge_action, judge_analysis, judge_log
+from hostile.paste import OLD_TEXT, judge_ended, judge_paste
+from hostile.rpc import GONE, HUNG, Client, Reply
 from hostile.tally import Tally, table
-from worlds import X_PROGRAMS, need
+from hostile.wire import NoEnd, judge_arguments, judge_command, judge_line
+from trials import CLASSES, run_class
+from worlds import X_PROGRAMS, Finished, need
 
-SEED = "suite"
-Driver = Callable[[random.Random, int, Optional[str]], Tally]
-
-
-def tried(driver: Driver, trials: int, kind: Optional[str] = None) -> Tally:
-    """A small run of a class; whatever the class is about, these must not be."""
-    need(*X_PROGRAMS)
-    tally = driver(random.Random(SEED), trials, kind)
-    shown = table([tally])
-    assert tally.trials >= trials, shown
-    assert (tally.unreported, tally.hung, tally.tracebacks, tally.leaked) == (0, 0, 0, 0), shown
-    return tally
+A_RACE = ("wrong", "lost")
 
 
-def assert_nothing_wrong(tally: Tally) -> None:
-    assert (tally.wrong, tally.lost) == (0, 0), table([tally])
-
-
-@pytest.mark.parametrize("kind", ["classless cover", "menu"])
-def test_a_click_while_something_comes_over_the_window_is_never_reported_as_delivered_elsewhere(
-    kind: str,
+@pytest.mark.parametrize(
+    ("name", "trials", "kind", "acted", "allowed"),
+    [
+        ("click-race", 5, "classless cover", None, A_RACE),
+        ("click-race", 5, "menu", None, A_RACE),
+        ("drag-race", 3, "nothing", 3, ()),
+        ("drag-race", 5, None, None, A_RACE),
+        ("wheel-race", 3, "nothing", 3, ()),
+        ("wheel-race", 5, None, None, A_RACE),
+        ("standing-cover", 4, None, 0, ()),
+        ("typing", 8, None, None, ()),
+        ("crowd", 3, "3", None, ()),
+        ("four-servers", 2, "2", 2, ()),
+        ("paste", 5, None, None, ()),
+        ("paste-ended", 2, None, 2, ()),
+        ("programs", 8, None, None, ()),
+        ("display-gone", 1, None, None, ()),
+        ("disk", 4, None, None, ()),
+        ("arguments", 15, None, None, ("lost",)),
+        ("lines", 15, None, 15, ()),
+        ("argv", 15, None, None, ()),
+        ("models", 10, None, None, ()),
+        ("replies", 400, None, None, ()),
+        ("calm", 12, None, 12, ()),
+    ],
+)
+def test_trials_of_each_class_count_no_violation(
+    name: str, trials: int, kind: Optional[str], acted: Optional[int], allowed: tuple[str, ...]
 ) -> None:
-    tried(clicks.race_clicks, 5, kind)
+    need(*X_PROGRAMS)
+    tally = run_class(name, trials, "suite", kind)
+    assert tally.counts["trials"] >= trials
+    assert tally.violations(*allowed) == {}, table([tally])
+    assert acted in (None, tally.counts["acted"]), table([tally])
 
 
-@pytest.mark.parametrize("driver", [clicks.race_drags, clicks.race_wheels])
-def test_a_drag_and_the_wheel_in_the_same_race_are_reported_as_truly(driver: Driver) -> None:
-    assert tried(driver, 3, "nothing").acted == 3
-    tried(driver, 5)
+DONE, REFUSED, UNKNOWN = Reply(), Reply("REFUSED"), Reply(data={"delivered": None})
+LOST_FOCUS = Reply("FOCUS_LOST", "20 character(s) went out before that, of the next 20 it is not known")
+HALF_PICTURE = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
+HERE, ELSEWHERE = [{"name": "target", "x": 1, "y": 2}], [{"name": "menu", "x": 1, "y": 2}]
+TEXT = "abcdefghij" * 6
 
 
-def test_a_standing_cover_without_a_class_gets_no_click() -> None:
-    tally = tried(clicks.hold_covers, 4)
-    assert_nothing_wrong(tally)
-    assert tally.acted == 0
+def crash(_text: str) -> None:
+    raise KeyError("a bug")
 
 
-def test_typing_under_attack_loses_at_most_a_piece_and_says_so() -> None:
-    assert_nothing_wrong(tried(keys.steal_focus, 8))
+Case = tuple[Callable[..., None], tuple[Any, ...], str]
+CLICKS: list[Case] = [
+    (judge_click, ("menu", DONE, HERE, (1, 2)), "acted"),
+    (judge_click, ("menu", DONE, ELSEWHERE, (1, 2)), "wrong unreported"),
+    (judge_click, ("menu", REFUSED, ELSEWHERE + HERE, (1, 2)), "wrong"),
+    (judge_click, ("close", DONE, [], (1, 2)), "lost"),
+    (judge_click, ("nothing", UNKNOWN, HERE, (1, 2)), "doubted"),
+    (judge_click, ("nothing", Reply(HUNG), [], (1, 2)), "hung"),
+    (judge_click, ("nothing", Reply(GONE), [], (1, 2)), "tracebacks"),
+]
+FAULTS: list[Case] = [
+    (judge_operation, ("click", "", DONE, ""), "lost unreported"),
+    (judge_operation, ("type", "", DONE, "abc"), "lost unreported"),
+    (judge_operation, ("press", "", REFUSED, "a"), "doubted"),
+    (judge_operation, ("screen", "", DONE), "wrong unreported"),
+    (judge_operation, ("screenshot", "", Reply(images=(HALF_PICTURE,))), "wrong unreported"),
+    (
+        judge_operation,
+        ("list_windows", "", Reply(data={"windows": [{"window_id": 1}]}), "", 2),
+        "wrong unreported",
+    ),
+    (judge_operation, ("focus", "", Reply(HUNG)), "hung"),
+]
+VIOLATIONS: dict[str, list[Case]] = {
+    **dict.fromkeys(("click-race", "click-race-bare", "drag-race", "wheel-race", "standing-cover"), CLICKS),
+    **dict.fromkeys(("programs", "disk"), FAULTS),
+    "typing": [
+        (judge_typing, ("nothing", TEXT, DONE, TEXT), "acted"),
+        (judge_typing, ("nothing", TEXT, REFUSED, TEXT), "doubted"),
+        (judge_typing, ("nothing", TEXT, DONE, TEXT[1:]), "lost"),
+        (judge_typing, ("stop", TEXT, REFUSED, TEXT[1:9]), "lost"),
+        (judge_typing, ("steal", TEXT, DONE, TEXT[:40], 20), "unreported"),
+        (judge_typing, ("steal", TEXT, REFUSED, TEXT[:20], 21), "wrong"),
+        (judge_typing, ("stop", TEXT, REFUSED, TEXT[:40], 0, 21), "wrong"),
+        (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:20], 20), ""),
+        (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:19]), "wrong"),
+        (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:41]), "wrong"),
+        (judge_typing, ("nothing", TEXT, Reply(GONE), ""), "tracebacks"),
+    ],
+    "crowd": [
+        (judge_typist, ("abc", "abc", DONE), "acted"),
+        (judge_typist, ("abc", "abd", DONE), "wrong unreported"),
+        (judge_typist, ("abc", "ab", DONE), "lost"),
+        (judge_typist, ("abc", "b", REFUSED), "wrong"),
+        (judge_typist, ("abc", "", Reply(HUNG)), "hung"),
+        (judge_killed, (TEXT, TEXT[:30], [1.0] * 20, [2.0]), ""),
+        (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
+        (judge_killed, (TEXT, TEXT[:30], [1.0, 3.0], [2.0]), "wrong"),
+        (judge_killed, (TEXT, "b", [], []), "wrong"),
+    ],
+    "four-servers": [
+        (judge_crossing, (DONE, 0), "wrong unreported"),
+        (judge_crossing, (REFUSED, 1), "wrong"),
+        (judge_neighbour, (DONE, "", True), "lost"),
+        (judge_neighbour, (DONE, "a", False), "lost"),
+        (judge_neighbour, (Reply(HUNG), "", True), "hung"),
+    ],
+    "paste": [
+        (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),
+        (judge_paste, ("", DONE, "é", "", True), "lost unreported"),
+        (judge_paste, ("", REFUSED, "é", "x", True), "wrong"),
+        (judge_paste, ("", REFUSED, "é", "é", True), "doubted"),
+        (judge_paste, ("", DONE, "é", "é", False), "acted lost"),
+        (judge_paste, ("", Reply(HUNG), "é", "", True), "hung"),
+    ],
+    "paste-ended": [
+        (judge_ended, ("", b"Traceback\nKeyError", "", True), "tracebacks acted"),
+        (judge_ended, ("", b"", OLD_TEXT, True), "wrong acted"),
+        (judge_ended, ("", b"", "", False), "lost"),
+    ],
+    "display-gone": [
+        (judge_without_display, ("list", DONE), "unreported"),
+        (judge_without_display, ("list", Reply(GONE)), "tracebacks"),
+    ],
+    "arguments": [
+        (judge_arguments, ("", Reply(HUNG), False), "hung"),
+        (judge_arguments, ("", Reply(HUNG), True), "lost"),
+        (judge_arguments, ("", Reply(GONE), False), "tracebacks"),
+    ],
+    "lines": [(judge_line, (b"[", False, True), "tracebacks")],
+    "argv": [
+        (judge_command, (["list"], NoEnd()), "hung"),
+        (judge_command, (["list"], ValueError("not UTF-8")), "tracebacks"),
+        (judge_command, (["list"], Finished(1, "", "Traceback (most recent call last)")), "tracebacks"),
+        (judge_command, (["list"], Finished(1, "", "INTERNAL_ERROR")), "tracebacks"),
+        (judge_command, (["list"], Finished(23, "", "")), "tracebacks"),
+        (judge_command, (["list"], Finished(1, "\x1b[2J", "")), "tracebacks"),
+        (judge_command, (["list", "--json"], Finished(1, "no JSON", "")), "tracebacks"),
+        (judge_command, (["list", "-j"], Finished(1, '{"success": true}', "")), "tracebacks"),
+        (judge_command, (["exec", "-j"], Finished(1, '{"success": true, "data": {"exit_code": 1}}', "")), ""),
+        (judge_command, (["exec", "--", "-j"], Finished(1, "no JSON", "")), ""),
+    ],
+    "models": [
+        (judge_analysis, ("", Reply("AI_PROVIDER_ERROR", f"wrong key {KEY}")), "wrong"),
+        (judge_analysis, ("", Reply("", "\x1b[2J")), "acted wrong"),
+        (judge_log, (f"key {KEY}".encode(),), "wrong"),
+        (judge_analysis, ("", Reply(GONE)), "tracebacks"),
+    ],
+    "replies": [(judge_action, ("{}", crash), "tracebacks")],
+    "calm": [
+        (judge_calm, ("", DONE, True), "acted"),
+        (judge_calm, ("", DONE, False), "lost unreported"),
+        (judge_calm, ("", REFUSED, True), "doubted"),
+        (judge_calm, ("", REFUSED, False), "doubted"),
+        (judge_calm, ("", Reply(HUNG), False), "hung"),
+    ],
+}
 
 
-def test_several_clients_at_once_mix_and_lose_nothing_even_when_one_is_killed() -> None:
-    def three_clients(rng: random.Random, trials: int, _kind: Optional[str]) -> Tally:
-        return keys.crowd(rng, trials, clients=3)
-
-    assert_nothing_wrong(tried(three_clients, 3))
-
-
-def test_two_displays_of_one_user_know_nothing_of_each_other() -> None:
-    assert_nothing_wrong(tried(keys.cross_displays, 2))
+@pytest.mark.parametrize("name", CLASSES)
+def test_trials_count_the_violations_of_each_class(name: str) -> None:
+    for judge, arguments, columns in VIOLATIONS[name]:
+        tally = Tally(name)
+        judge(tally, *arguments)
+        assert tally.counts == dict.fromkeys(columns.split(), 1), (judge, arguments)
 
 
-def test_a_paste_arrives_or_is_refused_and_the_clipboard_comes_back() -> None:
-    assert_nothing_wrong(tried(paste.break_pastes, 5))
-
-
-def test_a_command_ended_in_the_middle_of_a_paste_gives_the_clipboard_back() -> None:
-    assert_nothing_wrong(tried(paste.end_pastes, 2))
-
-
-def test_a_program_that_fails_is_an_error_and_never_a_success() -> None:
-    assert_nothing_wrong(tried(faults.break_programs, 8))
-
-
-def test_a_display_that_goes_is_said_and_the_server_lives() -> None:
-    assert_nothing_wrong(tried(faults.end_displays, 1))
-
-
-def test_folders_that_take_nothing_are_said() -> None:
-    assert_nothing_wrong(tried(faults.fill_disks, 4))
-
-
-@pytest.mark.parametrize("driver", [wire.fuzz_lines, wire.fuzz_arguments, wire.fuzz_argv])
-def test_nothing_that_comes_in_raises_or_kills(driver: Driver) -> None:
-    tally = tried(driver, 15)
-    assert tally.wrong == 0, table([tally])
-
-
-def test_a_model_that_lies_is_an_error_or_a_clean_text() -> None:
-    assert_nothing_wrong(tried(wire.lie_to_models, 10))
-
-
-def test_a_models_reply_is_an_action_or_refused() -> None:
-    assert_nothing_wrong(tried(wire.read_lies, 400))
-
-
-def test_undisturbed_acts_are_delivered_and_reported_so() -> None:
-    tally = tried(calm.stay_calm, 12)
-    assert tally.acted == tally.trials, table([tally])
+def test_trials_count_what_any_server_leaves_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "GRACE_S", 0.2)
+    server = tmp_path / "server"
+    server.write_text(
+        "#!/bin/sh\necho 'no JSON'\necho 'Traceback (most recent call last):' >&2\n"
+        "sleep 600 >/dev/null 2>&1 &\ncat >/dev/null\nexec sleep 600\n"
+    )
+    server.chmod(0o700)
+    tally = Tally("stage")
+    with stages.stage(tally, "none") as on:
+        on.clients.append(Client([str(server)], on.environment, on.folder))
+        (on.folder / "tmp" / "shot_1.png").touch()
+        (on.folder / "log").write_text('{"level": "error", "msg": "click: unexpected KeyError"}\n')
+    assert tally.counts == {"hung": 1, "tracebacks": 3, "leaked": 2}, table([tally])

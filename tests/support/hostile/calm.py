@@ -8,7 +8,7 @@ from typing import Any, Optional
 from worlds import comes_true
 
 from .rpc import Reply
-from .stage import Stage
+from .stage import Stage, TkWitness
 from .tally import Tally
 
 _ACTS = ("close", "menu", "select", "field", "check", "type", "unicode", "key", "open")
@@ -20,7 +20,7 @@ class CalmScene:
     """hostile.tcl's windows, acted on through the server only, as an agent does."""
 
     def __init__(self, on: Stage) -> None:
-        self.on, self.client, self.tk = on, on.client(), on.tk_witness()
+        self.on, self.client, self.tk = on, on.client(), on.witness(TkWitness)
         self.main = on.listed(self.client, "title", "Calm main")
         self.screenshot = self.client.call("take_window_screenshot", window_id=self.main).data[
             "screenshot_id"
@@ -103,8 +103,9 @@ class CalmScene:
 
 
 def judge_calm(tally: Tally, what: str, reply: Reply, has_arrived: bool) -> None:
-    tally.judge(what, reply, has_arrived)
-    if not has_arrived and not reply.is_delivered:
+    if has_arrived or reply.is_delivered:
+        tally.judge(what, reply, has_arrived)
+    elif not tally.has_failed(what, reply):
         tally.count("doubted", f"{what}: refused as {reply.code or 'not delivered'}: {reply.text[:100]}")
 
 

@@ -10,13 +10,15 @@ from typing import Any, Optional
 from worlds import comes_true
 
 from .rpc import Reply
-from .stage import Event, Stage
+from .stage import Event, Stage, XWitness
 from .tally import Tally
 
 _STANDING = ("classless cover", "shadow of a cover", "menu")
 KINDS = (*_STANDING, "nothing", "cover", "move", "resize", "close", "swap", "raise")
 _X, _Y = 200, 150
 _HOME = {"x": _X, "y": _Y, "w": 320, "h": 220}
+_SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}  # what encloses the whole target, as a screen shield does
+# the changes come in the last tenth of a second before the end of an act, of a drag before its press
 _WINDOW_S, _DRAG_S = 0.1, 0.4
 _MORE: dict[str, dict[str, Any]] = {"drag": {"to_x": 20, "to_y": 200}, "scroll": {"direction": "down"}}
 
@@ -26,65 +28,49 @@ class ClickRace:
 
     def __init__(self, on: Stage, act: str) -> None:
         self.on, self.client, self.kind_of_act = on, on.client(), act
-        self.bystander, self.target, self.rival = (on.x_witness() for _ in range(3))
+        self.bystander, self.target, self.rival = (on.witness(XWitness) for _ in range(3))
         # the rival's own window outlives the covers, and lies behind the target
         self.bystander.open("backdrop", x=0, y=0, w=1270, h=760, app="Backdrop")
         self.rival.open("rival", x=240, y=190, w=300, h=200, app="Rival")
-        self.window_id, self.screenshot, self.generation = 0, "", 0
+        self.window_id, self.screenshot = 0, ""
 
     def usual_seconds(self) -> float:
-        """How long an undisturbed act takes to its press: the changes come in the last tenth of a second
-        before.
-        """
+        """How long an undisturbed act takes to its press."""
         times = []
         for _ in range(7):
             self.reset()
             start = time.monotonic()
             self.act(60, 60)
             times.append(time.monotonic() - start)
-            self.presses()
         return statistics.median(times) - (_DRAG_S if self.kind_of_act == "drag" else 0)
 
     def reset(self) -> None:
-        """The target in front, at home, with a screenshot of its own."""
+        """A new target in front, with a screenshot."""
         for witness in (self.target, self.rival):
             witness.do("forget")
         self.rival.do("close", "cover")
         self.target.do("close", "menu")
-        if not self.screenshot:
-            self.generation += 1
-            self.window_id = self.target.open(self.name, app="Target", title="The target", **_HOME)
-            self.on.listed(self.client, "window_id", self.window_id)
-            shot = self.client.call("take_window_screenshot", window_id=self.window_id)
-            if shot.code:
-                raise RuntimeError(f"no screenshot of the target: {shot.code} {shot.text}")
-            self.screenshot = shot.data["screenshot_id"]
-        for what in ("resize", "move", "raise", "focus"):
-            self.target.do(what, self.name, **_HOME)
+        self.target.do("close", "target")
+        self.window_id = self.target.open("target", app="Target", title="The target", **_HOME)
+        self.on.listed(self.client, "window_id", self.window_id)
+        self.target.do("raise", "target")
+        self.target.do("focus", "target")
         self.presses()
-
-    @property
-    def name(self) -> str:
-        return f"target{self.generation}"
-
-    def replace(self) -> None:
-        self.target.do("close", self.name)
-        self.screenshot = ""
+        shot = self.client.call("take_window_screenshot", window_id=self.window_id)
+        self.screenshot = shot.data["screenshot_id"]
 
     def change(self, kind: str, after: float, x: int, y: int) -> None:
         around = {"x": _X + x - 60, "y": _Y + y - 60, "w": 130, "h": 120}
+        bare = {"popup": True, "pid": False}
         orders: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
             "cover": (self.rival, "open", "cover", {"app": "Rival", "title": "A cover", **around}),
-            "classless cover": (self.rival, "open", "cover", {"popup": True, "pid": False, **around}),
-            # it encloses the whole target, as a screen shield does
-            "shadow of a cover": (
-                self.rival, "open", "cover", {"popup": True, "pid": False, "x": 0, "y": 0, "w": 1280, "h": 800}
-            ),
+            "classless cover": (self.rival, "open", "cover", {**bare, **around}),
+            "shadow of a cover": (self.rival, "open", "cover", {**bare, **_SCREEN}),
             "menu": (self.target, "open", "menu", {"popup": True, "app": "Target", **around}),
-            "move": (self.target, "move", self.name, {"x": _X + 420, "y": _Y + 280}),
-            "resize": (self.target, "resize", self.name, {"w": x - 15, "h": y - 15}),
-            "close": (self.target, "close", self.name, {}),
-            "swap": (self.target, "close", self.name, {}),
+            "move": (self.target, "move", "target", {"x": _X + 420, "y": _Y + 280}),
+            "resize": (self.target, "resize", "target", {"w": x - 15, "h": y - 15}),
+            "close": (self.target, "close", "target", {}),
+            "swap": (self.target, "close", "target", {}),
             "raise": (self.rival, "raise", "rival", {}),
         }  # fmt: skip
         if kind in orders:
@@ -94,7 +80,12 @@ class ClickRace:
             self.rival.do("open", "cover", after, app="Target", title="The target", **_HOME)
 
     def act(self, x: int, y: int) -> Reply:
-        place = {"window_id": self.window_id, "x": x, "y": y, "screenshot_id": self.screenshot}
+        place: dict[str, Any] = {
+            "window_id": self.window_id,
+            "x": x,
+            "y": y,
+            "screenshot_id": self.screenshot,
+        }
         return self.client.call(self.kind_of_act, **place, **_MORE.get(self.kind_of_act, {}))
 
     def presses(self) -> list[Event]:
@@ -115,22 +106,16 @@ class ClickRace:
         for witness in (self.target, self.rival):
             witness.do("forget")
         # a window manager that focuses by click holds the press back, and passes it on in its own time
-        presses = comes_true(self.presses) if reply.is_delivered and seconds is not None else self.presses()
+        presses = comes_true(self.presses) if reply.is_delivered else self.presses()
         tally.count("trials")
-        if comes_true(lambda: not self.target.sync(), 2) is False:
+        if not comes_true(lambda: not self.target.sync(), 2):
             tally.count("leaked", f"{kind}: a button stays pressed, after {reply.code or 'delivered'}")
-        judge_click(tally, kind, reply, presses, self.name, point)
-        if kind in ("close", "swap", "resize", "move") or reply.code in ("HUNG", "WINDOW_NOT_FOUND"):
-            self.replace()
+        judge_click(tally, kind, reply, presses, point)
 
 
-def judge_click(
-    tally: Tally, kind: str, reply: Reply, presses: list[Event], name: str, point: tuple[int, int]
-) -> None:
+def judge_click(tally: Tally, kind: str, reply: Reply, presses: list[Event], point: tuple[int, int]) -> None:
     """Compare what is reported with what the windows got."""
-    others = "/".join(
-        sorted({press["name"].rstrip("0123456789") for press in presses if press["name"] != name})
-    )
+    others = "/".join(sorted({press["name"] for press in presses} - {"target"}))
     tally.judge(kind, reply, bool(presses), others and f"{others} got it", lost="lost")
     if presses and not others and (presses[0]["x"], presses[0]["y"]) != point:
         tally.note(f"{kind}: the target got it at another pixel, reported as {reply.code or 'delivered'}")

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Optional
@@ -19,7 +19,7 @@ from worlds import PATIENCE_S, comes_true
 
 from peekaboo_min.desktop.x11.backend import X11Desktop
 
-from .rpc import Client, Reply
+from .rpc import Reply
 from .stage import Stage, stage
 from .tally import Tally
 
@@ -54,21 +54,18 @@ esac
 class FaultyPrograms:
     """PEEKABOO_BIN_DIR with all that the X11 side says it runs, as far as this machine has it."""
 
-    def __init__(self, folder: Path, faulty: Sequence[str] = ()) -> None:
-        """faulty: those that can be broken, while a server uses them; all where none is named."""
+    def __init__(self, folder: Path) -> None:
         self._folder, self._faults = folder / "bin", folder / "faults"
         self._folder.mkdir()
         self._faults.mkdir()
         self.variables = {"PEEKABOO_BIN_DIR": str(self._folder)}
-        names = dict.fromkeys((*X11Desktop.needs, *X11Desktop.uses))
-        self.names = [name for name in names if shutil.which(name)]
+        self.names = [
+            name for name in dict.fromkeys((*X11Desktop.needs, *X11Desktop.uses)) if shutil.which(name)
+        ]
         for name in self.names:
-            real, path = shutil.which(name) or "", self._folder / name
-            if name in (faulty or self.names):
-                path.write_text(_SHIM.format(fault_file=self._faults / name, real=real))
-                self.set(name, "none")
-            else:
-                path.symlink_to(real)
+            script = _SHIM.format(fault_file=self._faults / name, real=shutil.which(name))
+            (self._folder / name).write_text(script)
+            self.set(name, "none")
 
     def set(self, program: str, fault: str) -> None:
         """Break one program, or mend it with `none`."""
@@ -104,17 +101,20 @@ _EFFECTS = {"click": "press", "type": _LONG_TEXT, "press": "a"}
 class FaultScene:
     """A window that reports, and each operation on it with the truth of what it did."""
 
-    def __init__(self, on: Stage, client: Client) -> None:
-        self.on, self.client, self.field = on, client, on.x_witness()
-        self.window_id = self.field.open("field", x=150, y=120, w=300, h=200, app="Field", title="The field")
-        on.listed(client, "window_id", self.window_id)
+    def __init__(self, on: Stage, **variables: str) -> None:
+        self.on, self.variables = on, variables
+        self.client, self.witness, self.window_id = on.field(0, **variables)
         self.screenshot = ""
         self.renew()
 
     def renew(self) -> None:
-        self.field.do("raise", "field")
-        self.field.do("focus", "field")
-        self.field.sync()
+        """The window in front with a screenshot, a server that lives."""
+        if not self.client.is_alive():
+            self.on.tally.count("tracebacks", "the server is dead")
+            self.client = self.on.client(**self.variables)
+        self.witness.do("raise", "field")
+        self.witness.do("focus", "field")
+        self.witness.sync()
         reply = self.client.call("take_window_screenshot", window_id=self.window_id)
         self.screenshot = reply.data.get("screenshot_id", self.screenshot)
 
@@ -124,15 +124,15 @@ class FaultScene:
         return self.client.call(tool, _LIMIT_S, **{key: known.get(key, arguments[key]) for key in arguments})
 
     def has_press(self) -> bool:
-        self.field.sync()
-        return any(one["event"] == "press" for one in self.field.events)
+        self.witness.sync()
+        return any(one["event"] == "press" for one in self.witness.events)
 
     def run_and_judge(self, operation: str, what: str) -> None:
         reply = self.run(operation)
         if operation == "click" and reply.is_delivered:
             comes_true(self.has_press)  # a window manager that focuses by click holds the press back a while
         got = "press" if self.has_press() else ""
-        got += "".join(key["text"] for key in self.field.take("key"))
+        got += "".join(key["text"] for key in self.witness.take("key"))
         judge_operation(self.on.tally, operation, f"{operation}, {what}", reply, got, self.window_id)
 
 
@@ -165,7 +165,7 @@ def is_whole_picture(image: dict[str, Any]) -> bool:
 def break_programs(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """Each of the programs that the product runs fails in all ways, or as this kind of fault."""
     programs = FaultyPrograms(on.folder)
-    scene = FaultScene(on, on.client(**programs.variables))
+    scene = FaultScene(on, **programs.variables)
     for _ in range(trials):
         program, operation = rng.choice(programs.names), rng.choice([*OPERATIONS])
         fault = kind or rng.choices([*FAULTS], [*FAULTS.values()])[0]
@@ -173,9 +173,6 @@ def break_programs(on: Stage, rng: random.Random, trials: int, kind: Optional[st
         on.tally.count("trials")
         scene.run_and_judge(operation, f"{program} {fault}")
         programs.set(program, "none")
-        if not scene.client.is_alive():
-            on.tally.count("tracebacks", f"the server is dead after {operation}, {program} {fault}")
-            scene.client = on.client(**programs.variables)
         scene.renew()
 
 
@@ -183,17 +180,20 @@ def end_displays(on: Stage, rng: random.Random, trials: int, kind: Optional[str]
     """The X server is killed while something is done; the server lives, and says so from then on."""
     for _ in range(trials):
         with stage(on.tally) as here:
-            scene = FaultScene(here, here.client())
-            operation = kind or rng.choice([*OPERATIONS])
-            tool, arguments = OPERATIONS["type" if operation == "type" else "screenshot"]
-            arguments = {**arguments, "window_id": scene.window_id}
-            number = scene.client.start_call(tool, **arguments)
-            has_ended = comes_true(lambda: number in scene.client.arrived(), rng.uniform(0, 0.3))
-            _kill_display()
-            reply = scene.client.reply(number, _LIMIT_S)
-            on.tally.count("trials acted" if has_ended else "trials")
-            on.tally.has_failed(f"{operation} while the display goes", reply)
-            judge_without_display(on.tally, operation, scene.run(operation))
+            _end_display(here, rng, kind or rng.choice([*OPERATIONS]))
+
+
+def _end_display(on: Stage, rng: random.Random, operation: str) -> None:
+    scene = FaultScene(on)
+    tool, arguments = OPERATIONS["type" if operation == "type" else "screenshot"]
+    number = scene.client.start_call(tool, **{**arguments, "window_id": scene.window_id})
+    has_ended = comes_true(lambda: number in scene.client.arrived(), rng.uniform(0, 0.3))
+    words = ["pgrep", "-n", "-P", str(os.getpid()), "Xvfb"]  # the one that this process started last
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    os.kill(int(done.stdout), signal.SIGKILL)
+    on.tally.count("trials acted" if has_ended else "trials")
+    on.tally.has_failed(f"{operation} while the display goes", scene.client.reply(number, _LIMIT_S))
+    judge_without_display(on.tally, operation, scene.run(operation))
 
 
 def judge_without_display(tally: Tally, operation: str, reply: Reply) -> None:
@@ -203,13 +203,6 @@ def judge_without_display(tally: Tally, operation: str, reply: Reply) -> None:
         tally.count("unreported", f"{operation} without a display is a success")
     elif reply.code != "NO_GUI_SESSION":
         tally.note(f"{operation} without a display: {reply.code}")
-
-
-def _kill_display() -> None:
-    """Kill the one Xvfb that this process started last."""
-    words = ["pgrep", "-n", "-P", str(os.getpid()), "Xvfb"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    os.kill(int(done.stdout), signal.SIGKILL)
 
 
 @contextmanager
@@ -240,7 +233,7 @@ def fill_disks(on: Stage, rng: random.Random, trials: int, kind: Optional[str] =
             places["full disk"] = disk
         else:
             on.tally.note("no file system can be mounted here: the full disk was not tried")
-        scene = FaultScene(on, on.client())
+        scene = FaultScene(on)
         for _ in range(0, trials, 5):
             name = kind or rng.choice(sorted(places))
             variables = rng.choice((("TMPDIR",), ("XDG_STATE_HOME",), ("TMPDIR", "XDG_STATE_HOME")))

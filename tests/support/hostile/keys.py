@@ -8,37 +8,17 @@ import string
 import subprocess
 import time
 from contextlib import ExitStack
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from worlds import PATIENCE_S, comes_true
 
-from .rpc import Client, Reply
-from .stage import Event, Stage, XWitness, stage
+from .rpc import Reply
+from .stage import Event, Field, Stage, XWitness, stage
 from .tally import Tally
 
 PIECE = 20
 _ATTACKS = ("steal", "steal by a new window", "stop", "cancel", "nothing")
 _LETTERS = string.ascii_lowercase + string.digits
-
-
-class Typist(NamedTuple):
-    """A server and a window that it types into."""
-
-    client: Client
-    field: XWitness
-    window_id: int
-
-    def type(self, text: str) -> int:
-        return self.client.start_call("type_text", window_id=self.window_id, text=text)
-
-
-def typist(on: Stage, lister: Optional[Client] = None, number: int = 0, **variables: str) -> Typist:
-    """lister: the server that is to know the window; its own where there is none."""
-    client, field = on.client(**variables), on.x_witness()
-    place = {"x": 20 + 40 * number, "y": 20 + 30 * number, "w": 260 + 10 * number, "h": 180}
-    window_id = field.open("field", app=f"Field{number}", **place)
-    on.listed(lister or client, "window_id", window_id)
-    return Typist(client, field, window_id)
 
 
 def text_of(keys: list[Event]) -> str:
@@ -48,8 +28,8 @@ def text_of(keys: list[Event]) -> str:
 def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str] = None) -> None:
     """A window that is typed into, and a thief, each a client of its own."""
     stop_file = on.folder / "STOP-TRIAL"
-    typing = typist(on, PEEKABOO_STOP_FILE=str(stop_file))
-    thief = on.x_witness()
+    typing = on.field(PEEKABOO_STOP_FILE=str(stop_file))
+    thief = on.witness(XWitness)
     thief.open("thief", x=500, y=100, w=300, h=200, app="Thief")
 
     def reset() -> None:
@@ -57,9 +37,9 @@ def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str
         thief.do("forget")
         thief.do("close", "new")
         thief.take("key")
-        typing.field.do("raise", "field")
-        typing.field.do("focus", "field")
-        typing.field.take("key")
+        typing.witness.do("raise", "field")
+        typing.witness.do("focus", "field")
+        typing.witness.take("key")
 
     def one_text(attack: str) -> None:
         text = "".join(rng.choices(_LETTERS, k=rng.randint(40, 160)))
@@ -75,7 +55,7 @@ def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str
             else:
                 cancelled = {"requestId": number, "reason": "trial"}
                 typing.client.send("notifications/cancelled", cancelled, is_request=False)
-            typing.field.sync()  # what was sent before may have waited for the witness
+            typing.witness.sync()  # what was sent before may have waited for the witness
             struck = time.monotonic()
         if struck and attack == "cancel":
             # a cancelled call is not answered; the next act waits for the running piece, which still arrives
@@ -84,11 +64,11 @@ def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str
         else:
             reply = typing.client.reply(number)
         on.tally.count("trials")
-        if typing.field.sync():
+        if typing.witness.sync():
             on.tally.count("leaked", f"{attack}: a key stays pressed, after {reply.code or 'delivered'}")
             # what is held would be missing in the next text, and repeat until then
             subprocess.run(["xdotool", "keyup", *_LETTERS], env=on.x, timeout=PATIENCE_S, check=False)
-        arrived, stolen = typing.field.take_characters(), thief.take_characters()
+        arrived, stolen = typing.witness.take_characters(), thief.take_characters()
         late = [key for key in arrived if struck and key["at"] > struck]
         judge_typing(on.tally, attack, text, reply, text_of(arrived), len(stolen), len(late))
 
@@ -137,21 +117,21 @@ def judge_typing(
 
 def crowd(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """So many servers, one display: nothing mixed or lost; after a kill -9 at most a piece, before others."""
-    typists: list[Typist] = []
-    for number in range(int(kind or 8)):
-        typists.append(typist(on, typists[0].client if typists else None, number))
+    typists = [on.field(number) for number in range(int(kind or 8))]
     for _ in range(0, trials, len(typists)):
         _one_round(on, typists, rng)
 
 
-def _one_round(on: Stage, typists: list[Typist], rng: random.Random) -> None:
+def _one_round(on: Stage, typists: list[Field], rng: random.Random) -> None:
     texts = ["".join(rng.choices(_LETTERS, k=rng.randint(15, 70))) for _ in typists]
     numbers = [one.type(text) for one, text in zip(typists, texts)]
     victim, killed_at = -1, 0.0
     if rng.random() < 0.5:
 
         def who_types() -> list[int]:
-            return [n for n, one in enumerate(typists) if any(e["event"] == "key" for e in one.field.events)]
+            return [
+                n for n, one in enumerate(typists) if any(e["event"] == "key" for e in one.witness.events)
+            ]
 
         victim = (comes_true(who_types) or [-1])[-1]
         typists[victim].client.process.kill()  # in the middle of its typing
@@ -160,7 +140,7 @@ def _one_round(on: Stage, typists: list[Typist], rng: random.Random) -> None:
         one.client.reply(number) if n != victim else Reply("KILLED")
         for n, (one, number) in enumerate(zip(typists, numbers))
     ]
-    keys = [one.field.take_characters() for one in typists]
+    keys = [one.witness.take_characters() for one in typists]
     late = [[key["at"] for key in found if killed_at and key["at"] > killed_at] for found in keys]
     for n, reply in enumerate(replies):
         on.tally.count("trials")
@@ -204,19 +184,19 @@ def cross_displays(on: Stage, rng: random.Random, trials: int, kind: Optional[st
     shared = {name: on.environment[name] for name in ("HOME", "XDG_STATE_HOME", "TMPDIR")}
     with ExitStack() as stages:
         displays = [on, *(stages.enter_context(stage(on.tally)) for _ in range(int(kind or 4) - 1))]
-        typists = [typist(one, number=number, **shared) for number, one in enumerate(displays)]
+        typists = [one.field(number, **shared) for number, one in enumerate(displays)]
         for _ in range(trials):
             here, there = rng.sample(typists, 2)
             on.tally.count("trials")
             (_cross_screenshots if rng.random() < 0.5 else _type_on_both)(on.tally, here, there)
 
 
-def _cross_screenshots(tally: Tally, here: Typist, there: Typist) -> None:
+def _cross_screenshots(tally: Tally, here: Field, there: Field) -> None:
     """A fresh screenshot here, its id used there."""
     shot = here.client.call("take_window_screenshot", window_id=here.window_id)
     place = {"window_id": there.window_id, "x": 20, "y": 20}
     reply = there.client.call("click", **place, screenshot_id=shot.data.get("screenshot_id", ""))
-    judge_crossing(tally, reply, len(there.field.take("press")))
+    judge_crossing(tally, reply, len(there.witness.take("press")))
 
 
 def judge_crossing(tally: Tally, reply: Reply, presses: int) -> None:
@@ -226,14 +206,14 @@ def judge_crossing(tally: Tally, reply: Reply, presses: int) -> None:
         tally.count("wrong" if presses else "acted")
 
 
-def _type_on_both(tally: Tally, here: Typist, there: Typist) -> None:
+def _type_on_both(tally: Tally, here: Field, there: Field) -> None:
     """Typing here must not keep the other display waiting."""
-    there.field.take("key")
+    there.witness.take("key")
     number = here.type("wxyz" * 100)
     reply = there.client.call("press_key", window_id=there.window_id, key="a")
     is_first = number not in here.client.arrived()
     here.client.reply(number)
-    judge_neighbour(tally, reply, text_of(there.field.take_characters()), is_first)
+    judge_neighbour(tally, reply, text_of(there.witness.take_characters()), is_first)
 
 
 def judge_neighbour(tally: Tally, reply: Reply, got: str, is_first: bool) -> None:

@@ -1,4 +1,4 @@
-"""Models that lie: the answers of an endpoint that are wrong in every way, and replies that are no actions."""
+"""Models that lie: answers of an endpoint that are wrong in every way, and replies that are no actions."""
 
 from __future__ import annotations
 
@@ -38,35 +38,27 @@ _NO_HTTP = (
     *(b"", b"\r\n\r\n", b"HTTP/9.9 200\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n"),
     bytes(range(99)),
 )
-# vendor -> the prefix of its variables, and the answer that it gives with this text and number of tokens
-_VENDORS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+# vendor -> the prefix of its variables, and its answer with a text and a number of tokens
+_VENDORS = {
     "ollama": (
         "PEEKABOO_OLLAMA",
-        lambda text, tokens: {
-            **{"model": "m", "response": text, "done": True, "done_reason": "stop"},
-            **{"prompt_eval_count": tokens, "eval_count": tokens},
-        },
+        '{"model": "m", "response": %(text)s, "done": true, "done_reason": "stop", '
+        '"prompt_eval_count": %(tokens)s, "eval_count": %(tokens)s}',
     ),
     "openai": (
         "OPENAI",
-        lambda text, tokens: {
-            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": tokens, "completion_tokens": tokens},
-        },
+        '{"choices": [{"message": {"role": "assistant", "content": %(text)s}, "finish_reason": "stop"}], '
+        '"usage": {"prompt_tokens": %(tokens)s, "completion_tokens": %(tokens)s}}',
     ),
     "gemini": (
         "GEMINI",
-        lambda text, tokens: {
-            "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": "STOP"}],
-            "usageMetadata": {"promptTokenCount": tokens, "candidatesTokenCount": tokens},
-        },
+        '{"candidates": [{"content": {"parts": [{"text": %(text)s}]}, "finishReason": "STOP"}], '
+        '"usageMetadata": {"promptTokenCount": %(tokens)s, "candidatesTokenCount": %(tokens)s}}',
     ),
     "anthropic": (
         "ANTHROPIC",
-        lambda text, tokens: {
-            **{"type": "message", "content": [{"type": "text", "text": text}], "stop_reason": "end_turn"},
-            "usage": {"input_tokens": tokens, "output_tokens": tokens},
-        },
+        '{"type": "message", "content": [{"type": "text", "text": %(text)s}], "stop_reason": "end_turn", '
+        '"usage": {"input_tokens": %(tokens)s, "output_tokens": %(tokens)s}}',
     ),
 }
 
@@ -149,14 +141,14 @@ def judge_log(tally: Tally, log: bytes) -> None:
 
 
 def _lie(rng: random.Random, vendor: str) -> bytes:
-    text = rng.choice((*ODD_TEXTS, "a window", None, 7, [], {}))
-    tokens = rng.choice((3, *ODD_NUMBERS, *NOT_FINITE, "x", None, []))
-    body = _VENDORS[vendor][1](text, tokens)
+    text: Any = rng.choice((*ODD_TEXTS, "a window", None, 7, [], {}))
+    tokens: Any = rng.choice((3, *ODD_NUMBERS, *NOT_FINITE, "x", None, []))
+    answer = _VENDORS[vendor][1] % {"text": json.dumps(text), "tokens": json.dumps(tokens)}
     key = KEY if vendor != "ollama" else ""  # it has none, and could not know that this is one
-    status, headers, data = "200 OK", ["Content-Type: application/json"], json.dumps(body).encode()
+    status, headers, data = "200 OK", ["Content-Type: application/json"], answer.encode()
     which = rng.randrange(9)
     if which == 0:
-        data = json.dumps(_mutated(rng, body)).encode()
+        data = json.dumps(_mutated(rng, json.loads(answer))).encode()
     elif which == 1:
         data = data[: rng.randint(0, len(data))]
     elif which == 2:
@@ -190,13 +182,11 @@ def _mutated(rng: random.Random, value: Any) -> Any:
     return odd(rng)
 
 
-def read_lies(_on: Stage, rng: random.Random, trials: int, _kind: Optional[str] = None) -> None:
+def read_lies(on: Stage, rng: random.Random, trials: int, _kind: Optional[str] = None) -> None:
     """Replies of a model to the agent: an action, or an expected error; nothing else."""
     for _ in range(trials):
-        _on.tally.count("trials")
-        judge_action(
-            _on.tally, _action_text(rng), lambda text: read_action(text, grid_over(PIXELS, 640, 480))
-        )
+        on.tally.count("trials")
+        judge_action(on.tally, _action_text(rng), lambda text: read_action(text, grid_over(PIXELS, 640, 480)))
 
 
 def judge_action(tally: Tally, text: str, read: Callable[[str], Any]) -> None:

@@ -12,12 +12,12 @@ from worlds import PATIENCE_S, comes_true
 
 from .faults import FaultyPrograms
 from .rpc import Client, Reply, server_words
-from .stage import Stage
+from .stage import Stage, TkWitness
 from .tally import Tally
 
 _TEXTS = ("Zoë", "日本語", "a\nÅb\tc", "naïve — café", "😀", "x" * 30 + "é" * 30, "Straße\nzwei")
 _FAULTS = ("none", "none", "none", "missing", "hung", "late", "killed", "garbage", "fail", "empty")
-_OLD_TEXT = "the user's old clipboard — ü"
+OLD_TEXT = "the user's old clipboard — ü"
 _XCLIP = ("xclip", "-selection", "clipboard")
 
 
@@ -25,14 +25,14 @@ class PasteScene:
     """A Tk text widget that is pasted into, and the user's clipboard."""
 
     def __init__(self, on: Stage, client: Client) -> None:
-        self.on, self.tk = on, on.tk_witness()
+        self.on, self.tk = on, on.witness(TkWitness)
         self.window_id = on.listed(client, "title", "Calm main")
         picture = on.folder / "picture.png"
         words = ["convert", "-size", "40x30", "xc:red", f"PNG24:{picture}"]
         subprocess.run(words, check=True, timeout=PATIENCE_S)
         # what the user has copied: the data and its type; nothing where there is none
         self.contents = {
-            "text": (_OLD_TEXT.encode(), "UTF8_STRING"),
+            "text": (OLD_TEXT.encode(), "UTF8_STRING"),
             "image": (picture.read_bytes(), "image/png"),
             "empty": (b"", "UTF8_STRING"),
         }
@@ -84,7 +84,7 @@ class PasteScene:
 
 def break_pastes(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """Text that needs the clipboard, while xclip fails in all ways; what the widget holds decides."""
-    programs = FaultyPrograms(on.folder, ["xclip"])
+    programs = FaultyPrograms(on.folder)
     client = on.client(**programs.variables)
     scene = PasteScene(on, client)
     for _ in range(trials):
@@ -106,7 +106,7 @@ def judge_paste(tally: Tally, what: str, reply: Reply, text: str, got: str, is_b
     if tally.has_failed(what, reply):
         return
     said = f"reported as {reply.code or 'delivered'}"
-    if _OLD_TEXT in got:
+    if OLD_TEXT in got:
         columns = "wrong unreported" if reply.is_delivered else "wrong"
         tally.count(columns, f"{what}: the old clipboard was pasted, {said}")
     elif reply.is_delivered and got != text:
@@ -158,6 +158,6 @@ def judge_ended(tally: Tally, what: str, errors: bytes, got: str, is_back: bool)
         tally.note(f"{what}: KeyboardInterrupt, while Python itself starts")
     elif b"Traceback" in errors:
         tally.count("tracebacks", f"{what}: {errors.strip().splitlines()[-1].decode('utf-8', 'replace')}")
-    if _OLD_TEXT in got:
+    if OLD_TEXT in got:
         tally.count("wrong", f"{what}: the old clipboard was pasted")
     tally.count(*(["acted"] if is_back else ["lost", f"{what}: what was in the clipboard is lost"]))

@@ -1,4 +1,4 @@
-"""An MCP client for a server that may hang, die or say what is not JSON: that is counted, and fails nothing."""
+"""An MCP client for a server that may hang, die or say what is not JSON: that is counted."""
 
 from __future__ import annotations
 

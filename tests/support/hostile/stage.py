@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 import headless
 from worlds import PATIENCE_S, clean_environment, comes_true, wait_for
@@ -117,6 +117,21 @@ class TkWitness(Witness):
         return str(self.wait(lambda one: one["event"] == "answer" and one["number"] == number, since)["text"])
 
 
+class Field(NamedTuple):
+    """A server and a window that it acts on."""
+
+    client: Client
+    witness: XWitness
+    window_id: int
+
+    def type(self, text: str) -> int:
+        """Start to type."""
+        return self.client.start_call("type_text", window_id=self.window_id, text=text)
+
+
+W = TypeVar("W", bound=Witness)
+
+
 class Stage:
     """A display, a folder, an environment, the processes on them, and what is counted there."""
 
@@ -132,13 +147,8 @@ class Stage:
         self.replies = ""  # of those that have ended
         self._witnesses: list[Witness] = []
 
-    def x_witness(self) -> XWitness:
-        witness = XWitness(self.x)
-        self._witnesses.append(witness)
-        return witness
-
-    def tk_witness(self) -> TkWitness:
-        witness = TkWitness(self.x)
+    def witness(self, kind: Callable[[dict[str, str]], W]) -> W:
+        witness = kind(self.x)
         self._witnesses.append(witness)
         return witness
 
@@ -157,6 +167,14 @@ class Stage:
 
         return int(wait_for(look, f"a window with {key} {value!r} is listed"))
 
+    def field(self, number: int = 0, **variables: str) -> Field:
+        """A server, and a window of a witness that takes keys; numbered ones lie beside each other."""
+        client, witness = self.client(**variables), self.witness(XWitness)
+        place = {"x": 20 + 40 * number, "y": 20 + 30 * number, "w": 300 + 10 * number, "h": 200}
+        window_id = witness.open("field", app=f"Field{number}", title=f"The field {number}", **place)
+        self.listed(client, "window_id", window_id)
+        return Field(client, witness, window_id)
+
     def survivors(self) -> dict[int, str]:
         """Processes that a server or a command of ours started, but not the clipboard's daemons."""
         found = {}
@@ -172,7 +190,7 @@ class Stage:
         """End a server, and count what was wrong with it."""
         try:
             if client.process.poll() is None:
-                client.end()
+                client.end(GRACE_S)
         except subprocess.TimeoutExpired:
             self.tally.count("hung", "the server did not end when its stdin was closed")
         client.close()
@@ -201,8 +219,10 @@ class Stage:
                 count("leaked", f"left over: {path.name.rsplit('_', 1)[0]}*{path.suffix}")
 
     def close(self) -> None:
-        for one in (*self.clients, *self._witnesses):
-            one.close()
+        for client in self.clients:
+            client.close()
+        for witness in self._witnesses:
+            witness.close()
         for pid in self.survivors():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

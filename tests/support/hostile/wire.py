@@ -14,7 +14,7 @@ from worlds import PATIENCE_S, Finished
 
 from peekaboo_min.frontends.tools import COMMANDS  # the table itself, so that a new command is tried as well
 
-from .rpc import GONE, HUNG, Client, Reply
+from .rpc import GONE, HUNG, Reply
 from .stage import Stage
 from .tally import Tally
 
@@ -51,18 +51,14 @@ def _value(rng: random.Random, schema: dict[str, Any], window_id: int) -> Any:
         return _value(rng, rng.choice(schema["anyOf"]), window_id)
     if schema.get("enum"):
         return rng.choice(schema["enum"])
-    kind = schema.get("type")
-    if kind == "integer":
-        return rng.choice((window_id, window_id, rng.choice(ODD_NUMBERS), rng.randint(0, 50)))
-    if kind == "number":
-        return rng.choice((rng.uniform(0, 40), rng.choice(ODD_NUMBERS)))
-    if kind == "boolean":
-        return rng.random() < 0.5
-    if kind == "array":
-        return [_value(rng, schema.get("items") or {}, window_id) for _ in range(rng.randint(0, 3))]
-    if kind == "object":
-        return {"type": rng.choice(("auto", "ocr", "x"))}
-    return rng.choice((rng.choice(ODD_TEXTS), "shot.png", "field", "a"))
+    values: dict[str, tuple[Any, ...]] = {
+        "integer": (window_id, window_id, rng.choice(ODD_NUMBERS), rng.randint(0, 50)),
+        "number": (rng.uniform(0, 40), rng.choice(ODD_NUMBERS)),
+        "boolean": (True, False),
+        "array": ([_value(rng, schema.get("items") or {}, window_id) for _ in range(rng.randint(0, 3))],),
+        "object": ({"type": "auto"}, {"type": "ocr"}, {"type": "x"}),
+    }
+    return rng.choice(values.get(schema.get("type", ""), (rng.choice(ODD_TEXTS), "shot.png", "field", "a")))
 
 
 def arguments_for(rng: random.Random, tool: dict[str, Any], window_id: int) -> dict[str, Any]:
@@ -80,15 +76,9 @@ def arguments_for(rng: random.Random, tool: dict[str, Any], window_id: int) -> d
     return arguments
 
 
-def _open_field(on: Stage, client: Client) -> int:
-    window_id = on.x_witness().open("field", x=100, y=100, w=300, h=200, app="Field")
-    return on.listed(client, "window_id", window_id)
-
-
 def fuzz_arguments(on: Stage, rng: random.Random, trials: int, _kind: Optional[str] = None) -> None:
     """Arguments of every kind for every tool: an answer in JSON, nothing unexpected, a server that lives."""
-    client = on.client()
-    window_id = _open_field(on, client)
+    client, _, window_id = on.field()
     # what opens a file or an address starts programs of the desktop's own
     listed = client.ask("tools/list")["result"]["tools"]
     tools = [tool for tool in listed if tool["name"] not in ("open", "send_email")]
@@ -162,21 +152,24 @@ def _bad_line(rng: random.Random) -> bytes:
 
 # those start programs of the desktop's own, wait for people or run an agent
 _NOT_TRIED = ("open", "gmail-login", "agent", "keynote-agent")
-_FLAGS = ["--json-output", "--app", "--path", "--format", "--mode", "--window-id", "--verify", "--clicks", "--button", "--screenshot-id", "--max-dimension", "--help", "--", "--all", "1", "10"]
+_FLAGS = (
+    *("--json-output", "--app", "--path", "--format", "--mode", "--window-id", "--verify", "--clicks"),
+    *("--button", "--screenshot-id", "--max-dimension", "--help", "--", "--all", "1", "10"),
+)
 
 
-class _NoEnd(BaseException):
+class NoEnd(BaseException):
     """A command goes on for too long."""
 
 
 def _no_end(_number: int, _frame: object) -> None:
-    raise _NoEnd
+    raise NoEnd
 
 
 def fuzz_argv(on: Stage, rng: random.Random, trials: int, _kind: Optional[str] = None) -> None:
     """The shell's words: a known exit code, with --json-output one JSON document, never a traceback."""
     commands = [name for name in COMMANDS if name.split()[0] not in _NOT_TRIED]
-    window_id = _open_field(on, on.client())
+    window_id = on.field().window_id
     program, before = InProcessProgram(on.environment), os.getcwd()
     handler = signal.signal(signal.SIGALRM, _no_end)
     os.chdir(on.folder)
@@ -189,7 +182,7 @@ def fuzz_argv(on: Stage, rng: random.Random, trials: int, _kind: Optional[str] =
                 signal.alarm(int(PATIENCE_S))
                 outcome = program.run(*words)
                 on.replies += outcome.out  # images that it names are no leaks
-            except (Exception, _NoEnd) as e:
+            except (Exception, NoEnd) as e:
                 outcome = e
             finally:
                 signal.alarm(0)
@@ -202,7 +195,7 @@ def fuzz_argv(on: Stage, rng: random.Random, trials: int, _kind: Optional[str] =
 def judge_command(tally: Tally, words: list[str], outcome: Any) -> None:
     """outcome: how it finished, or what it raised: bytes on stdout that are no UTF-8 raise as well."""
     what = " ".join(words)[:120]
-    if isinstance(outcome, _NoEnd):
+    if isinstance(outcome, NoEnd):
         tally.count("hung", f"no end: {what}")
         return
     flags = {*words[: words.index("--")]} if "--" in words else {*words}
