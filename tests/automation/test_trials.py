@@ -94,7 +94,6 @@ FAULTS: list[Case] = [
         ("list_windows", "", Reply(data={"windows": [{"window_id": 1}]}), "", 2),
         "wrong unreported",
     ),
-    (judge_operation, ("focus", "", Reply(HUNG)), "hung"),
 ]
 VIOLATIONS: dict[str, list[Case]] = {
     **dict.fromkeys(("click-race", "click-race-bare", "drag-race", "wheel-race", "standing-cover"), CLICKS),
@@ -110,14 +109,12 @@ VIOLATIONS: dict[str, list[Case]] = {
         (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:20], 20), ""),
         (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:19]), "wrong"),
         (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:41]), "wrong"),
-        (judge_typing, ("nothing", TEXT, Reply(GONE), ""), "tracebacks"),
     ],
     "crowd": [
         (judge_typist, ("abc", "abc", DONE), "acted"),
         (judge_typist, ("abc", "abd", DONE), "wrong unreported"),
         (judge_typist, ("abc", "ab", DONE), "lost"),
         (judge_typist, ("abc", "b", REFUSED), "wrong"),
-        (judge_typist, ("abc", "", Reply(HUNG)), "hung"),
         (judge_killed, (TEXT, TEXT[:30], [1.0] * 20, [2.0]), ""),
         (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
         (judge_killed, (TEXT, TEXT[:30], [1.0, 3.0], [2.0]), "wrong"),
@@ -128,7 +125,6 @@ VIOLATIONS: dict[str, list[Case]] = {
         (judge_crossing, (REFUSED, 1), "wrong"),
         (judge_neighbour, (DONE, "", True), "lost"),
         (judge_neighbour, (DONE, "a", False), "lost"),
-        (judge_neighbour, (Reply(HUNG), "", True), "hung"),
     ],
     "paste": [
         (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),
@@ -136,7 +132,6 @@ VIOLATIONS: dict[str, list[Case]] = {
         (judge_paste, ("", REFUSED, "é", "x", True), "wrong"),
         (judge_paste, ("", REFUSED, "é", "é", True), "doubted"),
         (judge_paste, ("", DONE, "é", "é", False), "acted lost"),
-        (judge_paste, ("", Reply(HUNG), "é", "", True), "hung"),
     ],
     "paste-ended": [
         (judge_ended, ("", b"Traceback\nKeyError", "", True), "tracebacks acted"),
@@ -145,14 +140,13 @@ VIOLATIONS: dict[str, list[Case]] = {
     ],
     "display-gone": [
         (judge_without_display, ("list", DONE), "unreported"),
-        (judge_without_display, ("list", Reply(GONE)), "tracebacks"),
     ],
     "arguments": [
         (judge_arguments, ("", Reply(HUNG), False), "hung"),
         (judge_arguments, ("", Reply(HUNG), True), "lost"),
         (judge_arguments, ("", Reply(GONE), False), "tracebacks"),
     ],
-    "lines": [(judge_line, (b"[", False, True), "tracebacks")],
+    "lines": [(judge_line, (b"[", False), "tracebacks")],
     "argv": [
         (judge_command, (["list"], NoEnd()), "hung"),
         (judge_command, (["list"], ValueError("not UTF-8")), "tracebacks"),
@@ -169,7 +163,6 @@ VIOLATIONS: dict[str, list[Case]] = {
         (judge_analysis, ("", Reply("AI_PROVIDER_ERROR", f"wrong key {KEY}")), "wrong"),
         (judge_analysis, ("", Reply("", "\x1b[2J")), "acted wrong"),
         (judge_log, (f"key {KEY}".encode(),), "wrong"),
-        (judge_analysis, ("", Reply(GONE)), "tracebacks"),
     ],
     "replies": [(judge_action, ("{}", crash), "tracebacks")],
     "calm": [

@@ -23,13 +23,8 @@ FIELDS = {
     "scroll": ("direction", "amount"),
     "drag": ("button",),
     "move_pointer": (),
-    "type": ("text", "stop_file", "delay_ms"),
     "press": ("chord", "hold_ms", "repeat", "stop_file"),
 }
-
-
-def is_place(argument: Any) -> bool:
-    return isinstance(argument, list) and isinstance(argument[0], int)
 
 
 def main(kind: str, window_id: str, arguments: str) -> int:
@@ -39,10 +34,13 @@ def main(kind: str, window_id: str, arguments: str) -> int:
     end_cleanly_on_signals()
     desktop = X11Desktop()
     window = desktop.snapshot().by_id(int(window_id))
-    corner = window.bounds
-    given = json.loads(arguments)
-    points = [Point(corner.x + x, corner.y + y) for x, y in (one for one in given if is_place(one))]
-    fields = dict(zip(FIELDS[kind], (one for one in given if not is_place(one))))
+    points, values = [], []
+    for given in json.loads(arguments):
+        if isinstance(given, list) and isinstance(given[0], int):
+            points.append(Point(window.bounds.x + given[0], window.bounds.y + given[1]))
+        else:
+            values.append(given)
+    fields: dict[str, Any] = dict(zip(FIELDS[kind], values))
     stop_file = Path(fields.pop("stop_file", "/nowhere"))
     if "chord" in fields:
         fields["chord"] = read_chord(fields["chord"])

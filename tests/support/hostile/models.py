@@ -30,10 +30,7 @@ _STATUSES = (
     *("400 Bad", "401 No", "403 No", "404 No", "413 Large", "418 Teapot", "204 Nothing", "999 What"),
     *("0 x", "abc x"),
 )
-_BODIES = (
-    *(b"", b"null", b"[]", b"<html>", b"\xff\xfe", b"[" * 100_000, b"1" * 6000),
-    b'"' + b"x" * 2_000_000 + b'"',
-)
+_BODIES = (*("", "null", "[]", "<html>", "\xff\xfe", "[" * 100_000, "1" * 6000, f'"{"x" * 2_000_000}"'),)
 _NO_HTTP = (
     *(b"", b"\r\n\r\n", b"HTTP/9.9 200\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n"),
     bytes(range(99)),
@@ -145,31 +142,30 @@ def _lie(rng: random.Random, vendor: str) -> bytes:
     tokens: Any = rng.choice((3, *ODD_NUMBERS, *NOT_FINITE, "x", None, []))
     answer = _VENDORS[vendor][1] % {"text": json.dumps(text), "tokens": json.dumps(tokens)}
     key = KEY if vendor != "ollama" else ""  # it has none, and could not know that this is one
-    status, headers, data = "200 OK", ["Content-Type: application/json"], answer.encode()
-    which = rng.randrange(9)
-    if which == 0:
-        data = json.dumps(_mutated(rng, json.loads(answer))).encode()
-    elif which == 1:
-        data = data[: rng.randint(0, len(data))]
-    elif which == 2:
-        data = rng.choice(_BODIES)
-    elif which == 3:
-        refusal = json.dumps({"error": {"message": f"wrong key {key} \x1b[31m\ud800"}}).encode()
-        status, data = rng.choice(_STATUSES), rng.choice((data, refusal, b"\x1b[2J" * 100, b""))
-    elif which == 4:
-        status = rng.choice(("301 Moved", "302 Found", "307 Found"))
-        headers.append(f"Location: {rng.choice(_ADDRESSES)}")
-    elif which == 5:
-        headers.append("Transfer-Encoding: chunked")
-        size = rng.choice(("-1", "ffffffffffffffffffff", "zz", "5;x", ""))
-        data = f"{size}\r\nhello\r\n0\r\n\r\n".encode()
-    elif which == 6:
-        headers.append(f"Content-Length: {rng.choice(('-1', '99999999999999999999', 'x', '1', '5, 6'))}")
-    elif which == 7:
-        return rng.choice(_NO_HTTP)
-    headers += [f"Content-Length: {len(data)}"] if which not in (5, 6) else []
-    head = [f"HTTP/1.1 {status}", *headers, "Connection: close"]
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + data
+    refusal = json.dumps({"error": {"message": f"wrong key {key} \x1b[31m\ud800"}})
+    chunk = f"{rng.choice(('-1', 'ffffffffffffffffffff', 'zz', '5;x', ''))}\r\nhello\r\n0\r\n\r\n"
+    length = rng.choice(("-1", "99999999999999999999", "x", "1", "5, 6"))
+    moved = rng.choice(("301 Moved", "302 Found", "307 Found"))
+    return rng.choice(
+        (
+            _http(answer),
+            _http(json.dumps(_mutated(rng, json.loads(answer)))),
+            _http(answer[: rng.randint(0, len(answer))]),
+            _http(rng.choice(_BODIES)),
+            _http(rng.choice((answer, refusal, "\x1b[2J" * 100, "")), status=rng.choice(_STATUSES)),
+            _http(answer, f"Location: {rng.choice(_ADDRESSES)}", status=moved),
+            _http(chunk, "Transfer-Encoding: chunked"),
+            _http(answer, f"Content-Length: {length}"),
+            rng.choice(_NO_HTTP),
+        )
+    )
+
+
+def _http(body: str, *headers: str, status: str = "200 OK") -> bytes:
+    data = body.encode("latin-1")
+    own = () if "Length" in str(headers) or "Encoding" in str(headers) else (f"Content-Length: {len(data)}",)
+    lines = (f"HTTP/1.1 {status}", "Content-Type: application/json", *headers, *own, "Connection: close")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + data
 
 
 def _mutated(rng: random.Random, value: Any) -> Any:

@@ -59,14 +59,9 @@ class Client(Server):
 
     def write(self, line: bytes) -> None:
         """One raw line; a server that is gone does not get it."""
-        with suppress(BrokenPipeError, ValueError):
+        with suppress(BrokenPipeError):
             self.process.stdin.write(line + b"\n")  # type: ignore[union-attr]
             self.process.stdin.flush()  # type: ignore[union-attr]
-
-    def send(self, method: str, params: Optional[dict[str, Any]] = None, is_request: bool = True) -> int:
-        with suppress(BrokenPipeError, ValueError):
-            return super().send(method, params, is_request)
-        return -1
 
     def answer(self, number: Any, seconds: float) -> Optional[dict[str, Any]]:
         """The answer of that id; None when there is none in time, or the server is gone."""
@@ -95,10 +90,14 @@ class Client(Server):
         return read_reply(message)
 
     def call(self, tool: str, seconds: float = 2 * PATIENCE_S, **arguments: Any) -> Reply:  # type: ignore[override]
-        return self.reply(self.start_call(tool, **arguments), seconds)
+        with suppress(BrokenPipeError):
+            return self.reply(self.start_call(tool, **arguments), seconds)
+        return Reply(GONE)
 
     def is_alive(self) -> bool:
-        return self.answer(self.send("ping"), PATIENCE_S) is not None
+        with suppress(BrokenPipeError):
+            return self.answer(self.send("ping"), PATIENCE_S) is not None
+        return False
 
     def close(self) -> None:
         with suppress(BrokenPipeError):
@@ -120,8 +119,8 @@ def read_reply(message: dict[str, Any]) -> Reply:
     if result.get("isError"):
         return Reply((result.get("_meta") or {}).get("backend_error_code", "ERROR"), text)
     images = tuple(block for block in content if block["type"] == "image")
-    data = result.get("structuredContent") or json.loads(text.splitlines()[-1])  # beside images, in the text
-    return Reply("", text, data, images)
+    documents = [line for line in text.splitlines() if line.startswith("{")]  # beside images, in the text
+    return Reply("", text, result.get("structuredContent") or json.loads((documents or ["{}"])[-1]), images)
 
 
 def _is_message(line: bytes) -> bool:

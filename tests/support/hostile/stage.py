@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -137,11 +136,7 @@ class Stage:
 
     def __init__(self, tally: Tally, folder: Path, display: str) -> None:
         self.tally, self.folder = tally, folder
-        mark = f"{os.getpid()}-{random.SystemRandom().getrandbits(48):x}"
-        self._mark = f"PEEKABOO_TRIAL={mark}".encode()  # in the environment of all that is started here
-        self.environment = clean_environment(
-            folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"), PEEKABOO_TRIAL=mark
-        )
+        self.environment = clean_environment(folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"))
         self.x = {**os.environ, "DISPLAY": display}  # for programs that are not ours
         self.clients: list[Client] = []
         self.replies = ""  # of those that have ended
@@ -180,9 +175,9 @@ class Stage:
         found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                is_marked = self._mark in (entry / "environ").read_bytes().split(b"\0")
+                has_home = f"HOME={self.folder}/".encode() in (entry / "environ").read_bytes()
                 words = (entry / "cmdline").read_text(errors="replace").split("\0")
-                if is_marked and words[0] and not words[0].endswith("xclip"):
+                if has_home and words[0] and not words[0].endswith("xclip"):
                     found[int(entry.name)] = " ".join(words)[:80]
         return found
 
