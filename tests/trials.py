@@ -42,7 +42,7 @@ CLASSES = {
     "click-race-bare": TrialClass(clicks.race, 0.3, "bare"),
     "drag-race": TrialClass(partial(clicks.race, act="drag"), 0.5),
     "wheel-race": TrialClass(partial(clicks.race, act="scroll"), 0.5),
-    "standing-cover": TrialClass(clicks.hold_covers, 0.1),
+    "standing-cover": TrialClass(partial(clicks.race, standing=True), 0.1),
     "typing": TrialClass(keys.steal_focus, 0.5),
     "crowd": TrialClass(keys.crowd, 0.5),
     "four-servers": TrialClass(keys.cross_displays, 0.1),

@@ -121,15 +121,16 @@ def judge_click(tally: Tally, kind: str, reply: Reply, presses: list[Event], poi
         tally.note(f"{kind}: the target got it at another pixel, reported as {reply.code or 'delivered'}")
 
 
-def race(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None, act: str = "click") -> None:
+def race(
+    on: Stage,
+    rng: random.Random,
+    trials: int,
+    kind: Optional[str] = None,
+    act: str = "click",
+    standing: bool = False,
+) -> None:
+    """standing: the cover is there before: an override-redirect window without a class, title or pid."""
     scene = ClickRace(on, act)
-    seconds = scene.usual_seconds()
+    seconds = None if standing else scene.usual_seconds()
     for _ in range(trials):
-        scene.one_act(kind or rng.choice(KINDS), seconds, rng)
-
-
-def hold_covers(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """Covers that are there before the click: an override-redirect window without a class, title or pid."""
-    scene = ClickRace(on, "click")
-    for _ in range(trials):
-        scene.one_act(kind or rng.choice(_STANDING), None, rng)
+        scene.one_act(kind or rng.choice(_STANDING if standing else KINDS), seconds, rng)

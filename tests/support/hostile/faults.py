@@ -59,9 +59,7 @@ class FaultyPrograms:
         self._folder.mkdir()
         self._faults.mkdir()
         self.variables = {"PEEKABOO_BIN_DIR": str(self._folder)}
-        self.names = [
-            name for name in dict.fromkeys((*X11Desktop.needs, *X11Desktop.uses)) if shutil.which(name)
-        ]
+        self.names = sorted(filter(shutil.which, {*X11Desktop.needs, *X11Desktop.uses}))
         for name in self.names:
             script = _SHIM.format(fault_file=self._faults / name, real=shutil.which(name))
             (self._folder / name).write_text(script)
@@ -221,13 +219,9 @@ def small_disk(size_kb: int) -> Iterator[Optional[Path]]:
 
 def fill_disks(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """Folders that take nothing: a full file system, a file in a folder's place, folders of somebody else."""
-    occupied = on.folder / "a-file"
-    occupied.write_text("not a folder")
-    places = {
-        "file in its place": occupied,
-        "below a file": occupied / "x",
-        "proc": Path("/proc/1/nowhere"),
-    }
+    file = on.folder / "a-file"
+    file.write_text("not a folder")
+    places = {"file in its place": file, "below a file": file / "x", "proc": Path("/proc/1/nowhere")}
     with small_disk(rng.choice((16, 64))) as disk:
         if disk:
             places["full disk"] = disk

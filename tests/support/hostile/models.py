@@ -35,27 +35,23 @@ _NO_HTTP = (
     *(b"", b"\r\n\r\n", b"HTTP/9.9 200\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n"),
     bytes(range(99)),
 )
-# vendor -> the prefix of its variables, and its answer with a text and a number of tokens
+# vendor -> its answer with a text and a number of tokens
 _VENDORS = {
     "ollama": (
-        "PEEKABOO_OLLAMA",
         '{"model": "m", "response": %(text)s, "done": true, "done_reason": "stop", '
-        '"prompt_eval_count": %(tokens)s, "eval_count": %(tokens)s}',
+        '"prompt_eval_count": %(tokens)s, "eval_count": %(tokens)s}'
     ),
     "openai": (
-        "OPENAI",
         '{"choices": [{"message": {"role": "assistant", "content": %(text)s}, "finish_reason": "stop"}], '
-        '"usage": {"prompt_tokens": %(tokens)s, "completion_tokens": %(tokens)s}}',
+        '"usage": {"prompt_tokens": %(tokens)s, "completion_tokens": %(tokens)s}}'
     ),
     "gemini": (
-        "GEMINI",
         '{"candidates": [{"content": {"parts": [{"text": %(text)s}]}, "finishReason": "STOP"}], '
-        '"usageMetadata": {"promptTokenCount": %(tokens)s, "candidatesTokenCount": %(tokens)s}}',
+        '"usageMetadata": {"promptTokenCount": %(tokens)s, "candidatesTokenCount": %(tokens)s}}'
     ),
     "anthropic": (
-        "ANTHROPIC",
         '{"type": "message", "content": [{"type": "text", "text": %(text)s}], "stop_reason": "end_turn", '
-        '"usage": {"input_tokens": %(tokens)s, "output_tokens": %(tokens)s}}',
+        '"usage": {"input_tokens": %(tokens)s, "output_tokens": %(tokens)s}}'
     ),
 }
 
@@ -100,11 +96,10 @@ def lie_to_models(on: Stage, rng: random.Random, trials: int, kind: Optional[str
     with _liar() as liar:
 
         def client_of(vendor: str) -> Client:
-            return on.client(
-                PEEKABOO_AI_PROVIDERS=f"{vendor}/model", PEEKABOO_AI_TIMEOUT="1", PEEKABOO_LOG_LEVEL="debug",
-                **{f"{_VENDORS[vendor][0]}_BASE_URL": f"http://127.0.0.1:{liar.server_port}"},
-                **({f"{vendor.upper()}_API_KEY": KEY} if vendor != "ollama" else {}),
-            )  # fmt: skip
+            prefix = {"ollama": "PEEKABOO_OLLAMA"}.get(vendor, vendor.upper())
+            own = {f"{prefix}_BASE_URL": f"http://127.0.0.1:{liar.server_port}", f"{prefix}_API_KEY": KEY}
+            common = {"PEEKABOO_AI_TIMEOUT": "1", "PEEKABOO_LOG_LEVEL": "debug"}
+            return on.client(PEEKABOO_AI_PROVIDERS=f"{vendor}/model", **own, **common)
 
         clients: dict[str, Client] = {}
         for _ in range(trials):
@@ -140,7 +135,7 @@ def judge_log(tally: Tally, log: bytes) -> None:
 def _lie(rng: random.Random, vendor: str) -> bytes:
     text: Any = rng.choice((*ODD_TEXTS, "a window", None, 7, [], {}))
     tokens: Any = rng.choice((3, *ODD_NUMBERS, *NOT_FINITE, "x", None, []))
-    answer = _VENDORS[vendor][1] % {"text": json.dumps(text), "tokens": json.dumps(tokens)}
+    answer = _VENDORS[vendor] % {"text": json.dumps(text), "tokens": json.dumps(tokens)}
     key = KEY if vendor != "ollama" else ""  # it has none, and could not know that this is one
     refusal = json.dumps({"error": {"message": f"wrong key {key} \x1b[31m\ud800"}})
     chunk = f"{rng.choice(('-1', 'ffffffffffffffffffff', 'zz', '5;x', ''))}\r\nhello\r\n0\r\n\r\n"

@@ -20,6 +20,12 @@ _X.XOpenDisplay.restype = ctypes.c_void_p
 for _name in ("XInternAtom", "XCreateWindow", "XDefaultRootWindow"):
     getattr(_X, _name).restype = ctypes.c_ulong
 
+_CALLS = {
+    "move": ("XMoveWindow", "x", "y"),
+    "resize": ("XResizeWindow", "w", "h"),
+    "raise": ("XRaiseWindow",),
+    "close": ("XDestroyWindow",),
+}
 _REPORTED = {2: "key", 4: "press", 5: "release"}
 _EVENTS = 1 | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
 _MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
@@ -71,18 +77,12 @@ class XClient:
             self._later.clear()
         elif what == "open":
             self._open(name, **order)
-        elif what != "sync":
+        elif what == "focus":
+            self._focus(ctypes.c_ulong(self._ids.get(name, 0)))
+        elif what in _CALLS:
+            function, *keys = _CALLS[what]
             window = ctypes.c_ulong(self._ids.get(name, 0))
-            if what == "close" and self._ids.pop(name, None):
-                _X.XDestroyWindow(self._display, window)
-            elif what == "move":
-                _X.XMoveWindow(self._display, window, order["x"], order["y"])
-            elif what == "resize":
-                _X.XResizeWindow(self._display, window, order["w"], order["h"])
-            elif what == "raise":
-                _X.XRaiseWindow(self._display, window)
-            elif what == "focus":
-                self._focus(window)
+            getattr(_X, function)(self._display, window, *(order[key] for key in keys))
         _X.XSync(self._display, 0)
         self._read_events()
         self._say("done", name, do=what, number=number, held=self._held_keys() if what == "sync" else 0)
