@@ -37,7 +37,7 @@ class ClickRace:
     def usual_seconds(self) -> float:
         """How long an undisturbed act takes to its press."""
         times = []
-        for _ in range(7):
+        for _ in range(5):
             self.reset()
             start = time.monotonic()
             self.act(60, 60)
