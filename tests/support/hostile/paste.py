@@ -36,29 +36,19 @@ class PasteScene:
             "image": (picture.read_bytes(), "image/png"),
             "empty": (b"", "UTF8_STRING"),
         }
-        self._owner: Optional[subprocess.Popen[bytes]] = None
 
     def reset(self, content: str) -> None:
         """An empty widget; the clipboard is a program's of the user, `empty` is nobody's."""
         self.drop_clipboard()
         data, kind = self.contents[content]
         if data:
-            words = [*_XCLIP, "-quiet", "-t", kind, "-i"]
-            quiet = subprocess.DEVNULL
-            self._owner = subprocess.Popen(
-                words, env=self.on.x, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet
-            )
-            self._owner.stdin.write(data)  # type: ignore[union-attr]
-            self._owner.stdin.close()  # type: ignore[union-attr]
-        self.comes_to_hold(content)
+            words, quiet = [*_XCLIP, "-t", kind, "-i"], subprocess.DEVNULL
+            subprocess.run(words, env=self.on.x, input=data, stdout=quiet, stderr=quiet, check=True)
+        assert self.comes_to_hold(content)
         self.tk.ask(".t delete 1.0 end; focus -force .t; .t mark set insert 1.0")
 
     def drop_clipboard(self) -> None:
-        if self._owner:
-            self._owner.kill()
-            self._owner.wait()
-            self._owner = None
-        # a daemon that put it back lives on: taking the selection and leaving ends it
+        """The xclip that serves it ends when another takes the selection."""
         self.tk.ask(
             "clipboard clear; clipboard append x; update; selection clear -selection CLIPBOARD; update"
         )
