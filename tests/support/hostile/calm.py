@@ -69,9 +69,8 @@ class CalmScene:
             widget = rng.choice((".e", ".e2")) if act == "field" else ".c"
             self.judge(f"a click into a {act}", self.click(widget), "press", widget)
         else:
-            text = {"type": "plain ASCII text, 42!", "unicode": rng.choice(("Zoë", "日本", "naïve 😀"))}.get(
-                act
-            )
+            texts = {"type": "plain ASCII text, 42!", "unicode": rng.choice(("Zoë", "日本", "naïve 😀"))}
+            text = texts.get(act)
             self.tk.ask(".e delete 0 end; .e insert 0 abc; .e icursor end; focus -force .e")
             if text:
                 reply = self.client.call("type_text", window_id=self.main, text=text)
