@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
+import sys
 import time
 from typing import Optional
 
 from worlds import PATIENCE_S, comes_true
 
 from .faults import FaultyPrograms
-from .rpc import Client, Reply, server_words
+from .rpc import Client, Reply
 from .stage import Stage, TkWitness
 from .tally import Tally
 
@@ -122,8 +123,9 @@ def end_pastes(on: Stage, rng: random.Random, trials: int, _kind: Optional[str] 
         scene.reset(content)
         text = "é" * rng.randint(1, 30) + "\n" + "ü" * 10
         began = time.monotonic()
+        words = [sys.executable, "-m", "peekaboo_min", "type", str(scene.window_id), text]
         command = subprocess.Popen(
-            [*server_words(), "type", str(scene.window_id), text], env=on.environment, cwd=on.folder,
+            words, env=on.environment, cwd=on.folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
         try:
