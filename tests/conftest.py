@@ -58,15 +58,15 @@ def display() -> Iterator[str]:
         yield name
 
 
-@pytest.fixture(params=["package", "single file"])
+@pytest.fixture
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
-    """Our program in both forms; a test adds DISPLAY where it needs one."""
-    return Program(program_words(request.param), clean_environment(tmp_path))
+    """The package, with `@both_forms` the single file too; a test adds DISPLAY where it needs one."""
+    return Program(program_words(getattr(request, "param", "package")), clean_environment(tmp_path))
 
 
 @pytest.fixture
 def on_x11(program: Program, display: str) -> Program:
-    """Both forms again; the package's commands are forked, for what their start has no part in."""
+    """The same on the session's display; the package's commands run in this process."""
     is_package = list(program.words) == program_words("package")
     return (InProcessProgram(program.environment) if is_package else program).having(DISPLAY=display)
 

@@ -17,7 +17,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from in_process import InProcessProgram
-from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
+from worlds import Form, Program, both_forms, clean_environment, need, program_words, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
 from peekaboo_min.system.images import read_image_info
@@ -386,6 +386,7 @@ def test_an_empty_display_without_a_window_manager_lists_no_windows(
     assert (finished.code, finished.json.get("data")) == (0, {"windows": []}), finished.out
 
 
+@both_forms
 def test_without_a_window_manager_all_of_it_works(
     bare_display: str, program: Program, tmp_path: Path
 ) -> None:

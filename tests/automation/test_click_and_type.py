@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
-from worlds import PATIENCE_S, Form, Program, wait_for
+from worlds import PATIENCE_S, Form, Program, both_forms, wait_for
 
 TEXTS = {
     "ascii": "Hello, World! ~`#$%^&*()_+{}|:\"<>?-=[]\\;',./",
@@ -24,6 +24,7 @@ TEXTS = {
 }
 
 
+@both_forms
 def test_a_window_is_listed_photographed_and_clicked_and_the_application_confirms(
     on_x11: Program, form: Form, form_window: int, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_keys_arrive_in_the_spellings_that_people_use(
     assert int(pressed[-1]["state"]) & 0b1101 == state
 
 
+@both_forms
 def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, form_window: int) -> None:
     assert on_x11.error("click", form_window, 10, 10)["code"] == "STALE_SCREENSHOT"
     assert (
@@ -132,6 +134,7 @@ def test_a_caret_that_blinks_is_no_change(on_x11: Program, form: Form, form_wind
 
 
 @on_the_package
+@both_forms
 def test_a_window_that_an_act_opens_is_named(on_x11: Program, form: Form, form_window: int) -> None:
     on_x11.data("screenshot", form_window)
     finished = on_x11.run("click", form_window, *form.centre("details"), "--verify")

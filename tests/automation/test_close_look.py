@@ -12,7 +12,7 @@ import pytest
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import Server, serving
-from worlds import Form, Program, clean_environment, need, program_words, wait_for, x_server
+from worlds import Form, Program, both_forms, clean_environment, need, program_words, wait_for, x_server
 
 from peekaboo_min.system.images import sniff_image
 
@@ -29,6 +29,7 @@ def pixels(data: bytes) -> bytes:
     return subprocess.run(words, input=data, capture_output=True, check=True).stdout
 
 
+@both_forms
 def test_a_region_is_that_part_of_the_window_and_clicks_stay_in_the_whole(
     on_x11: Program, form: Form, form_window: int, tmp_path: Path
 ) -> None:
@@ -180,6 +181,7 @@ def bytes_of(program: Program, *arguments: Any) -> bytes:
     return out
 
 
+@both_forms
 def test_a_dash_writes_the_image_to_stdout_and_leaves_no_file(
     on_x11: Program, form: Form, form_window: int
 ) -> None:

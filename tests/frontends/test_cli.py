@@ -19,6 +19,7 @@ from worlds import (
     Finished,
     Form,
     Program,
+    both_forms,
     clean_environment,
     need,
     program_words,
@@ -348,6 +349,7 @@ def test_the_envelope_is_one_document_wherever_the_flag_stands(
     assert all(isinstance(line, str) for line in expected["debug_logs"])
 
 
+@both_forms
 def test_the_version_and_help_are_documents_too_where_that_is_asked(program: Program) -> None:
     from peekaboo_min import __version__
 
@@ -500,6 +502,7 @@ def on_a_terminal(program: Program, *words: str, **variables: str) -> tuple[int,
     pytest.fail(f"{words} does not end: {shown!r}")
 
 
+@both_forms
 def test_the_bare_command_on_a_terminal_is_help(program: Program) -> None:
     code, shown = on_a_terminal(program)
     assert code == 0 and shown == program.run("--help").out
@@ -533,6 +536,7 @@ HEAVY = {
 }
 
 
+@both_forms
 def test_a_command_imports_nothing_of_mcp_and_nothing_slow(
     program: Program, tmp_path: Path, empty_display: str
 ) -> None:
@@ -573,6 +577,7 @@ def test_an_image_is_not_written_over_a_folder(forked: Program, open_form: Any, 
     assert (error["code"], "is a folder" in error["message"]) == ("FILE_IO_ERROR", True)
 
 
+@both_forms
 def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path, empty_display: str) -> None:
     need("maim")
     program.data("image", DISPLAY=empty_display)

@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from in_process import InProcessProgram
-from worlds import PATIENCE_S, ROOT, Program, need, wait_for
+from worlds import PATIENCE_S, ROOT, Program, both_forms, need, wait_for
 
 # Calls tools one after the other in one process, as a server does; argv: Keynote's timeout, and the calls.
 CALLER = """
@@ -536,6 +536,7 @@ def test_the_example_script_leaves_a_card_by_the_single_file(mac: FakeMac, tmp_p
     assert image_size(tmp_path / "card.png") == (1920, 1080)
 
 
+@both_forms
 def test_where_there_is_no_mac_there_is_no_keynote(program: Program) -> None:
     error = program.error("keynote", "rectangle", 1, 2, 3, 4, PEEKABOO_DESKTOP="x11")
     assert (error["code"], error["message"]) == (

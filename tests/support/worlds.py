@@ -192,6 +192,10 @@ def program_words(form: str) -> list[str]:
     return [old_python() or sys.executable, "-W", "error", str(SINGLE_FILE)]
 
 
+# for a smoke test with the fixture `program` or `on_x11`: the package alone is the default
+both_forms = pytest.mark.parametrize("program", ["package", "single file"], indirect=True)
+
+
 def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
     """An environment in which everything that is written lands below `folder`."""
     for name in ("home", "state", "tmp"):
