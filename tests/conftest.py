@@ -14,27 +14,45 @@ import pytest
 from fake_ai import FakeAI
 from fakemac import FakeMac
 from in_process import InProcessProgram
+from leftovers import Leftovers, fail_for_leftovers, forget_watched, watch
 from macs import fake_mac
 from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
 
 from peekaboo_min.core.settings import forget_environment
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "leaves(*patterns): files that the test leaves; see leftovers.py")
+
+
 @pytest.fixture(scope="session", autouse=True)
-def nothing_is_left_outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A test that writes outside its temporary folder fails the session.
-    Home and temporary folder are the session's own: other programs may use the real ones meanwhile.
-    """
-    home = tmp_path_factory.mktemp("session_home")
-    (home / "tmp").mkdir()
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Home and temporary folder of the session: other programs may use the real ones meanwhile."""
+    folder = tmp_path_factory.mktemp("session")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(home))
-        patch.setenv("TMPDIR", str(home / "tmp"))
-        patch.setenv("XDG_STATE_HOME", str(home / "state"))  # for what tests call in this very process
+        # for what tests call in this very process
+        for name, variable in (("home", "HOME"), ("tmp", "TMPDIR"), ("state", "XDG_STATE_HOME")):
+            (folder / name).mkdir()
+            patch.setenv(variable, str(folder / name))
         patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
-        yield
-    watched = [home / ".local/state/peekaboo_min", home / "Library", home / "tmp/peekaboo-mcp.log"]
-    assert [path for path in watched if path.exists()] == [], "a test wrote into home or the temporary folder"
+        yield folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def watched_folders(own_home: Path) -> Iterator[None]:
+    watch(own_home)
+    yield
+    forget_watched()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Fails the test that leaves a file, a process, a thread or a changed environment; see leftovers.py."""
+    before = Leftovers(tmp_path_factory.getbasetemp())
+    yield
+    fail_for_leftovers(before, request.node)
 
 
 @pytest.fixture

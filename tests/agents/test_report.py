@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -94,7 +95,10 @@ def test_rendered_small_the_mark_lies_on_the_click_and_the_outline_on_the_change
     options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--enable-logging=stderr"]
     target = [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1600", f"--screenshot={png}"]
     done = subprocess.run(
-        [browser, *options, *target, page.as_uri()], capture_output=True, timeout=2 * PATIENCE_S
+        [browser, *options, *target, page.as_uri()],
+        env={**os.environ, "HOME": str(tmp_path)},
+        capture_output=True,
+        timeout=2 * PATIENCE_S,
     )
     assert png.exists() and b"CONSOLE" not in done.stderr, done.stderr
     ppm = subprocess.run(["convert", png, "ppm:-"], capture_output=True, check=True, timeout=PATIENCE_S)

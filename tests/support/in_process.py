@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from leftovers import ProcessState, replied
 from worlds import PATIENCE_S, Finished, Program, program_words
 
 from peekaboo_min.core.settings import forget_environment
@@ -34,6 +34,7 @@ class InProcessProgram(Program):
         out, err = io.BytesIO(), io.BytesIO()
         with _replaced({**self.environment, **variables}, out, err):
             code = main([str(argument) for argument in arguments])
+        replied(out.getvalue().decode("utf-8"))
         return Finished(code, out.getvalue().decode("utf-8"), err.getvalue().decode("utf-8"))
 
     def having(self, **variables: str) -> InProcessProgram:
@@ -43,11 +44,12 @@ class InProcessProgram(Program):
 @contextmanager
 def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> Iterator[None]:
     """Environment and streams as a process of its own has them; fails where anything else was changed."""
-    variables, streams, before = dict(os.environ), (sys.stdin, sys.stdout, sys.stderr), _state()
+    variables, streams = dict(os.environ), (sys.stdin, sys.stdout, sys.stderr)
     os.environ.clear()
     os.environ.update(environment)
     forget_environment()
     this_desktop.cache_clear()
+    before = ProcessState.now()
     try:
         with open(os.devnull, encoding="utf-8") as nothing:
             sys.stdin = nothing
@@ -59,17 +61,10 @@ def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> 
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
                 stream.detach()  # it would close what holds the text
-            assert dict(os.environ) == environment, "the command changed its environment"
-            assert _state() == before, "the command left a signal handler, a folder or a thread behind"
+            assert before.changes() == [], "the command left this behind"
     finally:
         sys.stdin, sys.stdout, sys.stderr = streams
         os.environ.clear()
         os.environ.update(variables)
         forget_environment()
         this_desktop.cache_clear()
-
-
-def _state() -> tuple[object, ...]:
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)]
-    threads = [thread for thread in threading.enumerate() if not thread.daemon]
-    return handlers, os.getcwd(), threads

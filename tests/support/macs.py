@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fakemac import FakeMac
+from leftovers import watch
 from worlds import ROOT, need, wait_for
 
 
@@ -14,6 +15,7 @@ from worlds import ROOT, need, wait_for
 def fake_mac(folder: Path) -> Iterator[FakeMac]:
     """A fake Mac; at its end nothing of us runs in it, and nothing sloppy was done to it."""
     need("node")
+    watch(folder)
     mac = FakeMac(folder)
     yield mac
     assert (mac.events("strict"), mac.events("dialog", "sound")) == ([], [])

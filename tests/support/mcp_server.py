@@ -14,6 +14,7 @@ from typing import Any, Optional
 
 import pytest
 import warm_python
+from leftovers import replied
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
 FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
@@ -46,6 +47,7 @@ class Server:
     def _read_stdout(self) -> None:
         for line in self.process.stdout:  # type: ignore[union-attr]
             self.lines.append(line)
+            replied(line.decode("utf-8"))
             self._answers.put(json.loads(line))
 
     def _read_stderr(self) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Callable, Optional
 
 import headless
 import pytest
+from leftovers import replied, watch
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = Path.home()  # the real one: the session has one of its own
@@ -157,6 +158,7 @@ class Program:
             timeout=timeout_s,
             encoding="utf-8",
         )
+        replied(done.stdout)
         return Finished(done.returncode, done.stdout, done.stderr)
 
     def data(self, *arguments: Any, **variables: str) -> dict[str, Any]:
@@ -198,6 +200,7 @@ both_forms = pytest.mark.parametrize("program", ["package", "single file"], indi
 
 def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
     """An environment in which everything that is written lands below `folder`."""
+    watch(folder)
     for name in ("home", "state", "tmp"):
         (folder / name).mkdir(exist_ok=True)
     return {

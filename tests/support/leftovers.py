@@ -1,0 +1,161 @@
+"""What a test leaves behind: files where our programs write, processes, threads, changes of this process.
+
+Files are those below the folders that `watch` was given. Allowed are what commands keep on purpose (KEPT),
+images that a reply named, and what the test's marker says: `@pytest.mark.leaves("tmp/.*[.]part")`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+GRACE_S = 10.0  # what a killed server started ends by itself
+FOLDERS = ("home", "state", "tmp")
+KEPT = re.compile(
+    r"""tmp/peekaboo-mcp\.log
+    |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
+    |(state|home/Library/Caches)/peekaboo_min/(audit\.jsonl|keynote\.json|gmail/token\.json
+        |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(input(\.swift)?|failure\.txt))
+    |tmp/fakemac-settler-\w+/fifo""",
+    re.VERBOSE,
+)
+_IMAGE = re.compile(
+    r"tmp/peekaboo_min-\d+/[^/]*\b\d{8}-\d{6}-([0-9a-f]{6})_[^/]*|tmp/peekaboo_min-\d+/peekaboo_([0-9a-f]{12})\.\w+"
+)
+# the user's clipboard needs somebody who holds it
+_KEPT_PROGRAMS = ("xclip",)
+
+_watched: list[Path] = []
+_replies: list[str] = []
+_known_processes: dict[str, bool] = {}
+
+
+def watch(folder: Path) -> None:
+    """Compare home, state and tmp in this folder after each test."""
+    if folder not in _watched:
+        _watched.append(folder)
+
+
+def forget_watched() -> None:
+    _watched.clear()
+
+
+def replied(text: str) -> None:
+    """What a program answered: images that it names are wanted."""
+    _replies.append(text)
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """What is one for a whole process, and a command must not change."""
+
+    handlers: dict[int, object]
+    variables: dict[str, str]
+    folder: str
+    threads: list[threading.Thread]
+
+    @staticmethod
+    def now() -> ProcessState:
+        variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+        return ProcessState(
+            {number: signal.getsignal(number) for number in signal.valid_signals()},
+            variables,
+            os.getcwd(),
+            [thread for thread in threading.enumerate() if not thread.daemon],
+        )
+
+    def changes(self) -> list[str]:
+        """What is different now."""
+        now = ProcessState.now()
+        found = [f"thread {thread.name}" for thread in now.threads if thread not in self.threads]
+        found += [f"working folder {now.folder}"] if now.folder != self.folder else []
+        for what, old, new in (
+            ("handler of signal", self.handlers, now.handlers),
+            ("variable", self.variables, now.variables),
+        ):
+            found += [f"{what} {key}" for key in {**old, **new} if old.get(key) != new.get(key)]
+        return found
+
+
+class Leftovers:
+    """What is there before a test, and, after it, what is new."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._before = ProcessState.now()
+        self._processes = {*_processes_below(base)}
+        self._files = {folder: _files_of(folder) for folder in _watched}
+        _replies.clear()
+
+    def found(self, *allowed: str) -> list[str]:
+        """What the test left, once what is about to end has had its time."""
+        deadline = time.monotonic() + GRACE_S
+        while True:
+            processes = [*(_processes_below(self._base) - self._processes)]
+            found = self._before.changes() + [
+                f"process {pid}: {words}" for pid, words in map(_words_of, processes) if words
+            ]
+            if not found or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        for folder in _watched:
+            new = _files_of(folder) - self._files.get(folder, set())
+            found += [f"file {folder}/{name}" for name in sorted(new) if not _is_allowed(name, allowed)]
+        for folder in {*_watched} - {*self._files}:
+            _watched.remove(folder)  # the test's own
+        return found
+
+
+def _is_allowed(name: str, allowed: tuple[str, ...]) -> bool:
+    image = _IMAGE.fullmatch(name)
+    return (
+        bool(KEPT.fullmatch(name))
+        or any(re.fullmatch(pattern, name) for pattern in allowed)
+        or bool(image and any((image[1] or image[2]) in reply for reply in _replies))
+    )
+
+
+def _files_of(folder: Path) -> set[str]:
+    return {
+        os.path.relpath(os.path.join(path, name), folder)
+        for top in FOLDERS
+        for path, _, names in os.walk(folder / top)
+        for name in names
+    }
+
+
+def _processes_below(base: Path) -> set[str]:
+    """Pids of what has a variable that names this folder. Where there is no /proc, none."""
+    pids = [name for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
+    for pid in {*_known_processes} - {*pids}:
+        del _known_processes[pid]
+    for pid in pids:
+        if pid not in _known_processes:
+            try:
+                _known_processes[pid] = bytes(base) in Path("/proc", pid, "environ").read_bytes()
+            except OSError:  # it has ended, or is not ours
+                continue
+    return {pid for pid, is_ours in _known_processes.items() if is_ours} - {str(os.getpid())}
+
+
+def _words_of(pid: str) -> tuple[str, str]:
+    """Its command; empty for what has ended or is kept."""
+    try:
+        words = Path("/proc", pid, "cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return pid, ""
+    return pid, "" if os.path.basename(words[0]) in _KEPT_PROGRAMS else " ".join(words).strip()
+
+
+def fail_for_leftovers(before: Leftovers, node: pytest.Item) -> None:
+    marker = node.get_closest_marker("leaves")
+    found = before.found(*(marker.args if marker else ()))
+    if found:
+        pytest.fail("the test left " + "; ".join(found), pytrace=False)

@@ -1,0 +1,95 @@
+"""What the fixture `nothing_is_left` sees of what a test leaves, and what it takes for wanted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Callable
+
+import leftovers
+import pytest
+from leftovers import Leftovers, replied
+from worlds import clean_environment
+
+IMAGE = "tmp/peekaboo_min-0/20261122-232909-ac484d_screen.png"
+FILES = {
+    "tmp/peekaboo_abc.d/shot.png": False,
+    "tmp/peekaboo_min-0/peekaboo_0123456789ab.png": False,
+    IMAGE: False,
+    "tmp/peekaboo_min-0/record_x11-1_7_0123456789abcdef.json": True,
+    "tmp/peekaboo_min-0/record_x11-1_7_0123456789abcdef.json.12345678": False,
+    "state/peekaboo_min/audit.jsonl": True,
+    "state/peekaboo_min/input-x11.lock": True,
+    "home/.config/some": False,
+}
+
+
+@pytest.fixture
+def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Leftovers:
+    monkeypatch.setattr(leftovers, "GRACE_S", 0.0)
+    return Leftovers(tmp_path.parent)
+
+
+@pytest.mark.leaves("(tmp|home)/.*")
+@pytest.mark.parametrize("name", FILES)
+def test_leftovers_are_files_that_nobody_wanted(before: Leftovers, tmp_path: Path, name: str) -> None:
+    clean_environment(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).touch()
+    assert before.found() == ([] if FILES[name] else [f"file {tmp_path}/{name}"])
+    leftovers.watch(tmp_path)  # the test's own folder was forgotten
+    replied(f'{{"path": "/x/{Path(IMAGE).name}"}}')
+    assert before.found() == ([] if FILES[name] or name == IMAGE else [f"file {tmp_path}/{name}"])
+    leftovers.watch(tmp_path)
+    assert before.found("(tmp|home)/.*") == []
+
+
+@contextmanager
+def a_variable() -> Iterator[str]:
+    os.environ["LEFT"] = "1"
+    yield "variable LEFT"
+    del os.environ["LEFT"]
+
+
+@contextmanager
+def a_folder() -> Iterator[str]:
+    here = os.getcwd()
+    os.chdir("/")
+    yield "working folder /"
+    os.chdir(here)
+
+
+@contextmanager
+def a_handler() -> Iterator[str]:
+    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    yield f"handler of signal {signal.SIGTERM}"
+    signal.signal(signal.SIGTERM, handler)
+
+
+@contextmanager
+def a_thread() -> Iterator[str]:
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait, name="left")
+    thread.start()
+    yield "thread left"
+    event.set()
+    thread.join()
+
+
+@contextmanager
+def a_process() -> Iterator[str]:
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield f"process {process.pid}: sleep 600"
+        process.kill()
+
+
+@pytest.mark.parametrize("left", [a_variable, a_folder, a_handler, a_thread, a_process])
+def test_leftovers_are_what_a_process_has_once(before: Leftovers, left: Callable[[], Any]) -> None:
+    with left() as what:
+        assert before.found() == [what]
+    assert before.found() == []
