@@ -99,6 +99,7 @@ def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, fo
     assert form.events("click") == []
 
 
+@both_forms
 def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Form, form_window: int) -> None:
     shot = on_x11.data("screenshot", form_window, "--max-dimension", 277)
     assert max(shot["image_width"], shot["image_height"]) == 277
@@ -134,7 +135,6 @@ def test_a_caret_that_blinks_is_no_change(on_x11: Program, form: Form, form_wind
 
 
 @on_the_package
-@both_forms
 def test_a_window_that_an_act_opens_is_named(on_x11: Program, form: Form, form_window: int) -> None:
     on_x11.data("screenshot", form_window)
     finished = on_x11.run("click", form_window, *form.centre("details"), "--verify")

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 GRACE_S = 10.0  # what a killed server started ends by itself
-FOLDERS = ("home", "state", "tmp")
+FOLDERS = ("home/Library", "home/.local", "state", "tmp")  # where our programs write
 KEPT = re.compile(
     r"""tmp/peekaboo-mcp\.log
     |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
-    |(state|home/Library/Caches)/peekaboo_min/(audit\.jsonl|keynote\.json|gmail/token\.json
+    |(state|home/Library/Caches)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
         |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(input(\.swift)?|failure\.txt))
     |tmp/fakemac-settler-\w+/fifo""",
     re.VERBOSE,

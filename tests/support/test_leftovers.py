@@ -25,7 +25,8 @@ FILES = {
     "tmp/peekaboo_min-0/record_x11-1_7_0123456789abcdef.json.12345678": False,
     "state/peekaboo_min/audit.jsonl": True,
     "state/peekaboo_min/input-x11.lock": True,
-    "home/.config/some": False,
+    "home/.local/state/peekaboo_min/other": False,
+    "home/own.txt": True,
 }
 
 
