@@ -14,61 +14,38 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
+
+import warm_python
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS.parent), str(TESTS.parent / "scripts")]
-
-import warm_python  # noqa: E402
-
 LONGEST_S = 20 * 60
 CLEANING_UP_S = 60
 NO_TESTS_COLLECTED = 5
 
 
-@dataclass
-class FileRun:
+class FileRun(NamedTuple):
     """One file's run: pytest's output, and how many tests came to each outcome (`passed`, `failed`, ...)."""
 
     path: Path
-    code: int
+    has_passed: bool
     output: str
-    seconds: float
-    outcomes: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        lines = self.output.strip().splitlines() or ["no output"]
-        self.summary = lines[-1]
-        counts = [line for line in lines if re.match(r"\d+ [a-z]+.* in [\d.]+s", line)][-1:]
-        for number, outcome in re.findall(r"(\d+) ([a-z]+)", "".join(counts).partition(" in ")[0]):
-            self.outcomes["failed" if outcome.startswith("error") else outcome] += int(number)
-        if not self.has_passed and not self.outcomes["failed"]:
-            self.outcomes["failed"] = 1  # it crashed or was ended: no summary counts what is missing
-
-    @property
-    def has_passed(self) -> bool:
-        return self.code in (0, NO_TESTS_COLLECTED)
+    outcomes: Counter[str]
 
     def report(self) -> str:
-        details = [line for line in self.output.splitlines() if line.startswith("SKIPPED")]
-        return "\n".join(
-            [
-                f"{self.path.name:<28}{self.summary}  [{self.seconds:.0f} s]",
-                *(details if self.has_passed else [self.output]),
-            ]
-        )
+        lines = self.output.strip().splitlines() or ["no output"]
+        details = [line for line in lines if line.startswith("SKIPPED")] if self.has_passed else lines
+        return "\n".join([f"{self.path.name:<28}{lines[-1]}", *details])
 
 
 def run_file(path: Path, folder: Path, longest_s: float = LONGEST_S) -> FileRun:
     """Run one file. folder: for its temporary files; several pytests in one would clean up each other's."""
-    started = time.monotonic()
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    argv += [f"--basetemp={folder / path.stem}", str(path)]
     environment = {**os.environ, warm_python.SHARED: warm_python.python()}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what all files import is compiled once
     with subprocess.Popen(
-        argv,
+        [*argv, f"--basetemp={folder / path.stem}", str(path)],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -80,7 +57,14 @@ def run_file(path: Path, folder: Path, longest_s: float = LONGEST_S) -> FileRun:
             output, code = process.communicate(timeout=longest_s)[0], process.returncode
         except subprocess.TimeoutExpired:
             output, code = end(process) + f"\nended after {longest_s:g} s", 1
-    return FileRun(path, code, output, time.monotonic() - started)
+    has_passed = code in (0, NO_TESTS_COLLECTED)
+    summary = re.findall(r"^\d+ [a-z]+.* in [\d.]+s.*$", output, re.MULTILINE)[-1:]
+    outcomes: Counter[str] = Counter()
+    for number, outcome in re.findall(r"(\d+) ([a-z]+)", "".join(summary).partition(" in ")[0]):
+        outcomes["failed" if outcome.startswith("error") else outcome] += int(number)
+    if not has_passed and not outcomes["failed"]:
+        outcomes["failed"] = 1  # it crashed or was ended: no summary counts what is missing
+    return FileRun(path, has_passed, output, outcomes)
 
 
 def end(process: subprocess.Popen[str]) -> str:
@@ -90,7 +74,6 @@ def end(process: subprocess.Popen[str]) -> str:
         return process.communicate(timeout=CLEANING_UP_S)[0]
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
         return "it did not end when it was interrupted"  # what it started may hold the pipe open
 
 
@@ -102,8 +85,8 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # the longest first, so that none of them is left running alone at the end
     files = sorted(TESTS.rglob("test_*.py"), key=lambda path: (-path.stat().st_size, path.stem))
-    runs = []
     warm_python.python()  # before several threads ask for it
+    runs = []
     # two for a processor: half of their time tests wait
     with (
         tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder,
