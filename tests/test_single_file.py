@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from worlds import ROOT, SINGLE_FILE, clean_environment, old_python
+from worlds import ROOT, SINGLE_FILE, Program, clean_environment, old_python
 
 BUNDLE = ROOT / "scripts" / "bundle.py"
 LOADER = ROOT / "scripts" / "single_file_loader.py"
@@ -86,50 +86,37 @@ def test_the_committed_file_is_what_the_bundler_prints() -> None:
     made = bundle(ROOT)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == SINGLE_FILE.read_text(encoding="utf-8"), "run: python3 scripts/bundle.py --write"
+    assert os.access(SINGLE_FILE, os.X_OK) and made.stdout.startswith("#!/usr/bin/env ")
 
 
-def test_the_file_is_a_program() -> None:
-    assert os.access(SINGLE_FILE, os.X_OK)
-    assert SINGLE_FILE.read_text(encoding="utf-8").startswith("#!/usr/bin/env ")
-
-
-def test_writing_puts_into_place_what_is_printed_and_the_same_each_time(tree: Path) -> None:
+def test_bundler_writes_what_it_prints_and_the_same_each_time(tree: Path) -> None:
     target = tree / "scripts" / "peekaboo.py"
     printed = [bundle(tree).stdout, bundle(tree).stdout]
     assert bundle(tree, "--write").stdout == ""
     assert printed == [target.read_text(encoding="utf-8")] * 2
     assert os.access(target, os.X_OK)
+    made = bundle(tree, "--help")
+    assert (made.returncode, made.stdout, made.stderr) == (2, "", "usage: bundle.py [--write]\n")
 
 
-def test_a_small_package_becomes_a_program_that_runs(tree: Path) -> None:
+def test_single_file_of_a_small_package_runs_by_kept_bytecode_too(tree: Path) -> None:
     bundle(tree, "--write")
-    for _ in ("compiled", "by the bytecode that was kept"):
+    for step in ("compiled", "by the bytecode that was kept", "by bytecode that is cut short"):
+        if "cut" in step:
+            for path in kept_bytecode(tree):
+                path.write_bytes(path.read_bytes()[:9])
         done = run_single_file(tree)
-        assert (done.returncode, done.stderr) == (7, "")
-        assert json.loads(done.stdout) == SMALL_ANSWER
-    # the package, two wings, two modules
-    assert [path.stat().st_mode & 0o777 for path in kept_bytecode(tree)] == [0o600] * 5
-
-
-def test_bytecode_of_another_source_is_not_used(tree: Path) -> None:
-    bundle(tree, "--write")
-    run_single_file(tree)
+        assert (done.returncode, done.stderr, json.loads(done.stdout)) == (7, "", SMALL_ANSWER), step
+        # the package, two wings, two modules
+        modes = [path.stat().st_mode & 0o777 for path in kept_bytecode(tree) if path.stat().st_size > 9]
+        assert modes == [0o600] * 5
     version = tree / "peekaboo_min" / "__init__.py"
     version.write_text(version.read_text().replace("7.0", "7.1"))
     bundle(tree, "--write")
-    assert json.loads(run_single_file(tree).stdout)[0] == "7.1"
+    assert json.loads(run_single_file(tree).stdout)[0] == "7.1", "bytecode of another source is not used"
 
 
-def test_bytecode_that_is_cut_short_is_compiled_anew(tree: Path) -> None:
-    bundle(tree, "--write")
-    run_single_file(tree)
-    for path in kept_bytecode(tree):
-        path.write_bytes(path.read_bytes()[:9])
-    assert json.loads(run_single_file(tree).stdout) == SMALL_ANSWER
-    assert all(path.stat().st_size > 9 for path in kept_bytecode(tree))
-
-
-def test_a_folder_that_others_can_write_to_is_not_used(tree: Path) -> None:
+def test_bytecode_in_a_folder_that_others_can_write_to_is_not_used(tree: Path) -> None:
     bundle(tree, "--write")
     folder = tree / "state" / "peekaboo_min" / "bytecode"
     folder.mkdir(parents=True)
@@ -150,25 +137,16 @@ def test_a_traceback_shows_the_lines_of_the_file(tree: Path) -> None:
         assert f'peekaboo.py", line {number}, in start\n    1 / 0  # here\n' in done.stderr
 
 
-def test_every_source_of_the_package_stands_in_the_file_as_it_is() -> None:
+def test_single_file_has_every_source_of_the_package_as_it_is() -> None:
     lines = SINGLE_FILE.read_text(encoding="utf-8").splitlines()
-    starts = {}
-    for number, line in enumerate(lines):
-        found = re.match(r"SOURCES\['(.+?)'\] = ", line)
-        if found:
-            starts[found[1]] = number
+    titles = {number: re.match(r"SOURCES\['(.+?)'\] = ", line) for number, line in enumerate(lines)}
+    starts = {title[1]: number for number, title in titles.items() if title}
     kinds = (".py", ".js", ".swift", ".applescript")
     package = [path for path in (ROOT / "peekaboo_min").rglob("*") if path.suffix in kinds]
-    sources = {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
-    assert set(starts) == sources
+    assert set(starts) == {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
     for path, number in starts.items():
         text = (ROOT / path).read_text(encoding="utf-8").splitlines()
         assert lines[number + 1 : number + len(text)] == text[1:], f"{path}, behind its first line"
-
-
-def test_an_option_that_the_bundler_does_not_know_is_refused(tree: Path) -> None:
-    made = bundle(tree, "--help")
-    assert (made.returncode, made.stdout, made.stderr) == (2, "", "usage: bundle.py [--write]\n")
 
 
 def test_the_header_for_uv_can_be_read_and_asks_for_what_the_project_asks() -> None:
@@ -223,23 +201,15 @@ def test_the_file_alone_runs_on_python_3_9_without_mcp(tmp_path: Path, words: li
 
 
 def test_serving_without_mcp_says_in_one_sentence_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
+    package = Program(
+        [sys.executable, "-m", "peekaboo_min"],
+        clean_environment(tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}"),
+    ).run()
+    assert (package.code, package.out, package.err.count("\n")) == (2, "", 1)
+    assert f"uv tool install {ROOT}" in package.err and f".venv/bin/pip install {ROOT}" in package.err
     done = old(tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(
         "peekaboo-min: serving MCP needs Python 3.10 or newer and the package mcp: "
     )
-    assert done.stderr.count("\n") == 1
-
-
-def test_serving_without_mcp_says_so_in_the_package_too(tmp_path: Path) -> None:
-    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
-    done = subprocess.run(
-        [sys.executable, "-m", "peekaboo_min"],
-        env={**clean_environment(tmp_path), "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"uv tool install {ROOT}" in done.stderr and f".venv/bin/pip install {ROOT}" in done.stderr

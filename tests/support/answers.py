@@ -55,72 +55,29 @@ def kept_by(mac: FakeMac) -> list[str]:
     ]
 
 
+# of the fake Mac: bundle id, pid, windows
+_APPLICATIONS = {
+    "1Password": ("com.1password.1password", 470, 1),
+    "Calculator": ("com.apple.calculator", 450, 1),
+    "Calendar": ("com.apple.iCal", 440, 2),
+    "Finder": ("com.apple.finder", 301, 1),
+    "Form": ("com.example.form", 500, 1),
+    "Google Chrome": ("com.google.Chrome", 420, 1),
+    "Notes": ("com.apple.Notes", 460, 0),
+    "Safari": ("com.apple.Safari", 410, 2),
+    "System Settings": ("com.apple.systempreferences", 490, 0),
+    "Terminal": ("com.apple.Terminal", 480, 1),
+    "TextEdit": ("com.apple.TextEdit", 430, 2),
+}
 APPLICATIONS = [
     {
-        "app_name": "1Password",
-        "bundle_id": "com.1password.1password",
-        "pid": 470,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {
-        "app_name": "Calculator",
-        "bundle_id": "com.apple.calculator",
-        "pid": 450,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {
-        "app_name": "Calendar",
-        "bundle_id": "com.apple.iCal",
-        "pid": 440,
-        "is_active": False,
-        "window_count": 2,
-    },
-    {
-        "app_name": "Finder",
-        "bundle_id": "com.apple.finder",
-        "pid": 301,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {"app_name": "Form", "bundle_id": "com.example.form", "pid": 500, "is_active": False, "window_count": 1},
-    {
-        "app_name": "Google Chrome",
-        "bundle_id": "com.google.Chrome",
-        "pid": 420,
-        "is_active": False,
-        "window_count": 1,
-    },
-    {"app_name": "Notes", "bundle_id": "com.apple.Notes", "pid": 460, "is_active": False, "window_count": 0},
-    {
-        "app_name": "Safari",
-        "bundle_id": "com.apple.Safari",
-        "pid": 410,
-        "is_active": False,
-        "window_count": 2,
-    },
-    {
-        "app_name": "System Settings",
-        "bundle_id": "com.apple.systempreferences",
-        "pid": 490,
-        "is_active": False,
-        "window_count": 0,
-    },
-    {
-        "app_name": "Terminal",
-        "bundle_id": "com.apple.Terminal",
-        "pid": 480,
-        "is_active": True,
-        "window_count": 1,
-    },
-    {
-        "app_name": "TextEdit",
-        "bundle_id": "com.apple.TextEdit",
-        "pid": 430,
-        "is_active": False,
-        "window_count": 2,
-    },
+        "app_name": name,
+        "bundle_id": bundle_id,
+        "pid": pid,
+        "is_active": name == "Terminal",
+        "window_count": count,
+    }
+    for name, (bundle_id, pid, count) in _APPLICATIONS.items()
 ]
 
 
