@@ -14,7 +14,7 @@ import pytest
 from fake_ai import FakeAI
 from fakemac import FakeMac
 from in_process import InProcessProgram
-from leftovers import Leftovers, fail_for_leftovers, forget_watched, watch
+from leftovers import Leftovers, forget_watched, watch
 from macs import fake_mac
 from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
 
@@ -45,14 +45,20 @@ def watched_folders(own_home: Path) -> Iterator[None]:
     forget_watched()
 
 
+_newest: list[Leftovers] = []  # of the test that runs
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """Fails the test that leaves a file, a process, a thread or a changed environment; see leftovers.py."""
-    before = Leftovers(tmp_path_factory.getbasetemp())
+    _newest[:] = [Leftovers(tmp_path_factory.getbasetemp())]
     yield
-    fail_for_leftovers(before, request.node)
+    marker = request.node.get_closest_marker("leaves")
+    found = _newest[0].found(*(marker.args if marker else ()))
+    if found:
+        pytest.fail("the test left " + "; ".join(found), pytrace=False)
 
 
 @pytest.fixture
@@ -73,6 +79,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]
 @pytest.fixture(scope="session")
 def display() -> Iterator[str]:
     with x_server() as name:
+        for leftovers in _newest:
+            leftovers.accept_processes()
         yield name
 
 

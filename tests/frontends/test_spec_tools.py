@@ -297,6 +297,7 @@ FIRST = {
 }
 
 
+@pytest.mark.usefixtures("server", "bare", "linux")  # before the test, which leaves them running
 @pytest.mark.parametrize(("fixture", "providers"), FIRST.values(), ids=FIRST.keys())
 def test_the_status_is_appended_exactly_once_to_the_first_success(
     request: pytest.FixtureRequest, fixture: str, providers: Any

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from leftovers import ProcessState, replied
+from leftovers import ProcessState
 from worlds import PATIENCE_S, Finished, Program, program_words
 
 from peekaboo_min.core.settings import forget_environment
@@ -34,7 +34,6 @@ class InProcessProgram(Program):
         out, err = io.BytesIO(), io.BytesIO()
         with _replaced({**self.environment, **variables}, out, err):
             code = main([str(argument) for argument in arguments])
-        replied(out.getvalue().decode("utf-8"))
         return Finished(code, out.getvalue().decode("utf-8"), err.getvalue().decode("utf-8"))
 
     def having(self, **variables: str) -> InProcessProgram:

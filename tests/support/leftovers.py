@@ -1,7 +1,7 @@
 """What a test leaves behind: files where our programs write, processes, threads, changes of this process.
 
 Files are those below the folders that `watch` was given. Allowed are what commands keep on purpose (KEPT),
-images that a reply named, and what the test's marker says: `@pytest.mark.leaves("tmp/.*[.]part")`.
+images and folders that a reply named, and what the test's marker says: `@pytest.mark.leaves("tmp/.*[.]part")`.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 GRACE_S = 10.0  # what a killed server started ends by itself
 FOLDERS = ("home/Library", "home/.local", "state", "tmp")  # where our programs write
 KEPT = re.compile(
     r"""tmp/peekaboo-mcp\.log
     |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
-    |(state|home/Library/Caches)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
+    |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
         |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(input(\.swift)?|failure\.txt))
     |tmp/fakemac-settler-\w+/fifo""",
     re.VERBOSE,
 )
-_IMAGE = re.compile(
-    r"tmp/peekaboo_min-\d+/[^/]*\b\d{8}-\d{6}-([0-9a-f]{6})_[^/]*|tmp/peekaboo_min-\d+/peekaboo_([0-9a-f]{12})\.\w+"
-)
+# what an image or a folder of ours has in its name
+_RANDOM = re.compile(r"tmp/peekaboo_min-\d+/[^/]*?([0-9a-f]{12}|(?<=-)[0-9a-f]{6})[_.].*", re.DOTALL)
 # the user's clipboard needs somebody who holds it
 _KEPT_PROGRAMS = ("xclip",)
 
@@ -89,10 +86,14 @@ class Leftovers:
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        self._before = ProcessState.now()
-        self._processes = {*_processes_below(base)}
         self._files = {folder: _files_of(folder) for folder in _watched}
+        self.accept_processes()
         _replies.clear()
+
+    def accept_processes(self) -> None:
+        """What runs now may run on: a fixture of the whole session was set up late."""
+        self._before = ProcessState.now()
+        self._processes = _processes_below(self._base)
 
     def found(self, *allowed: str) -> list[str]:
         """What the test left, once what is about to end has had its time."""
@@ -114,11 +115,11 @@ class Leftovers:
 
 
 def _is_allowed(name: str, allowed: tuple[str, ...]) -> bool:
-    image = _IMAGE.fullmatch(name)
+    random = _RANDOM.fullmatch(name)
     return (
         bool(KEPT.fullmatch(name))
         or any(re.fullmatch(pattern, name) for pattern in allowed)
-        or bool(image and any((image[1] or image[2]) in reply for reply in _replies))
+        or bool(random and any(random[1] in reply for reply in _replies))
     )
 
 
@@ -152,10 +153,3 @@ def _words_of(pid: str) -> tuple[str, str]:
     except OSError:
         return pid, ""
     return pid, "" if os.path.basename(words[0]) in _KEPT_PROGRAMS else " ".join(words).strip()
-
-
-def fail_for_leftovers(before: Leftovers, node: pytest.Item) -> None:
-    marker = node.get_closest_marker("leaves")
-    found = before.found(*(marker.args if marker else ()))
-    if found:
-        pytest.fail("the test left " + "; ".join(found), pytrace=False)

@@ -126,6 +126,9 @@ class Finished:
     out: str
     err: str
 
+    def __post_init__(self) -> None:
+        replied(self.out)
+
     @property
     def json(self) -> dict[str, Any]:
         return json.loads(self.out)
@@ -158,7 +161,6 @@ class Program:
             timeout=timeout_s,
             encoding="utf-8",
         )
-        replied(done.stdout)
         return Finished(done.returncode, done.stdout, done.stderr)
 
     def data(self, *arguments: Any, **variables: str) -> dict[str, Any]:
