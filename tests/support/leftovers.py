@@ -1,7 +1,7 @@
 """What a test leaves behind: files where our programs write, processes, threads, changes of this process.
 
 Files are those below the folders that `watch` was given. Allowed are what commands keep on purpose (KEPT),
-images and folders that a reply named, and what the test's marker says: `@pytest.mark.leaves("tmp/.*[.]part")`.
+images and folders that a reply named, and what the marker of a test says: `leaves("tmp/.*[.]part")`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_S = 10.0  # what a killed server started ends by itself
-FOLDERS = ("home/Library", "home/.local", "state", "tmp")  # where our programs write
+FOLDERS = ("home/Library", "home/.local/state", "state", "tmp")  # where our programs write
 KEPT = re.compile(
     r"""tmp/peekaboo-mcp\.log
     |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
     |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
         |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(input(\.swift)?|failure\.txt))
-    |tmp/fakemac-settler-\w+/fifo""",
+    |tmp/(fakemac-settler-\w+/fifo|org\.chromium\.Chromium\..*)""",
     re.VERBOSE,
 )
 # what an image or a folder of ours has in its name
