@@ -34,6 +34,7 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name, variable in (("home", "HOME"), ("tmp", "TMPDIR"), ("state", "XDG_STATE_HOME")):
             (folder / name).mkdir()
             patch.setenv(variable, str(folder / name))
+        patch.setenv("GSK_RENDERER", "cairo")  # as headless.x_server sets it, late
         patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
         yield folder
 

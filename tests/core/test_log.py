@@ -43,27 +43,23 @@ def a_key(environment: Callable[..., None]) -> str:
     return "sk-echoed"
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "a link", "a hard link", "a folder", "another user's", "a NUL"])
-def test_only_a_file_of_ours_is_logged_to(
-    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path, other = tmp_path / "log", tmp_path / "other"
+NOT_OURS: dict[str, Callable[[Path, Path], object]] = {
+    "a pipe": lambda path, other: os.mkfifo(path),
+    "a link": lambda path, other: path.symlink_to(other),
+    "a hard link": lambda path, other: os.link(other, path),
+    "a folder": lambda path, other: path.mkdir(),
+    "another user's": lambda path, other: (path.touch(), os.chown(path, 12345, -1)),
+    "a NUL": lambda path, other: None,
+}
+
+
+@pytest.mark.parametrize("kind", NOT_OURS)
+def test_log_file_is_one_of_ours(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if kind == "another user's" and os.getuid():
+        pytest.skip("only root can give a file away")
+    path, other = tmp_path / ("a\0b" if kind == "a NUL" else "log"), tmp_path / "other"
     other.write_text("")
-    if kind == "a pipe":
-        os.mkfifo(path)
-    elif kind == "a link":
-        path.symlink_to(other)
-    elif kind == "a hard link":
-        os.link(other, path)
-    elif kind == "a folder":
-        path.mkdir()
-    elif kind == "another user's":
-        if os.getuid():
-            pytest.skip("only root can give a file away")
-        path.write_text("")
-        os.chown(path, 12345, -1)
-    else:
-        path = tmp_path / "a\0b"
+    NOT_OURS[kind](path, other)
     start_log_file(path, "info", also_console=False)
     log_info("here")
     assert other.read_text() == ""
@@ -71,16 +67,10 @@ def test_only_a_file_of_ours_is_logged_to(
     assert error.startswith("peekaboo-min: no log: cannot write") and "PEEKABOO_LOG_FILE" in error
 
 
-def test_the_log_is_for_its_owner_only(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_text("")
-    path.chmod(0o644)
-    start_log_file(path, "info", also_console=False)
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
 def test_a_key_that_comes_back_and_half_a_character_are_not_logged(tmp_path: Path, a_key: str) -> None:
+    (tmp_path / "log").touch(0o644)
     start_log_file(tmp_path / "log", "info", also_console=False)
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
     with collected_debug_lines() as lines:
         log_info(f"the endpoint repeats {a_key} and \ud800")
     (entry,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Optional
 
 import pytest
 from worlds import PATIENCE_S
@@ -15,8 +14,9 @@ from peekaboo_min.system.web import WebError, ask_json, host_of
 
 
 @contextmanager
-def answering(answer: bytes, received: Optional[list[bytes]] = None) -> Iterator[str]:
-    """A server for one request, which it adds to `received`; yields its address."""
+def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """A server for one request; yields its address and, once it came, the request."""
+    received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE_S)
 
@@ -24,14 +24,12 @@ def answering(answer: bytes, received: Optional[list[bytes]] = None) -> Iterator
             connection, _ = server.accept()
             with connection:
                 connection.settimeout(PATIENCE_S)
-                request = connection.recv(65536)
-                if received is not None:
-                    received.append(request)
+                received.append(connection.recv(65536))
                 connection.sendall(answer)
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/", received
         thread.join(PATIENCE_S)
 
 
@@ -57,14 +55,14 @@ ANSWERS = {
 
 @pytest.mark.parametrize(("answer", "kind"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_every_answer_is_an_error_with_its_meaning(answer: bytes, kind: str) -> None:
-    with answering(answer) as url, pytest.raises(WebError) as caught:
+    with answering(answer) as (url, _), pytest.raises(WebError) as caught:
         ask_json(url, headers={}, timeout_s=PATIENCE_S)
     assert (caught.value.kind, caught.value.retry_after_s) == (kind, None)
 
 
 def test_numbers_that_json_does_not_know_are_none() -> None:
     body = b'{"tokens": NaN, "seconds": [Infinity, -Infinity]}'
-    with answering(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body) as url:
+    with answering(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body) as (url, _):
         answer = ask_json(url, headers={}, timeout_s=PATIENCE_S)
     assert answer == {"tokens": None, "seconds": [None, None]}
 
@@ -78,8 +76,7 @@ def test_a_host_is_named_without_secrets(url: str, host: str) -> None:
 
 
 def test_a_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.MonkeyPatch) -> None:
-    received: list[bytes] = []
-    with answering(OK + b"Content-Length: 2\r\n\r\n{}", received) as proxy:
+    with answering(OK + b"Content-Length: 2\r\n\r\n{}") as (proxy, received):
         monkeypatch.setenv("http_proxy", proxy.replace("//", "//ann:p%40ss@"))
         assert ask_json("http://models.invalid/x?y=1", headers={"X-Key": "k"}, timeout_s=PATIENCE_S) == {}
     first, *headers = received[0].decode().split("\r\n")
@@ -88,8 +85,7 @@ def test_a_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.Mo
 
 
 def test_a_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    received: list[bytes] = []
-    with answering(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", received) as proxy:
+    with answering(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n") as (proxy, received):
         monkeypatch.setenv("https_proxy", proxy)
         with pytest.raises(WebError) as caught:
             ask_json("https://models.invalid/x", headers={"X-Key": "k"}, timeout_s=PATIENCE_S)
