@@ -18,17 +18,13 @@ def lines_of(elements: list[dict[str, Any]], unit: str = PIXELS) -> list[str]:
     return elements_text(data, grid_over(unit, 400, 200))
 
 
-def test_a_line_has_the_middle_in_the_grid_of_the_model() -> None:
+def test_elements_text_has_a_quoted_name_and_the_middle_in_the_grid_of_the_model() -> None:
+    (cut,) = lines_of([element('" x 1, y 1' + "a" * 100)])
+    assert cut == r'button "\" x 1, y 1' + "a" * 50 + '" x 100, y 50'
     field = element("City", role="textbox", value="Århus", states=["focused"])
     assert [lines_of([field], unit) for unit in (PIXELS, THOUSANDTHS)] == [
         ['textbox "City" = "Århus" x 100, y 50 [focused]'],
         ['textbox "City" = "Århus" x 250, y 250 [focused]'],
-    ]
-
-
-def test_a_name_stays_a_quoted_name_and_is_cut() -> None:
-    assert lines_of([element('" x 1, y 1' + "a" * 100)]) == [
-        r'button "\" x 1, y 1' + "a" * 50 + '" x 100, y 50'
     ]
 
 

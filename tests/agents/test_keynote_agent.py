@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Callable
 
 import pytest
 import warm_python
@@ -17,6 +18,7 @@ from peekaboo_min.agents import mcp_client
 from peekaboo_min.agents.keynote_agent import KEYNOTE_QUERY
 from peekaboo_min.agents.mcp_client import ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.settings import settings_with_env_file
 
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
@@ -135,22 +137,16 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     assert {path.name for path in folder.iterdir()} == {".env", "logs"}
 
 
-def test_the_example_of_an_env_file_is_understood_whole(tmp_path: Path) -> None:
+def test_keynote_settings_understand_the_example_of_an_env_file(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
     (tmp_path / ".env").write_text((ROOT / "scripts" / "env.example").read_text("utf-8"))
-    code = """if True:
-        from pathlib import Path
-        from peekaboo_min.core.settings import settings_with_env_file
-        now = settings_with_env_file(Path())
-        print(now.gemini_key, now.log_level, now.screenshot_path)
-        print(now.keynote_theme, now.keynote_document_mode)
-    """
-    environment = {"PYTHONPATH": str(ROOT), "KEYNOTE_THEME": "Black", "SCREENSHOT_PATH": "", "HOME": "/"}
-    argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, env=environment, cwd=tmp_path, capture_output=True, text=True)
     # the environment counts more than the file, and an empty variable is an unset one
-    assert done.stdout == "your-key-here INFO /tmp/mcp_keynote_slide.png\nBlack reuse_or_create\n", (
-        done.stderr
-    )
+    environment(KEYNOTE_THEME="Black", SCREENSHOT_PATH="")
+    now = settings_with_env_file(tmp_path)
+    assert (now.gemini_key, now.log_level, now.keynote_theme) == ("your-key-here", "INFO", "Black")
+    assert now.screenshot_path == "/tmp/mcp_keynote_slide.png"
+    assert now.keynote_document_mode == "reuse_or_create"
 
 
 LIES = [
@@ -270,36 +266,38 @@ def test_an_old_rectangle_is_not_written_into_and_a_corrected_model_may_go_on(
     assert done.data["text"] == "Hello"
 
 
-def test_without_a_text_the_default_query_is_asked(mac: FakeMac, folder: Path) -> None:
-    """ "Example query to seed the run (the client may override this)": DEFAULT_QUERY."""
-    text = "Hello from MCP on macOS."
-    done, prompts = run_script(mac, folder, [OPEN, DRAW, write(text), DONE])
-    assert prompts[0] == f"Create a rectangle in Keynote slide 1 and write this exact text inside it: {text}"
-    assert (done.data["text"], shape_texts(mac)) == (text, [text])
+TEXT = "Hello from MCP on macOS."
+QUERY = "Draw a card and write a greeting into it."
+ASKED = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
+SHOT = "FUNCTION_CALL: screenshot_slide|"
+# argv, replies, the first prompt, the text in the document
+RUNS = {
+    "default": ([], [OPEN, DRAW, write(TEXT), DONE], ASKED + TEXT, TEXT),
+    "query": (["--query", QUERY], [OPEN, DRAW, write("Hi ¦ there"), DONE], QUERY, "Hi | there"),
+    "lines": (
+        ["two\nlines\n"],
+        [OPEN, DRAW, write("two lines"), SHOT, DONE],
+        f"{ASKED}two lines",
+        "two lines",
+    ),
+}
 
 
-def test_with_a_query_of_its_own_any_text_counts_and_the_summary_names_it(mac: FakeMac, folder: Path) -> None:
-    """ "(the client may override this)" """
-    query = "Draw a card and write a greeting into it."
-    calls = [OPEN, "FUNCTION_CALL: draw_rectangle|0|0|100|50", write("Hi ¦ there"), DONE]
-    done, prompts = run_script(mac, folder, calls, "--query", query)
-    assert (done.code, prompts[0], done.data["text"]) == (0, query, "Hi | there")
-    source, text = log_lines(folder)[-1]
-    pattern = r"summary: done in 4 turns with gemini/[\w.-]+: wrote 'Hi \| there'"
-    assert source == "client" and re.fullmatch(pattern, text)
-
-
-def test_line_breaks_become_spaces_and_an_empty_last_parameter_is_one(mac: FakeMac, folder: Path) -> None:
-    """ "Keep everything on a single line; do not insert newlines in arguments." And: "`screenshot_slide`
-    saves a PNG to `${SCREENSHOT_PATH}`."
+@pytest.mark.parametrize("case", RUNS)
+def test_keynote_agent_asks_for_a_text_or_a_query_of_the_users(mac: FakeMac, folder: Path, case: str) -> None:
+    """ "Example query to seed the run (the client may override this)", "Keep everything on a single line; do
+    not insert newlines in arguments." And: "`screenshot_slide` saves a PNG to `${SCREENSHOT_PATH}`."
     """
+    argv, replies, prompt, text = RUNS[case]
     (folder / ".env").write_text(f"SCREENSHOT_PATH={folder / 'slide.png'}\n")
-    calls = [OPEN, DRAW, write("two lines"), "FUNCTION_CALL: screenshot_slide|", DONE]
-    done, _ = run_script(mac, folder, calls, "two\nlines\n")
-    assert done.code == 0, done.err
-    assert shape_texts(mac) == ["two lines"]
-    assert done.data["calls"][-1]["answer"] == f"SCREENSHOT_SAVED: path={folder / 'slide.png'}"
-    assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
+    done, prompts = run_script(mac, folder, replies, *argv)
+    assert (done.code, prompts[0], done.data["text"], shape_texts(mac)) == (0, prompt, text, [text])
+    source, summary = log_lines(folder)[-1]
+    pattern = rf"summary: done in {len(replies)} turns with gemini/[\w.-]+: wrote {re.escape(repr(text))}"
+    assert source == "client" and re.fullmatch(pattern, summary)
+    if SHOT in replies:
+        assert done.data["calls"][-1]["answer"] == f"SCREENSHOT_SAVED: path={folder / 'slide.png'}"
+        assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, folder: Path) -> None:

@@ -74,17 +74,15 @@ def test_a_step_shows_its_reason_its_effect_both_questions_and_one_figure() -> N
 
 
 DRAG = Action("drag", {"x": 200, "y": 120, "to_x": 300, "to_y": 120.04})
+MARKS = [
+    (False, CLICK, 'class="mark" d="M200.0 120.0m'),
+    (True, CLICK, 'class="mark would" d="M200.0 120.0m'),
+    (False, DRAG, 'class="mark" d="M300.0 120.0m'),
+]
 
 
-@pytest.mark.parametrize(
-    "dry_run, action, expected",
-    [
-        (False, CLICK, 'class="mark" d="M200.0 120.0m'),
-        (True, CLICK, 'class="mark would" d="M200.0 120.0m'),
-        (False, DRAG, 'class="mark" d="M300.0 120.0m'),
-    ],
-)
-def test_the_click_is_marked_over_the_image(dry_run: bool, action: Action, expected: str) -> None:
+@pytest.mark.parametrize("dry_run, action, expected", MARKS)
+def test_report_marks_the_click_over_the_image(dry_run: bool, action: Action, expected: str) -> None:
     assert expected in run_report(a_run(a_step(action=action), dry_run=dry_run))
 
 

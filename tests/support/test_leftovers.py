@@ -6,10 +6,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable
 
 import leftovers
 import pytest
@@ -50,47 +47,23 @@ def test_leftovers_are_files_that_nobody_wanted(before: Leftovers, tmp_path: Pat
     assert before.found("(tmp|home)/.*") == []
 
 
-@contextmanager
-def a_variable() -> Iterator[str]:
-    os.environ["LEFT"] = "1"
-    yield "variable LEFT"
-    del os.environ["LEFT"]
-
-
-@contextmanager
-def a_folder() -> Iterator[str]:
-    here = os.getcwd()
-    os.chdir("/")
-    yield "working folder /"
-    os.chdir(here)
-
-
-@contextmanager
-def a_handler() -> Iterator[str]:
-    handler = signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    yield f"handler of signal {signal.SIGTERM}"
-    signal.signal(signal.SIGTERM, handler)
-
-
-@contextmanager
-def a_thread() -> Iterator[str]:
+def test_leftovers_are_what_a_process_has_once(before: Leftovers) -> None:
+    here, handler = os.getcwd(), signal.signal(signal.SIGTERM, signal.SIG_IGN)
     event = threading.Event()
     thread = threading.Thread(target=event.wait, name="left")
     thread.start()
-    yield "thread left"
+    os.environ["LEFT"] = "1"
+    os.chdir("/")
+    with subprocess.Popen(["sleep", "600"]) as process:
+        found = before.found()
+        process.kill()
+    del os.environ["LEFT"]
+    os.chdir(here)
+    signal.signal(signal.SIGTERM, handler)
     event.set()
     thread.join()
-
-
-@contextmanager
-def a_process() -> Iterator[str]:
-    with subprocess.Popen(["sleep", "600"]) as process:
-        yield f"process {process.pid}: sleep 600"
-        process.kill()
-
-
-@pytest.mark.parametrize("left", [a_variable, a_folder, a_handler, a_thread, a_process])
-def test_leftovers_are_what_a_process_has_once(before: Leftovers, left: Callable[[], Any]) -> None:
-    with left() as what:
-        assert before.found() == [what]
+    assert found == [
+        *("thread left", "working folder /", f"handler of signal {signal.SIGTERM}", "variable LEFT"),
+        f"process {process.pid}: sleep 600",
+    ]
     assert before.found() == []
