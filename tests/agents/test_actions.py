@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from fake_ai import FakeAI, Request, example_of
@@ -13,13 +13,19 @@ from peekaboo_min.agents.actions import _DEFAULTS, ACTION_SCHEMA, ACTIONS, Actio
 from peekaboo_min.ai.client import ask_model, choose_model
 from peekaboo_min.ai.grid import PIXELS, THOUSANDTHS, grid_over
 from peekaboo_min.core.errors import PeekabooError
-from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.select import this_desktop
 from peekaboo_min.frontends.tools import TOOLS
 
 GRID = grid_over(PIXELS, 800, 600)
 CLICK: dict[str, Any] = {"action": "click", "x": 12, "y": 34, "done": False, "why": "Go on"}
+DRAG = {"action": "drag", "x": 1, "y": 2, "to_x": 0, "to_y": 9}
 CLICKED = Action("click", {"x": 12, "y": 34}, "Go on")
+MODELS = {
+    "ollama": "qwen3-vl:8b",
+    "openai": "gpt-5.4-mini",
+    "gemini": "gemini-3.6-flash",
+    "anthropic": "claude-sonnet-5",
+}
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
 
 
@@ -44,10 +50,7 @@ def made(kind: str, **values: Any) -> Action:
             made("click", x=1, y=2, button="right", clicks=2, modifiers=["ctrl"]),
         ),
         ({"action": "move", "x": 1, "y": 2}, made("move", x=1, y=2)),
-        (
-            {"action": "drag", "x": 1, "y": 2, "to_x": 0, "to_y": 9, "clicks": 1},
-            made("drag", x=1, y=2, to_x=0, to_y=9),
-        ),
+        ({**DRAG, "clicks": 1}, made("drag", x=1, y=2, to_x=0, to_y=9)),
         (
             {"action": "scroll", "direction": "down", "amount": 10.0, "x": 1, "y": 2},
             made("scroll", direction="down", amount=10, x=1, y=2),
@@ -176,34 +179,22 @@ def test_places_become_pixels_and_a_scroll_without_one_is_in_the_middle() -> Non
     assert made("press", key="a").in_pixels(grid, 800, 600) == made("press", key="a")
 
 
-@pytest.mark.parametrize("provider", ["ollama", "openai", "gemini", "anthropic"])
-def test_every_vendor_accepts_the_schema(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("provider", MODELS)
+def test_action_schema_is_accepted_by_every_vendor(
+    provider: str, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fakes check a schema as their vendors do; OpenAI's strict mode requires every property required."""
-    models = {
-        "ollama": "qwen3-vl:8b",
-        "openai": "gpt-5.4-mini",
-        "gemini": "gemini-3.6-flash",
-        "anthropic": "claude-sonnet-5",
-    }
 
     def brain(request: Request) -> dict[str, Any]:
         assert request.schema and set(request.schema["required"]) == set(request.schema["properties"])
         return {**example_of(request.schema), "action": "done", "done": True}
 
+    # as if at its own address: strict mode is used only there
+    monkeypatch.setattr("peekaboo_min.ai.providers._is_compatible_server", lambda: False)
     with FakeAI(brain=brain) as ai:
-        environment = ai.env(provider, models[provider])
-        if provider == "openai":  # as if at its own address: strict mode is used only there
-            monkeypatch.setattr("peekaboo_min.ai.providers._is_compatible_server", lambda: False)
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        forget_environment()
-        try:
-            answer = ask_model(
-                this_desktop(), [], "What now?", choice=choose_model(provider), schema=ACTION_SCHEMA
-            )
-        finally:
-            monkeypatch.undo()
-            forget_environment()
+        environment(**ai.env(provider, MODELS[provider]))
+        choice = choose_model(provider)
+        answer = ask_model(this_desktop(), [], "What now?", choice=choice, schema=ACTION_SCHEMA)
         assert read(answer.text).kind == "done"
         body = ai.questions[-1].body
     assert provider != "openai" or body["response_format"]["json_schema"]["strict"] is True

@@ -7,7 +7,6 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
-from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system.images import model_size, whole_image
 
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
@@ -42,18 +40,13 @@ WINDOWS = [(554, 388), (1100, 740), (500, 900)]
 
 
 @pytest.fixture
-def ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeAI]:
+def ai(environment: Callable[..., None]) -> Iterator[FakeAI]:
     """Vendors with every model of the table, in this very process."""
     choices = [choice for named in NAMED.values() for choice in named]
     with FakeAI({choice.name: True for choice in choices}) as fake:
         for provider in ("ollama", "openai", "gemini", "anthropic"):
-            for name, value in fake.env(provider, "x").items():
-                monkeypatch.setenv(name, value)
-        monkeypatch.setenv("TMPDIR", str(tmp_path))
-        monkeypatch.delenv("PEEKABOO_AI_GRID", raising=False)
-        forget_environment()
+            environment(**fake.env(provider, "x"))
         yield fake
-    forget_environment()
 
 
 def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Request], Any]:
@@ -99,12 +92,10 @@ def test_every_click_lands_by_the_models_name(ai: FakeAI, convention: str, choic
     check_every_click_lands(ai, convention, choice)
 
 
-def test_the_variable_counts_more_than_the_name(ai: FakeAI, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PEEKABOO_AI_GRID", "1000")
-    forget_environment()
+def test_grid_variable_counts_more_than_the_name(ai: FakeAI, environment: Callable[..., None]) -> None:
+    environment(PEEKABOO_AI_GRID="1000")
     check_every_click_lands(ai, "thousandths", NAMED["pixels"][0], WINDOWS[:1])
-    monkeypatch.setenv("PEEKABOO_AI_GRID", "pixels")
-    forget_environment()
+    environment(PEEKABOO_AI_GRID="pixels")
     check_every_click_lands(ai, "1024-token size", UNKNOWN, WINDOWS[:1])
 
 
@@ -156,11 +147,10 @@ def test_the_check_image_shows_two_different_numbers_where_they_are_expected() -
     ],
 )
 def test_the_check_reports_what_to_set(
-    ai: FakeAI, monkeypatch: pytest.MonkeyPatch, model: str, convention: str, variable: str, grid: Any,
+    ai: FakeAI, environment: Callable[..., None], model: str, convention: str, variable: str, grid: Any,
     text: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setenv("PEEKABOO_AI_GRID", variable)
-    forget_environment()
+    environment(PEEKABOO_AI_GRID=variable)
     ai.brain = pointing(convention, [(0.5, 0.5)])
     result = run_vision_agent(check_model=True, model=f"openai/{model}")
     assert text in result.text
