@@ -26,8 +26,8 @@ KEPT = re.compile(
 )
 # what an image or a folder of ours has in its name
 _RANDOM = re.compile(r"tmp/peekaboo_min-\d+/[^/]*?([0-9a-f]{12}|(?<=-)[0-9a-f]{6})[_.].*", re.DOTALL)
-# the user's clipboard needs somebody who holds it
-_KEPT_PROGRAMS = ("xclip",)
+# the user's clipboard needs somebody who holds it; the others end with the session bus that starts them late
+_KEPT_PROGRAMS = ("xclip", "at-spi-bus-launcher", "at-spi2-registryd", "dbus-daemon", "xfconfd")
 
 _watched: list[Path] = []
 _replies: list[str] = []

@@ -42,7 +42,6 @@ class Server:
         for one in self._readers:
             one.start()
         self._last_id = 0
-        self.first_listing: dict[str, Any] = {}
 
     def _read_stdout(self) -> None:
         for line in self.process.stdout:  # type: ignore[union-attr]
@@ -81,12 +80,9 @@ class Server:
         return self.answer_to(self.start_call(tool, **arguments))["result"]
 
     def shake_hands(self, version: str = VERSIONS[-1]) -> dict[str, Any]:
-        client = {
-            "protocolVersion": version,
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        }
-        answer = self.ask("initialize", client)["result"]
+        client = {"name": "test", "version": "1"}
+        asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
+        answer = self.ask("initialize", asked)["result"]
         self.send("notifications/initialized", is_request=False)
         return answer
 
@@ -126,18 +122,19 @@ def serving(
 
 
 def pids_in(path: Path, count: int = 2) -> list[int]:
-    def noted() -> Optional[list[int]]:
-        words = path.read_text().split("\n")[:-1] if path.exists() else []
-        return [int(word) for word in words] if len(words) >= count else None
+    """The pids that a script noted, once there are so many."""
+
+    def noted() -> list[int]:
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [int(line) for line in lines] if len(lines) >= count else []
 
     return wait_for(noted, f"{count} programs note their pids")
 
 
 def is_alive(pid: int) -> bool:
-    state = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
-    ).stdout.strip()
-    return bool(state) and not state.startswith("Z")
+    """False for a zombie, too: what was killed may have nobody who buries it."""
+    argv = ["ps", "-o", "stat=", "-p", str(pid)]
+    return subprocess.run(argv, capture_output=True).stdout.strip()[:1] not in (b"", b"Z")
 
 
 def assert_all_dead(pids: list[int]) -> None:

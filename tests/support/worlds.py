@@ -27,16 +27,8 @@ FORM = ROOT / "scripts" / "demo_form.tcl"
 # How long a test waits for what must come: far longer than a busy machine needs.
 PATIENCE_S = 60.0
 X_PROGRAMS = (
-    "Xvfb",
-    "openbox",
-    "xcompmgr",
-    "wish",
-    "xdotool",
-    "maim",
-    "xwininfo",
-    "xprop",
-    "xclip",
-    "convert",
+    *("Xvfb", "openbox", "xcompmgr", "wish", "xdotool"),
+    *("maim", "xwininfo", "xprop", "xclip", "convert"),
 )
 
 
@@ -165,11 +157,9 @@ class Program:
 
     def data(self, *arguments: Any, **variables: str) -> dict[str, Any]:
         """The data of a command that succeeds."""
-        return (
-            self.run(*arguments, "--json-output", **variables).data
-            if "--" not in arguments
-            else self.run("--json-output", *arguments, **variables).data
-        )
+        if "--" in arguments:
+            return self.run("--json-output", *arguments, **variables).data
+        return self.run(*arguments, "--json-output", **variables).data
 
     def error(self, *arguments: Any, **variables: str) -> dict[str, Any]:
         """The error of a command that fails."""
