@@ -10,8 +10,9 @@ from typing import Callable
 
 import pytest
 import warm_python
-from fake_ai import FakeAI, Request, script
+from fake_ai import FakeAI, script
 from fakemac import FakeMac
+from in_process import InProcessProgram
 from worlds import ROOT, Finished
 
 from peekaboo_min.agents import mcp_client
@@ -57,22 +58,14 @@ def log_lines(folder: Path) -> list[tuple[str, str]]:
     return [("client" if "client" in each[1] else each[2] or "server", each[3]) for each in found if each]
 
 
-def draw_and_write(request: Request) -> str:
-    """A model that follows the system prompt and the transcript; its first rectangle is too wide."""
-    wanted = request.prompt.split("\n")[0].split("inside it: ")[1]
-    size = re.search(r"slide_width=(\d+), slide_height=(\d+)", request.prompt)
-    if not size:
-        return "FUNCTION_CALL: open_keynote"
-    if "RECTANGLE_OK" in request.prompt:
-        return (
-            "FINAL_ANSWER: [done]"
-            if "TEXT_OK" in request.prompt
-            else f"FUNCTION_CALL: add_text_in_keynote|{wanted.replace('|', '¦')}"
-        )
-    slide_width, slide_height = int(size[1]), int(size[2])
-    width, height = round(0.6 * slide_width), round(0.3 * slide_height)
-    x, y = round((slide_width - width) / 2), round((slide_height - height) / 2)
-    return f"FUNCTION_CALL: draw_rectangle|{x}|{y}|{width if 'ERROR' in request.prompt else 9000}|{height}"
+DONE = "FINAL_ANSWER: [done]"
+OPEN = "FUNCTION_CALL: open_keynote"
+TOO_WIDE = "FUNCTION_CALL: draw_rectangle|384|378|9000|324"
+DRAW = "FUNCTION_CALL: draw_rectangle|384|378|1152|324"
+
+
+def write(text: str) -> str:
+    return f"FUNCTION_CALL: add_text_in_keynote|{text.replace('|', '¦')}"
 
 
 def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
@@ -83,7 +76,8 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
         'GEMINI_API_KEY="AIza-secret-of-env"  # a comment\nexport KEYNOTE_THEME=Gradient\nLOG_LEVEL=debug\n'
         "GEMINI_BASE_URL=http://127.0.0.1:9/\nPEEKABOO_BIN_DIR=/nowhere\nPEEKABOO_READONLY=1\n"
     )
-    with FakeAI(brain=draw_and_write) as ai:
+    replies = [OPEN, TOO_WIDE, DRAW, write(text), DONE]
+    with FakeAI(brain=script(replies)) as ai:
         ai.keys["gemini"] = "AIza-secret-of-env"
         done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.url)
         questions = ai.questions
@@ -91,22 +85,12 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     document = mac.state()["keynote"]["documents"][0]
     own_id = f"{document['id']}/1/1"
     (shape,) = document["slides"][0]["shapes"]
-    assert (document["theme"], shape["position"], shape["width"], shape["height"]) == (
-        "Gradient",
-        {"x": 384, "y": 378},
-        1152,
-        324,
-    )
-    assert shape["object_text"] == text
-
+    place = {"x": 384, "y": 378}
+    assert (shape["position"], shape["width"], shape["height"]) == (place, 1152, 324)
+    assert (document["theme"], shape["object_text"]) == ("Gradient", text)
+    answers = ["KEYNOTE_READY", "ERROR", "RECTANGLE_OK", "TEXT_OK"]
     calls = [(each["call"], each["answer"].split(":")[0]) for each in done.data["calls"]]
-    wanted = text.replace("|", "¦")
-    assert calls == [
-        ("FUNCTION_CALL: open_keynote", "KEYNOTE_READY"),
-        ("FUNCTION_CALL: draw_rectangle|384|378|9000|324", "ERROR"),
-        ("FUNCTION_CALL: draw_rectangle|384|378|1152|324", "RECTANGLE_OK"),
-        (f"FUNCTION_CALL: add_text_in_keynote|{wanted}", "TEXT_OK"),
-    ]
+    assert calls == list(zip(replies, answers))
     assert len(questions) == 5, "nobody is asked after FINAL_ANSWER"
     assert all(each.prompt.startswith(KEYNOTE_QUERY + text) and not each.images for each in questions)
     assert (
@@ -117,11 +101,9 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     lines = log_lines(folder)
     tools = ["open_keynote", "draw_rectangle", "draw_rectangle", "add_text_in_keynote"]
     assert [source for source, _ in lines if "tool=" in source] == [f"[tool={tool}]" for tool in tools]
-    replies = [text for source, text in lines if source == "client" and text.startswith("LLM => ")]
-    assert [f"FUNCTION_CALL: {tool}" in reply for tool, reply in zip(tools, replies)] == [True] * 4
-    assert replies[4] == "LLM => FINAL_ANSWER: [done]" and lines[-1][1].startswith(
-        "summary: done in 5 turns with gemini/"
-    )
+    logged = [text for source, text in lines if source == "client" and text.startswith("LLM => ")]
+    assert logged == [f"LLM => {each}" for each in replies]
+    assert lines[-1][1].startswith("summary: done in 5 turns with gemini/")
     drawn = dict(lines)["[tool=draw_rectangle]"]
     assert re.fullmatch(
         r"args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
@@ -191,22 +173,10 @@ def test_a_model_that_lies_is_corrected_each_time_and_has_eight_turns(mac: FakeM
     lines = log_lines(folder)
     assert "LLM => I have drawn a beautiful rectangle with ***. [2026" in lines[3][1]
     assert "openai-key" not in str(lines)
-    wanted = [source for source, _ in lines if "tool=" in source]
-    assert wanted == [
-        f"[tool={each}]"
-        for each in ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
-    ]
+    tools = ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
+    assert [source for source, _ in lines if "tool=" in source] == [f"[tool={each}]" for each in tools]
     assert [each["slides"][0]["shapes"] for each in mac.state()["keynote"]["documents"]] == [[]]
     assert lines[-1][1].startswith("summary: failed after 8 turn(s): AI_PROVIDER_ERROR: ")
-
-
-DONE = "FINAL_ANSWER: [done]"
-OPEN = "FUNCTION_CALL: open_keynote"
-DRAW = "FUNCTION_CALL: draw_rectangle|384|378|1152|324"
-
-
-def write(text: str) -> str:
-    return f"FUNCTION_CALL: add_text_in_keynote|{text}"
 
 
 def run_script(mac: FakeMac, folder: Path, replies: list[str], *argv: str) -> tuple[Finished, list[str]]:
@@ -238,10 +208,8 @@ def test_a_model_that_is_done_too_early_is_corrected_once_and_then_it_is_an_erro
     done, prompts = run_script(mac, folder, [*calls, DONE, DONE], "Hello")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith(f"the model reports that it is done, but {missing}; see ")
-    assert [f"It is not done: {missing}. Draw the rectangle" in prompt for prompt in prompts] == [
-        *[False] * (len(calls) + 1),
-        True,
-    ]
+    told = [f"It is not done: {missing}. Draw the rectangle" in prompt for prompt in prompts]
+    assert told == [*[False] * (len(calls) + 1), True]
 
 
 def test_an_old_rectangle_is_not_written_into_and_a_corrected_model_may_go_on(
@@ -251,14 +219,8 @@ def test_an_old_rectangle_is_not_written_into_and_a_corrected_model_may_go_on(
     slide 1."
     """
     environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
-    for argv in (["open"], ["rectangle", "10", "10", "50", "50"], ["text", "kept"]):
-        subprocess.run(
-            [sys.executable, *MODULE, "keynote", *argv],
-            env=environment,
-            timeout=60,
-            check=True,
-            capture_output=True,
-        )
+    for argv in (["open"], ["rectangle", 10, 10, 50, 50], ["text", "kept"]):
+        InProcessProgram(environment).data("keynote", *argv)
     done, _ = run_script(mac, folder, [write("Hello"), OPEN, DONE, DRAW, write("Hello"), DONE], "Hello")
     assert done.code == 0, done.err
     assert done.data["calls"][0]["answer"].startswith("ERROR: no rectangle was drawn")
