@@ -541,18 +541,16 @@ def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: For
 
 
 WAIT, NOOP = reply("wait", seconds=0.1), reply("noop")
+SILENT, WRONG_KEY = ("stalled", {"seconds": 600}), ("wrong_key", {"times": None})
+UNSURE, DENIED = [click(5, 5), click(5, 5, confidence=0.4)], [reply("open", app="Note Reader")]
 # replies or a failure, options; exit code, status, message, how many questions
 ENDS: dict[str, tuple[Any, tuple[Any, ...], int, str, str, int]] = {
-    "silence": (
-        ("stalled", {"seconds": 600}), ("--max-seconds", 1), 22, "limit", "not reached in the time", 1,
-    ),
-    "key": (("wrong_key", {"times": None}), (), 1, "failed", "rejected the key", 1),
-    "confidence": (
-        [click(5, 5), click(5, 5, confidence=0.4)], ("--confidence", 0.5), 1, "unsure", "0.4 is below 0.5", 2,
-    ),
+    "silence": (SILENT, ("--max-seconds", 1), 22, "limit", "not reached in the time allowed", 1),
+    "key": (WRONG_KEY, (), 1, "failed", "rejected the key", 1),
+    "confidence": (UNSURE, ("--confidence", 0.5), 1, "unsure", "0.4 is below 0.5", 2),
     "noop": ([NOOP, WAIT, NOOP, NOOP], (), 1, "unsure", "does not know what to do", 4),
-    "denied": ([reply("open", app="Note Reader")], (), 21, "failed", "PEEKABOO_DENY_APPS names it", 1),
-}  # fmt: skip
+    "denied": (DENIED, (), 21, "failed", "PEEKABOO_DENY_APPS names it", 1),
+}
 
 
 @pytest.mark.parametrize("case", ENDS)

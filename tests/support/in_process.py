@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from leftovers import ProcessState
+from leftovers import changes, process_state
 from worlds import PATIENCE_S, Finished, Program, program_words
 
 from peekaboo_min.core.settings import forget_environment
@@ -48,7 +48,7 @@ def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> 
     os.environ.update(environment)
     forget_environment()
     this_desktop.cache_clear()
-    before = ProcessState.now()
+    before = process_state()
     try:
         with open(os.devnull, encoding="utf-8") as nothing:
             sys.stdin = nothing
@@ -60,7 +60,7 @@ def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> 
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
                 stream.detach()  # it would close what holds the text
-            assert before.changes() == [], "the command left this behind"
+            assert changes(before) == [], "the command left this behind"
     finally:
         sys.stdin, sys.stdout, sys.stderr = streams
         os.environ.clear()

@@ -11,7 +11,6 @@ import re
 import signal
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 GRACE_S = 10.0  # what a killed server started ends by itself
@@ -49,36 +48,20 @@ def replied(text: str) -> None:
     _replies.append(text)
 
 
-@dataclass(frozen=True)
-class ProcessState:
+def process_state() -> dict[str, object]:
     """What is one for a whole process, and a command must not change."""
+    state: dict[str, object] = {f"thread {one.name}": one for one in threading.enumerate() if not one.daemon}
+    state |= {f"handler of signal {number}": signal.getsignal(number) for number in signal.valid_signals()}
+    state |= {f"variable {name}": value for name, value in os.environ.items()}
+    state.pop("variable PYTEST_CURRENT_TEST", None)
+    return {**state, f"working folder {os.getcwd()}": True}
 
-    handlers: dict[int, object]
-    variables: dict[str, str]
-    folder: str
-    threads: list[threading.Thread]
 
-    @staticmethod
-    def now() -> ProcessState:
-        variables = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-        return ProcessState(
-            {number: signal.getsignal(number) for number in signal.valid_signals()},
-            variables,
-            os.getcwd(),
-            [thread for thread in threading.enumerate() if not thread.daemon],
-        )
-
-    def changes(self) -> list[str]:
-        """What is different now."""
-        now = ProcessState.now()
-        found = [f"thread {thread.name}" for thread in now.threads if thread not in self.threads]
-        found += [f"working folder {now.folder}"] if now.folder != self.folder else []
-        for what, old, new in (
-            ("handler of signal", self.handlers, now.handlers),
-            ("variable", self.variables, now.variables),
-        ):
-            found += [f"{what} {key}" for key in {**old, **new} if old.get(key) != new.get(key)]
-        return found
+def changes(before: dict[str, object]) -> list[str]:
+    """What is different now; a thread may have ended."""
+    now = process_state()
+    gone = [name for name in before if name not in now and name.startswith("variable")]
+    return [name for name, value in now.items() if before.get(name) != value] + gone
 
 
 class Leftovers:
@@ -92,7 +75,7 @@ class Leftovers:
 
     def accept_processes(self) -> None:
         """What runs now may run on: a fixture of the whole session was set up late."""
-        self._before = ProcessState.now()
+        self._before = process_state()
         self._processes = _processes_below(self._base)
 
     def found(self, *allowed: str) -> list[str]:
@@ -100,7 +83,7 @@ class Leftovers:
         deadline = time.monotonic() + GRACE_S
         while True:
             processes = [*(_processes_below(self._base) - self._processes)]
-            found = self._before.changes() + [
+            found = changes(self._before) + [
                 f"process {pid}: {words}" for pid, words in map(_words_of, processes) if words
             ]
             if not found or time.monotonic() > deadline:

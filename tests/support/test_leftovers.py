@@ -63,7 +63,7 @@ def test_leftovers_are_what_a_process_has_once(before: Leftovers) -> None:
     event.set()
     thread.join()
     assert found == [
-        *("thread left", "working folder /", f"handler of signal {signal.SIGTERM}", "variable LEFT"),
+        *("thread left", f"handler of signal {signal.SIGTERM}", "variable LEFT", "working folder /"),
         f"process {process.pid}: sleep 600",
     ]
     assert before.found() == []
