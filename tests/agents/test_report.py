@@ -46,14 +46,11 @@ def text_of(page: str) -> str:
     return "".join(found)
 
 
-def test_a_run_without_steps_is_a_page_too() -> None:
+def test_report_shows_a_steps_reason_effect_questions_and_one_figure_and_any_text() -> None:
     run = a_run(goal="a goal \ud800", message="<nothing>", system_prompt="$first\n\n<pre>")
     text = text_of(run_report(run))
     for expected in ("<nothing>", "a goal \ufffd", "$first\n\n<pre>", "failed"):
         assert expected in text
-
-
-def test_a_step_shows_its_reason_its_effect_both_questions_and_one_figure() -> None:
     exchanges = [Exchange("first question", "no idea", "no JSON object"), Exchange("second question", "{}")]
     step = a_step(effect="the window changed", exchanges=exchanges, milliseconds=1234, tokens_in=9)
     page = run_report(a_run(step, a_step(2, None), status="done"))
