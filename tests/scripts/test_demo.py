@@ -45,6 +45,10 @@ PACKAGE_PROGRAMS = [
 ]
 
 
+# what the fixture `stuck` starts while other tests run
+pytestmark = pytest.mark.leaves(".*/stuck.*", "sleep 1000", ".*/peekaboo_min/__main__.py.*")
+
+
 class Demo:
     """A copy of the demo, so that its output folder is the test's own."""
 
