@@ -1,7 +1,8 @@
 """What a test leaves behind: files where our programs write, processes, threads, changes of this process.
 
 Files are those below the folders that `watch` was given. Allowed are what commands keep on purpose (KEPT),
-images and folders that a reply named, and what the marker of a test says: `leaves("tmp/.*[.]part")`.
+images and folders that a reply named, and files and commands of processes that match a pattern of the test's
+marker, `leaves("tmp/.*[.]part")`.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ class Leftovers:
         while True:
             processes = [*(_processes_below(self._base) - self._processes)]
             found = changes(self._before) + [
-                f"process {pid}: {words}" for pid, words in map(_words_of, processes) if words
+                f"process {pid}: {words}"
+                for pid, words in map(_words_of, processes)
+                if words and not any(re.fullmatch(pattern, words) for pattern in allowed)
             ]
             if not found or time.monotonic() > deadline:
                 break
