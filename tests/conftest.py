@@ -8,7 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import pytest
 from fake_ai import FakeAI
@@ -101,7 +101,7 @@ def on_x11(program: Program, display: str) -> Program:
 @pytest.fixture
 def open_form(display: str, tmp_path: Path) -> Iterator[Callable[..., Form]]:
     """Opens a form on the session's display; all are closed at the end, and gone."""
-    forms = []
+    forms: list[Form] = []
 
     def open_one(title: str = "Visitor book", place: str = "+60+60") -> Form:
         forms.append(Form(display, tmp_path / f"report{len(forms)}.jsonl", title, place))
@@ -118,7 +118,7 @@ def form(open_form: Callable[..., Form]) -> Form:
 
 
 @pytest.fixture
-def form_window(on_x11: Program, form: Form) -> int:
+def form_window(on_x11: Program, form: Form) -> Any:
     """The id of the form's window."""
 
     def find() -> list[int]:

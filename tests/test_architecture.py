@@ -156,7 +156,7 @@ def too_large(modules: Modules) -> list[str]:
 
 def long_functions(modules: Modules) -> list[str]:
     return [
-        f"{name}.{node.name} has {node.end_lineno - node.lineno + 1} lines"
+        f"{name}.{node.name} has {(node.end_lineno or 0) - node.lineno + 1} lines"
         for name, module in modules.items()
         for node in ast.walk(module.tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))

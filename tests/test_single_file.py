@@ -18,7 +18,7 @@ BUNDLE = ROOT / "scripts" / "bundle.py"
 LOADER = ROOT / "scripts" / "single_file_loader.py"
 
 
-def bundle(root: Path, *words: str) -> subprocess.CompletedProcess:
+def bundle(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """bundle.py of a tree, in which it finds its package by its own place."""
     script = root / "scripts" / "bundle.py"
     return subprocess.run(
@@ -171,7 +171,7 @@ def test_the_file_is_written_in_the_language_of_python_3_9() -> None:
     ast.parse(SINGLE_FILE.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
-def old(tmp_path: Path, *words: str) -> subprocess.CompletedProcess:
+def old(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """A copy of the file, alone in a folder, by Python 3.9 that has nothing installed."""
     python = old_python()
     if not python:

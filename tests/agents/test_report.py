@@ -41,7 +41,7 @@ def a_run(*steps: AgentStep, **more: Any) -> AgentRun:
 def text_of(page: str) -> str:
     found: list[str] = []
     parser = HTMLParser()
-    parser.handle_data = found.append  # type: ignore[method-assign]
+    parser.handle_data = found.append  # type: ignore[method-assign, assignment]
     parser.feed(page)
     return "".join(found)
 

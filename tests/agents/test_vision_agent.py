@@ -116,10 +116,10 @@ class Agent:
                 process.kill()
         return Finished(process.returncode, out, err)
 
-    def saved(self, name: str = "run") -> dict[str, Any]:
+    def saved(self, name: str = "run") -> Any:
         return json.loads((self.run_folder / f"{name}.json").read_text("utf-8"))
 
-    def step(self, number: int) -> dict[str, Any]:
+    def step(self, number: int) -> Any:
         return self.saved(f"step_{number:03d}")
 
     def report(self) -> Page:
@@ -517,7 +517,7 @@ def test_a_menu_of_one_item_is_followed_and_a_tooltip_is_not(
 
 def test_a_reply_that_cannot_be_used_is_asked_again_once(agent: Agent, form: Form) -> None:
     """ "Persist per-step artifacts to a run folder: [...] LLM prompt/response": of both questions."""
-    answers = [
+    answers: list[Any] = [
         "I would click the button.",
         click(9999, 5, why="</pre><script>alert(1)</script>\x1b[31m\u202e"),
     ]

@@ -30,7 +30,9 @@ def handlers_are_taken_off_again() -> Iterator[None]:
     yield
     for handler in set(root.handlers) - set(handlers):
         stream = getattr(handler, "stream", None)
-        if isinstance(getattr(stream, "name", None), int):  # the log file's, which was opened by number
+        if stream and isinstance(
+            getattr(stream, "name", None), int
+        ):  # the log file's, which was opened by number
             stream.close()
     root.handlers[:] = handlers
     root.setLevel(level)
@@ -43,12 +45,17 @@ def a_key(environment: Callable[..., None]) -> str:
     return "sk-echoed"
 
 
+def make_another_users(path: Path, _other: Path) -> None:
+    path.touch()
+    os.chown(path, 12345, -1)
+
+
 NOT_OURS: dict[str, Callable[[Path, Path], object]] = {
     "a pipe": lambda path, other: os.mkfifo(path),
     "a link": lambda path, other: path.symlink_to(other),
     "a hard link": lambda path, other: os.link(other, path),
     "a folder": lambda path, other: path.mkdir(),
-    "another user's": lambda path, other: (path.touch(), os.chown(path, 12345, -1)),
+    "another user's": make_another_users,
     "a NUL": lambda path, other: None,
 }
 

@@ -79,4 +79,4 @@ def elements_of(
         answer = program.run("elements", mine[0], "--role", role, "--json").json if mine else {}
         return answer.get("data", {}) if answer.get("data", {}).get("elements") else {}
 
-    return wait_for(find, f"{process.args} shows a {role}")
+    return wait_for(find, f"{process.args!r} shows a {role}")

@@ -14,7 +14,7 @@ from fakemac import FakeMac
 Answer = dict[str, Any]
 
 
-def seen(answer: Answer) -> dict[str, Any]:
+def seen(answer: Answer) -> Any:
     """The data of a success, after making sure that a client sees it whole in whichever part it looks at."""
     assert answer["isError"] is False, answer
     text, *others = answer["content"]

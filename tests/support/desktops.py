@@ -61,7 +61,7 @@ class RealDesktop:
             lambda: {one["window_id"] for one in self.windows()} <= self._furniture, "all windows are closed"
         )
 
-    def windows(self) -> list[dict[str, Any]]:
+    def windows(self) -> Any:
         return self.client.call("list_windows").data.get("windows", [])
 
     def window(

@@ -70,16 +70,16 @@ class Server:
             self._kept[message.get("id")] = message
         return self._kept.pop(number)
 
-    def ask(self, method: str, params: Optional[dict[str, Any]] = None) -> dict[str, Any]:
+    def ask(self, method: str, params: Optional[dict[str, Any]] = None) -> Any:
         return self.answer_to(self.send(method, params))
 
     def start_call(self, tool: str, **arguments: Any) -> int:
         return self.send("tools/call", {"name": tool, "arguments": arguments})
 
-    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, tool: str, **arguments: Any) -> Any:
         return self.answer_to(self.start_call(tool, **arguments))["result"]
 
-    def shake_hands(self, version: str = VERSIONS[-1]) -> dict[str, Any]:
+    def shake_hands(self, version: str = VERSIONS[-1]) -> Any:
         client = {"name": "test", "version": "1"}
         asked = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
         answer = self.ask("initialize", asked)["result"]

@@ -111,14 +111,15 @@ def watch(connection: socket.socket, executable: str) -> None:
     pid = os.fork()
     if not pid:
         connection.close()
-        return become(*marshal.loads(request), files, executable)
+        return become(files, executable, *marshal.loads(request))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.closerange(0, 3)
     for file in files:
         os.close(file)
     with suppress(OSError):  # the launcher was killed
         connection.sendall(b"%d\n" % pid)
-        if connection in select.select([connection, os.pidfd_open(pid)], [], [])[0]:
+        launcher = connection.fileno()
+        if launcher in select.select([launcher, os.pidfd_open(pid)], [], [])[0]:
             os.kill(pid, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         connection.sendall(b"%d\n" % code)
@@ -126,7 +127,7 @@ def watch(connection: socket.socket, executable: str) -> None:
 
 
 def become(
-    argv: list[str], variables: dict[bytes, bytes], folder: str, files: list[int], executable: str
+    files: list[int], executable: str, argv: list[str], variables: dict[bytes, bytes], folder: str
 ) -> None:
     """Run what that Python was started for, to its end."""
     import builtins

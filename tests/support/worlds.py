@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, TypeVar
 
 import headless
 import pytest
 from leftovers import replied, watch
 
+T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
 HOME = Path.home()  # the real one: the session has one of its own
 SINGLE_FILE = ROOT / "scripts" / "peekaboo.py"
@@ -69,7 +70,7 @@ def need_swift() -> None:
         )
 
 
-def comes_true(what: Callable[[], Any], seconds: float = PATIENCE_S) -> Any:
+def comes_true(what: Callable[[], T], seconds: float = PATIENCE_S) -> T:
     """The first true value of what(); its last value when none comes in time."""
     deadline = time.monotonic() + seconds
     while True:
@@ -82,7 +83,7 @@ def comes_true(what: Callable[[], Any], seconds: float = PATIENCE_S) -> Any:
         time.sleep(min(max(0.01, ended - started), 0.2))
 
 
-def wait_for(what: Callable[[], Any], why: str, seconds: float = PATIENCE_S) -> Any:
+def wait_for(what: Callable[[], Optional[T]], why: str, seconds: float = PATIENCE_S) -> T:
     """The first true value of what(). Fails with `why` when none comes in time."""
     return comes_true(what, seconds) or pytest.fail(f"waited {seconds:g} s in vain: {why}")
 
@@ -122,16 +123,16 @@ class Finished:
         replied(self.out)
 
     @property
-    def json(self) -> dict[str, Any]:
+    def json(self) -> Any:
         return json.loads(self.out)
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Any:
         assert self.json["success"], self.out
         return self.json["data"]
 
     @property
-    def error(self) -> dict[str, Any]:
+    def error(self) -> Any:
         assert not self.json["success"], self.out
         return self.json["error"]
 
@@ -155,17 +156,17 @@ class Program:
         )
         return Finished(done.returncode, done.stdout, done.stderr)
 
-    def data(self, *arguments: Any, **variables: str) -> dict[str, Any]:
+    def data(self, *arguments: Any, **variables: Any) -> Any:
         """The data of a command that succeeds."""
         if "--" in arguments:
             return self.run("--json-output", *arguments, **variables).data
         return self.run(*arguments, "--json-output", **variables).data
 
-    def error(self, *arguments: Any, **variables: str) -> dict[str, Any]:
+    def error(self, *arguments: Any, **variables: Any) -> Any:
         """The error of a command that fails."""
         return self.run("--json-output", *arguments, **variables).error
 
-    def start(self, *arguments: Any, **variables: str) -> subprocess.Popen:
+    def start(self, *arguments: Any, **variables: str) -> subprocess.Popen[bytes]:
         """A process of it with open pipes; the caller ends it."""
         return subprocess.Popen(
             [*self.words, *(str(one) for one in arguments)],
