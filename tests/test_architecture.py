@@ -211,7 +211,7 @@ def test_package_keeps_the_rule(rule: Callable[[Modules], list[str]]) -> None:
     assert rule(package()) == []
 
 
-def test_the_map_names_every_wing_and_module() -> None:
+def test_map_names_every_wing_and_module() -> None:
     text = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
     names = {name.rsplit(".", 1)[-1] for name in package() if name != "__main__"} | set(WINGS)
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", text)] == []
@@ -229,7 +229,7 @@ def command_for(tool: Tool) -> Optional[str]:
     return None
 
 
-def test_every_tool_is_reachable_from_the_shell() -> None:
+def test_tools_are_all_reachable_from_the_shell() -> None:
     assert [tool.name for tool in TOOLS if not command_for(tool)] == []
 
 
@@ -240,7 +240,7 @@ ENTRY_POINTS = {
 
 
 @pytest.mark.parametrize("name", ENTRY_POINTS)
-def test_everything_offered_has_help_and_so_have_its_parameters(name: str) -> None:
+def test_help_of_every_tool_and_command_and_parameter(name: str) -> None:
     signature = read_signature(ENTRY_POINTS[name], name.startswith("command"))
     assert signature.summary and signature.description
     assert [one.name for one in signature.parameters if len(one.help) < 10] == []
@@ -248,7 +248,7 @@ def test_everything_offered_has_help_and_so_have_its_parameters(name: str) -> No
         assert signature.example.startswith("peekaboo-min "), "a command's help shows an example"
 
 
-def test_the_readme_tables_are_what_the_code_makes() -> None:
+def test_readme_tables_are_what_the_code_makes() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert refreshed(text) == text, "run: python3 scripts/readme.py --write"
 
@@ -270,7 +270,7 @@ def test_readme_has_what_the_specification_asks_of_it() -> None:
     assert [part for part in README_PARTS if " ".join(part.split()) not in text] == []
 
 
-def test_the_readme_names_every_command_tool_and_environment_variable() -> None:
+def test_readme_names_every_command_tool_and_variable() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     variables = [name for one in VARIABLES.values() for name in (one.name, one.alias) if name]
     wanted = [*(tool.name for tool in TOOLS), *COMMANDS, *variables]

@@ -82,7 +82,7 @@ def kept_bytecode(tree: Path) -> list[Path]:
 # is it made right? ------------------------------------------------------------------------------------------
 
 
-def test_the_committed_file_is_what_the_bundler_prints() -> None:
+def test_single_file_is_what_the_bundler_prints() -> None:
     made = bundle(ROOT)
     assert (made.returncode, made.stderr) == (0, "")
     assert made.stdout == SINGLE_FILE.read_text(encoding="utf-8"), "run: python3 scripts/bundle.py --write"
@@ -116,7 +116,7 @@ def test_single_file_of_a_small_package_runs_by_kept_bytecode_too(tree: Path) ->
     assert json.loads(run_single_file(tree).stdout)[0] == "7.1", "bytecode of another source is not used"
 
 
-def test_bytecode_in_a_folder_that_others_can_write_to_is_not_used(tree: Path) -> None:
+def test_single_file_uses_no_bytecode_of_others(tree: Path) -> None:
     bundle(tree, "--write")
     folder = tree / "state" / "peekaboo_min" / "bytecode"
     folder.mkdir(parents=True)
@@ -126,7 +126,7 @@ def test_bytecode_in_a_folder_that_others_can_write_to_is_not_used(tree: Path) -
     assert kept_bytecode(tree) == []
 
 
-def test_a_traceback_shows_the_lines_of_the_file(tree: Path) -> None:
+def test_single_file_traceback_shows_its_lines(tree: Path) -> None:
     cli = tree / "peekaboo_min" / "frontends" / "cli.py"
     cli.write_text(cli.read_text().replace("    raise SystemExit(7)\n", "    1 / 0  # here\n"))
     bundle(tree, "--write")
@@ -149,7 +149,7 @@ def test_single_file_has_every_source_of_the_package_as_it_is() -> None:
         assert lines[number + 1 : number + len(text)] == text[1:], f"{path}, behind its first line"
 
 
-def test_the_header_for_uv_can_be_read_and_asks_for_what_the_project_asks() -> None:
+def test_single_file_header_for_uv_asks_for_what_the_project_asks() -> None:
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
     # the expression of PEP 723
     pattern = r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$"
@@ -167,7 +167,7 @@ def test_the_header_for_uv_can_be_read_and_asks_for_what_the_project_asks() -> N
 # does it work as it says? -----------------------------------------------------------------------------------
 
 
-def test_the_file_is_written_in_the_language_of_python_3_9() -> None:
+def test_single_file_is_written_in_python_3_9() -> None:
     ast.parse(SINGLE_FILE.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
@@ -193,14 +193,14 @@ def old(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "words", [["--help"], ["--version"], ["click", "--help"], ["clean"], ["clean", "--json"]]
 )
-def test_the_file_alone_runs_on_python_3_9_without_mcp(tmp_path: Path, words: list[str]) -> None:
+def test_single_file_alone_runs_on_python_3_9_without_mcp(tmp_path: Path, words: list[str]) -> None:
     done = old(tmp_path, *words)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["peek.py"]
 
 
-def test_serving_without_mcp_says_in_one_sentence_how_to_get_it(tmp_path: Path) -> None:
+def test_serve_without_mcp_says_how_to_get_it(tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
     package = Program(
         [sys.executable, "-m", "peekaboo_min"],

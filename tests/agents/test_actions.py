@@ -78,7 +78,7 @@ def made(kind: str, **values: Any) -> Action:
         ({"action": "finished"}, made("done")),
     ],
 )
-def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
+def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None:
     assert read(reply) == expected
 
 
@@ -130,12 +130,12 @@ def test_a_valid_reply_is_accepted(reply: Any, expected: Action) -> None:
         ({**CLICK, "confidence": 1.1}, "confidence is 1.1; it must be of the type number, 0 to 1"),
     ],
 )
-def test_an_invalid_reply_is_refused_with_the_reason(reply: Any, pattern: str) -> None:
+def test_read_action_refuses_an_invalid_reply_with_the_reason(reply: Any, pattern: str) -> None:
     with pytest.raises(PeekabooError, match=pattern):
         read(reply)
 
 
-def test_without_an_image_nothing_can_be_clicked() -> None:
+def test_read_action_clicks_nothing_without_an_image() -> None:
     no_image = grid_over(PIXELS, 0, 0)
     with pytest.raises(PeekabooError, match="there is no image to click in"):
         read_action(json.dumps(CLICK), no_image)
@@ -154,14 +154,12 @@ def test_without_an_image_nothing_can_be_clicked() -> None:
         (made("done"), "done", ""),
     ],
 )
-def test_an_action_is_described_with_and_without_its_text(
-    action: Action, with_text: str, without: str
-) -> None:
+def test_action_is_described_with_and_without_its_text(action: Action, with_text: str, without: str) -> None:
     assert (action.describe(), action.describe(shows_text=False)) == (with_text, without or with_text)
 
 
 @pytest.mark.parametrize("name", [name for name, kind in ACTIONS.items() if kind.tool])
-def test_an_action_has_the_parameters_and_defaults_of_its_tool(name: str) -> None:
+def test_action_has_the_parameters_and_defaults_of_its_tool(name: str) -> None:
     kind = ACTIONS[name]
     (function,) = [tool.function for tool in TOOLS if tool.name == kind.tool]
     parameters = inspect.signature(function).parameters
@@ -171,7 +169,7 @@ def test_an_action_has_the_parameters_and_defaults_of_its_tool(name: str) -> Non
         assert known == (None if default is inspect.Parameter.empty else default or None), each
 
 
-def test_places_become_pixels_and_a_scroll_without_one_is_in_the_middle() -> None:
+def test_action_places_become_pixels() -> None:
     grid = grid_over(THOUSANDTHS, 800, 600)
     drag = made("drag", x=100, y=1000, to_x=0, to_y=500, button="right")
     assert drag.in_pixels(grid, 800, 600).values == {**drag.values, "x": 80, "y": 599, "to_x": 0, "to_y": 300}

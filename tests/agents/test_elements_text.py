@@ -18,7 +18,7 @@ def lines_of(elements: list[dict[str, Any]], unit: str = PIXELS) -> list[str]:
     return elements_text(data, grid_over(unit, 400, 200))
 
 
-def test_elements_text_has_a_quoted_name_and_the_middle_in_the_grid_of_the_model() -> None:
+def test_elements_text_quotes_names_and_uses_the_models_grid() -> None:
     (cut,) = lines_of([element('" x 1, y 1' + "a" * 100)])
     assert cut == r'button "\" x 1, y 1' + "a" * 50 + '" x 100, y 50'
     field = element("City", role="textbox", value="Århus", states=["focused"])
@@ -28,7 +28,7 @@ def test_elements_text_has_a_quoted_name_and_the_middle_in_the_grid_of_the_model
     ]
 
 
-def test_of_many_those_that_can_be_used_come_and_no_more_than_forty() -> None:
+def test_elements_text_lists_at_most_forty_usable_elements() -> None:
     labels = [element(f"label {at}", at, role="text") for at in range(60)]
     buttons = [element(f"button {at}", at) for at in range(30)]
     lines = lines_of([*labels, *buttons])

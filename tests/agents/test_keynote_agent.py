@@ -68,9 +68,7 @@ def write(text: str) -> str:
     return f"FUNCTION_CALL: add_text_in_keynote|{text.replace('|', '¦')}"
 
 
-def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
-    mac: FakeMac, folder: Path
-) -> None:
+def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Path) -> None:
     text = 'Hello | "MCP" on macOS, Grüße 👋 {tools_description}'
     (folder / ".env").write_text(
         'GEMINI_API_KEY="AIza-secret-of-env"  # a comment\nexport KEYNOTE_THEME=Gradient\nLOG_LEVEL=debug\n'
@@ -119,9 +117,7 @@ def test_a_model_draws_and_writes_and_the_log_proves_that_it_was_the_model(
     assert {path.name for path in folder.iterdir()} == {".env", "logs"}
 
 
-def test_keynote_settings_understand_the_example_of_an_env_file(
-    environment: Callable[..., None], tmp_path: Path
-) -> None:
+def test_keynote_settings_read_the_example_env_file(environment: Callable[..., None], tmp_path: Path) -> None:
     (tmp_path / ".env").write_text((ROOT / "scripts" / "env.example").read_text("utf-8"))
     # the environment counts more than the file, and an empty variable is an unset one
     environment(KEYNOTE_THEME="Black", SCREENSHOT_PATH="")
@@ -157,7 +153,7 @@ ANSWERS = [
 ]
 
 
-def test_a_model_that_lies_is_corrected_each_time_and_has_eight_turns(mac: FakeMac, folder: Path) -> None:
+def test_keynote_agent_corrects_a_model_that_lies_in_eight_turns(mac: FakeMac, folder: Path) -> None:
     with FakeAI(brain=script(LIES)) as ai:
         variables = {**ai.env("openai", "gpt-5.4-mini"), "PEEKABOO_AI_PROVIDERS": ""}
         done = run_agent(mac, folder, "x", "--model", "openai/gpt-5.4-mini", "--json-output", **variables)
@@ -200,9 +196,7 @@ UNDONE = {
 
 
 @pytest.mark.parametrize("case", UNDONE)
-def test_a_model_that_is_done_too_early_is_corrected_once_and_then_it_is_an_error(
-    mac: FakeMac, folder: Path, case: str
-) -> None:
+def test_keynote_agent_corrects_a_model_done_too_early_once(mac: FakeMac, folder: Path, case: str) -> None:
     """ "Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]" """
     calls, missing = UNDONE[case], "no call after RECTANGLE_OK returned TEXT_OK for the text"
     done, prompts = run_script(mac, folder, [*calls, DONE, DONE], "Hello")
@@ -212,9 +206,7 @@ def test_a_model_that_is_done_too_early_is_corrected_once_and_then_it_is_an_erro
     assert told == [*[False] * (len(calls) + 1), True]
 
 
-def test_an_old_rectangle_is_not_written_into_and_a_corrected_model_may_go_on(
-    mac: FakeMac, folder: Path
-) -> None:
+def test_keynote_agent_does_not_write_into_an_old_rectangle(mac: FakeMac, folder: Path) -> None:
     """ "No manual calls from client after `FINAL_ANSWER`", and "The rectangle and text appear on Keynote
     slide 1."
     """
@@ -246,7 +238,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_keynote_agent_asks_for_a_text_or_a_query_of_the_users(mac: FakeMac, folder: Path, case: str) -> None:
+def test_keynote_agent_takes_a_text_or_a_query(mac: FakeMac, folder: Path, case: str) -> None:
     """ "Example query to seed the run (the client may override this)", "Keep everything on a single line; do
     not insert newlines in arguments." And: "`screenshot_slide` saves a PNG to `${SCREENSHOT_PATH}`."
     """
@@ -262,7 +254,7 @@ def test_keynote_agent_asks_for_a_text_or_a_query_of_the_users(mac: FakeMac, fol
         assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_model_that_refuses_our_key_is_an_error_without_the_key(mac: FakeMac, folder: Path) -> None:
+def test_keynote_agent_does_not_repeat_a_refused_key(mac: FakeMac, folder: Path) -> None:
     with FakeAI() as ai:
         variables = {**ai.env("gemini", "gemini-3.6-flash"), "GEMINI_API_KEY": "wrong-secret-key"}
         done = run_agent(mac, folder, "x", "--json-output", **variables)
@@ -287,23 +279,21 @@ REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_what_cannot_work_is_refused_before_a_server_is_started(
-    mac: FakeMac, folder: Path, case: str
-) -> None:
+def test_keynote_agent_refuses_before_it_starts_a_server(mac: FakeMac, folder: Path, case: str) -> None:
     argv, variables, code, message = REFUSALS[case]
     done = run_agent(mac, folder, *argv, "--json-output", **variables)
     assert done.error["code"] == code and done.error["message"].startswith(message)
     assert list(folder.iterdir()) == []
 
 
-def test_without_the_package_mcp_it_says_how_to_get_it_and_exits_2(mac: FakeMac, folder: Path) -> None:
+def test_keynote_agent_without_mcp_says_how_to_get_it(mac: FakeMac, folder: Path) -> None:
     argv = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
     done = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_over_mcp_the_tools_have_their_parameters_and_grammar(
+def test_keynote_tools_over_mcp_have_parameters_and_grammar(
     mac: FakeMac, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in mac.env().items():
@@ -345,7 +335,7 @@ sys.stdin.read()
         (INITIALIZED, "the MCP server failed in list_tools: "),
     ],
 )
-def test_a_server_that_does_not_answer_is_given_up(
+def test_mcp_client_gives_up_a_server_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, program: str, message: str
 ) -> None:
     monkeypatch.setattr(mcp_client, "_LONGEST_CALL_S", 1.0)

@@ -47,7 +47,7 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("reply", REPLIES)
-def test_only_the_first_matching_line_of_a_reply_is_read(reply: str) -> None:
+def test_read_reply_takes_only_the_first_matching_line(reply: str) -> None:
     assert read_reply(reply) == REPLIES[reply]
 
 
@@ -69,7 +69,7 @@ CONVERTED = [
 
 
 @pytest.mark.parametrize(("values", "wanted", "expected"), CONVERTED)
-def test_parameters_get_the_types_of_the_schema(
+def test_convert_arguments_gives_the_types_of_the_schema(
     values: tuple[str, ...], wanted: dict[str, object], expected: dict[str, object]
 ) -> None:
     converted = convert_arguments(list(values), wanted)
@@ -105,7 +105,7 @@ NO_NUMBERS = ["ten", "1,152", "384pt", "384.5", "9" * 400, "nan", ""]
         ),
     ],
 )
-def test_a_call_that_does_not_fit_its_schema_is_refused_with_a_message_for_the_model(
+def test_convert_arguments_refuses_what_does_not_fit_the_schema(
     values: tuple[str, ...], wanted: dict[str, object], message: str
 ) -> None:
     with pytest.raises(PeekabooError) as caught:
@@ -113,7 +113,7 @@ def test_a_call_that_does_not_fit_its_schema_is_refused_with_a_message_for_the_m
     assert (caught.value.code, caught.value.sentence()) == (ErrorCode.INVALID_ARGUMENT, message)
 
 
-def test_the_prompts_take_any_text_as_it_is() -> None:
+def test_keynote_prompts_take_any_text_as_it_is() -> None:
     assert KEYNOTE_QUERY + DEFAULT_TEXT == (
         "Create a rectangle in Keynote slide 1 and write this exact text inside it: Hello from MCP on macOS."
     )

@@ -88,7 +88,9 @@ def check_every_click_lands(
     [(convention, choice) for convention, choices in NAMED.items() for choice in choices],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_every_click_lands_by_the_models_name(ai: FakeAI, convention: str, choice: ModelChoice) -> None:
+def test_grid_by_a_models_name_lets_every_click_land(
+    ai: FakeAI, convention: str, choice: ModelChoice
+) -> None:
     check_every_click_lands(ai, convention, choice)
 
 
@@ -100,7 +102,7 @@ def test_grid_variable_counts_more_than_the_name(ai: FakeAI, environment: Callab
 
 
 @pytest.mark.parametrize("noise, least_right", [(0.0, 1.0), (0.02, 0.95), (0.05, 0.0)])
-def test_noise_leads_to_no_answer_and_never_to_a_wrong_one(noise: float, least_right: float) -> None:
+def test_model_check_with_noise_is_never_wrong(noise: float, least_right: float) -> None:
     dice = random.Random(7)
     for unit, (width, height) in {"pixels": (1344, 672), "1000": (1000, 1000)}.items():
         found = []
@@ -114,7 +116,7 @@ def test_noise_leads_to_no_answer_and_never_to_a_wrong_one(noise: float, least_r
         assert found.count(unit) >= least_right * len(found)
 
 
-def test_the_check_image_shows_two_different_numbers_where_they_are_expected() -> None:
+def test_model_check_image_shows_two_numbers_where_expected() -> None:
     width, height = 1344, 672
     assert whole_image(_IMAGE) == ImageInfo("png", width, height)
     at = _IMAGE.index(b"IDAT")
@@ -146,7 +148,7 @@ def test_the_check_image_shows_two_different_numbers_where_they_are_expected() -
         ("nobody/unknown", "shares", "", None, "choose another model"),
     ],
 )
-def test_the_check_reports_what_to_set(
+def test_model_check_reports_what_to_set(
     ai: FakeAI, environment: Callable[..., None], model: str, convention: str, variable: str, grid: Any,
     text: str,
 ) -> None:  # fmt: skip
@@ -163,20 +165,20 @@ def test_the_check_reports_what_to_set(
     assert len(ai.questions) == 2
 
 
-def test_the_check_of_a_model_that_does_not_click_is_unclear(ai: FakeAI) -> None:
+def test_model_check_is_unclear_where_a_model_does_not_click(ai: FakeAI) -> None:
     ai.brain = lambda request: "There are two squares."
     result = run_vision_agent(check_model=True, model="openai/gpt-5.4-mini")
     assert result.data["grid"] is None and "no JSON object" in result.text
 
 
-def test_the_check_image_is_not_resized_for_a_model_that_may_count_in_its_pixels(ai: FakeAI) -> None:
+def test_model_check_image_is_not_resized(ai: FakeAI) -> None:
     ai.brain = pointing("pixels", [(0.5, 0.5)])
     assert run_vision_agent(check_model=True, model="ollama/nobody:7b").data["grid"] == "pixels"
     assert {(each.images[0].width, each.images[0].height) for each in ai.questions} == {(1344, 672)}
 
 
 @pytest.mark.parametrize("more", [{"goal": "Do it"}, {"app": "Form"}, {"window_id": 7}])
-def test_the_check_starts_no_run(more: dict[str, Any]) -> None:
+def test_model_check_starts_no_run(more: dict[str, Any]) -> None:
     with pytest.raises(PeekabooError) as caught:
         run_vision_agent(check_model=True, model="openai/gpt-5.4-mini", **more)
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT

@@ -46,7 +46,7 @@ def text_of(page: str) -> str:
     return "".join(found)
 
 
-def test_report_shows_a_steps_reason_effect_questions_and_one_figure_and_any_text() -> None:
+def test_report_shows_each_step_and_any_text() -> None:
     run = a_run(goal="a goal \ud800", message="<nothing>", system_prompt="$first\n\n<pre>")
     text = text_of(run_report(run))
     for expected in ("<nothing>", "a goal \ufffd", "$first\n\n<pre>", "failed"):
@@ -83,7 +83,7 @@ def test_report_marks_the_click_over_the_image(dry_run: bool, action: Action, ex
     assert expected in run_report(a_run(a_step(action=action), dry_run=dry_run))
 
 
-def test_rendered_small_the_mark_lies_on_the_click_and_the_outline_on_the_change(tmp_path: Path) -> None:
+def test_report_rendered_small_marks_the_click_and_the_change(tmp_path: Path) -> None:
     browser, changed, width = need_browser(), Rect(300, 200, 160, 90), 400
     page, png = tmp_path / "report.html", tmp_path / "page.png"
     page.write_text(run_report(a_run(a_step(changed_rect=changed))), "utf-8")

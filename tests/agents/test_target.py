@@ -47,7 +47,7 @@ MISSED = act(LAST_SAVE, True, effect="another window got it", is_delivered=False
         ([WAITED, DONE], ""),
     ],
 )
-def test_a_report_is_doubted_where_the_acts_show_no_effect(steps: list[AgentStep], doubt: str) -> None:
+def test_doubt_where_the_acts_show_no_effect(steps: list[AgentStep], doubt: str) -> None:
     """ "Repeat until `"done": true` or safety limit triggers": the model is asked again once."""
     assert doubt_about(steps) == doubt
 
@@ -79,7 +79,7 @@ PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
         ("press", {"key": "a", "hold_ms": 500}, "press_key", {"key": "a", "hold_ms": 500, "verify": True}),
     ],
 )
-def test_an_action_becomes_a_call_with_all_that_it_says(
+def test_act_becomes_a_call_with_all_that_it_says(
     kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
     server = Server(summary="done")
@@ -87,7 +87,7 @@ def test_an_action_becomes_a_call_with_all_that_it_says(
     assert server.calls == [(tool, {**arguments, "window_id": 7})]
 
 
-def test_an_image_of_the_screen_is_not_clicked_by_the_pixels_of_an_earlier_one() -> None:
+def test_act_on_a_screen_image_uses_no_earlier_pixels() -> None:
     server = Server(summary="done")
     act_in(server, AgentStep(1, action=Action("click", AT)))
     with pytest.raises(PeekabooError, match="screenshot_id is 16 hexadecimal digits"):
@@ -118,7 +118,7 @@ RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
         ({"changed": False, "new_window": {"title": "Save"}}, True),
     ],
 )
-def test_an_effect_is_noted_as_the_tool_tells_it(data: dict[str, Any], changed: Optional[bool]) -> None:
+def test_act_effect_is_noted_as_the_tool_reports_it(data: dict[str, Any], changed: Optional[bool]) -> None:
     step = AgentStep(1, action=SAVE)
     act_in(Server(summary="pressed cmd+s in window 7; this; and that\na warning", **data), step)
     assert (step.effect, step.changed) == ("this; and that", changed)

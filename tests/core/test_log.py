@@ -74,7 +74,7 @@ def test_log_file_is_one_of_ours(tmp_path: Path, kind: str, capsys: pytest.Captu
     assert error.startswith("peekaboo-min: no log: cannot write") and "PEEKABOO_LOG_FILE" in error
 
 
-def test_a_key_that_comes_back_and_half_a_character_are_not_logged(tmp_path: Path, a_key: str) -> None:
+def test_log_file_is_private_and_holds_no_key(tmp_path: Path, a_key: str) -> None:
     (tmp_path / "log").touch(0o644)
     start_log_file(tmp_path / "log", "info", also_console=False)
     assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
@@ -86,7 +86,7 @@ def test_a_key_that_comes_back_and_half_a_character_are_not_logged(tmp_path: Pat
     assert without_secrets(f"a{a_key}b") == "a***b"
 
 
-def test_a_line_has_its_level_and_a_traceback_and_the_sdks_warnings_stand_beside_ours(
+def test_log_lines_have_level_traceback_and_the_sdks_warnings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start_log_file(tmp_path / "log", "WARNING", also_console=True)
@@ -111,9 +111,7 @@ def test_a_line_has_its_level_and_a_traceback_and_the_sdks_warnings_stand_beside
     assert capsys.readouterr().err == text
 
 
-def test_a_closed_stderr_stops_neither_the_caller_nor_the_log_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_log_goes_on_after_a_closed_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", buffering=1) as stderr:
@@ -125,7 +123,7 @@ def test_a_closed_stderr_stops_neither_the_caller_nor_the_log_file(
     assert json.loads((tmp_path / "log").read_text())["msg"] == "the client closed its end"
 
 
-def test_a_full_disk_puts_no_message_on_stderr(
+def test_log_on_a_full_disk_says_nothing_on_stderr(
     tmp_path: Path, a_key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start_log_file(tmp_path / "log", "info", also_console=False)

@@ -33,7 +33,7 @@ READ: dict[str, tuple[dict[str, str], str, Any]] = {
 
 
 @pytest.mark.parametrize(("environ", "name", "value"), READ.values(), ids=READ.keys())
-def test_a_variable_is_read_as_its_kind(environ: dict[str, str], name: str, value: Any) -> None:
+def test_settings_variable_is_read_as_its_kind(environ: dict[str, str], name: str, value: Any) -> None:
     read = read_settings(environ)
     assert (getattr(read, name), read._replace(**{name: VARIABLES[name].default})) == (
         value,
@@ -52,7 +52,7 @@ def test_a_variable_is_read_as_its_kind(environ: dict[str, str], name: str, valu
         ("PEEKABOO_READONLY", "2"),
     ],
 )
-def test_a_variable_of_another_kind_is_refused_by_name(name: str, value: str) -> None:
+def test_settings_variable_of_another_kind_is_refused_by_name(name: str, value: str) -> None:
     error = error_of(read_settings, {name: value})
     assert (error.code, name in error.message, "unset it" in error.hint) == (
         ErrorCode.INVALID_ARGUMENT,
@@ -76,14 +76,12 @@ def test_a_variable_of_another_kind_is_refused_by_name(name: str, value: str) ->
         ("OPENAI_BASE_URL=http://127.0.0.1:1", None),
     ],
 )
-def test_a_line_of_an_env_file_is_read_as_a_shell_reads_it(tmp_path: Path, line: str, value: Any) -> None:
+def test_env_file_line_is_read_as_a_shell_reads_it(tmp_path: Path, line: str, value: Any) -> None:
     (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
     assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})
 
 
-def test_a_changed_environment_is_read_anew_once_it_is_forgotten(
-    environment: Callable[..., None], tmp_path: Path
-) -> None:
+def test_settings_are_read_anew_once_forgotten(environment: Callable[..., None], tmp_path: Path) -> None:
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()

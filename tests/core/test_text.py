@@ -20,5 +20,5 @@ TEXTS = {
 
 
 @pytest.mark.parametrize(("text", "cleaned"), TEXTS.values(), ids=TEXTS.keys())
-def test_text_from_outside_is_cleaned_and_cut(text: str, cleaned: str) -> None:
+def test_clean_text_cleans_and_cuts(text: str, cleaned: str) -> None:
     assert clean_text(text) == cleaned

@@ -41,7 +41,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize("folder", [state_folder, temporary_folder])
-def test_our_folders_are_ours_alone(folder: Callable[[], Path]) -> None:
+def test_private_folders_are_ours_alone(folder: Callable[[], Path]) -> None:
     made = folder()
     assert mode(made) == 0o700
     made.chmod(0o755)
@@ -49,7 +49,7 @@ def test_our_folders_are_ours_alone(folder: Callable[[], Path]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["others may write", "a link", "a file", "another user's"])
-def test_a_folder_in_which_others_can_write_is_refused(kind: str, tmp_path: Path) -> None:
+def test_private_folder_that_others_can_write_to_is_refused(kind: str, tmp_path: Path) -> None:
     made = temporary_folder()
     if kind == "others may write":
         made.chmod(0o777)
@@ -65,7 +65,7 @@ def test_a_folder_in_which_others_can_write_is_refused(kind: str, tmp_path: Path
     assert (error.code, bool(error.hint)) == (ErrorCode.FILE_IO_ERROR, True)
 
 
-def test_a_user_without_a_home_folder_learns_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_state_folder_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(_uid: int) -> None:
         raise KeyError
 
@@ -99,7 +99,7 @@ def test_sweep_deletes_what_is_expired_and_unused() -> None:
     assert (sweep(0), list(folder.iterdir())) == (2, [])
 
 
-def test_what_another_process_deletes_meanwhile_is_gone_without_an_error(
+def test_remove_all_where_another_process_deletes_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (temporary_folder() / "image.png").touch()
@@ -113,7 +113,7 @@ def test_what_another_process_deletes_meanwhile_is_gone_without_an_error(
     assert remove_all([], []) == []
 
 
-def test_a_file_system_without_locks_is_an_error_with_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_lock_on_a_file_system_without_locks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -140,7 +140,7 @@ move_into_place([Path(sys.argv[1])], [Path(sys.argv[2])])
 
 
 @pytest.mark.parametrize(("crosses", "is_full"), [(False, False), (True, False), (True, True)])
-def test_move_into_place_replaces_a_file_and_a_full_disk_costs_none(
+def test_move_into_place_replaces_and_a_full_disk_costs_no_file(
     tmp_path: Path, crosses: bool, is_full: bool
 ) -> None:
     source = tmp_path / "new.png"
@@ -174,14 +174,14 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("stem", "name"), NAMES.values(), ids=NAMES.keys())
-def test_a_picture_gets_a_name_that_every_file_system_takes(tmp_path: Path, stem: str, name: str) -> None:
+def test_file_name_is_one_that_every_file_system_takes(tmp_path: Path, stem: str, name: str) -> None:
     assert file_name(stem, "png") == name
     (tmp_path / name).write_bytes(b"")
 
 
 @pytest.mark.parametrize("character", ["x", "日", "😀"])
 @pytest.mark.parametrize("start", ["", "ab"])
-def test_file_name_is_cut_to_255_bytes_between_characters_and_keeps_its_suffix(
+def test_file_name_is_cut_to_255_bytes_and_keeps_its_suffix(
     tmp_path: Path, character: str, start: str
 ) -> None:
     name = file_name(start + character * 300, "png")
@@ -194,7 +194,7 @@ def test_file_name_is_cut_to_255_bytes_between_characters_and_keeps_its_suffix(
     assert file_name("a", "png", "_window0_Notes.") == "a_window0_Notes.png"
 
 
-def test_asked_path_is_absolute_and_refuses_what_cannot_be_a_path() -> None:
+def test_asked_path_is_absolute_or_refused() -> None:
     assert asked_path("~/a.png") == Path.home() / "a.png"
     assert asked_path("a.png") == Path.cwd() / "a.png"
     for text in ("~nosuchuser_peekaboo/a.png", "a\0b.png", "a\ud800.png"):

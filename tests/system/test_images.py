@@ -42,9 +42,7 @@ HEADERS = {
 
 
 @pytest.mark.parametrize(("kind", "data", "needed"), HEADERS.values(), ids=HEADERS.keys())
-def test_kind_and_size_are_read_from_the_header_and_from_nothing_less(
-    kind: str, data: bytes, needed: int
-) -> None:
+def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int) -> None:
     assert sniff_image(data) == ImageInfo(kind, 640, 480)
     for length in range(needed):
         assert sniff_image(data[:length]) is None, f"cut to {length} bytes"
@@ -63,7 +61,7 @@ def test_kind_and_size_are_read_from_the_header_and_from_nothing_less(
         b"BMW and other names of cars that a letter may begin with",
     ],
 )
-def test_what_is_no_image_is_none(data: bytes) -> None:
+def test_sniff_image_of_something_else_is_none(data: bytes) -> None:
     assert sniff_image(data) is None
 
 
@@ -71,7 +69,7 @@ KINDS = {"png": [], "jpg": [], "progressive jpg": ["-interlace", "JPEG"], "gif":
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_half_an_image_is_none(tmp_path: Path, name: str) -> None:
+def test_whole_image_of_half_an_image_is_none(tmp_path: Path, name: str) -> None:
     need("convert")
     kind = name.split()[-1]
     path = tmp_path / f"a.{kind}"
@@ -85,7 +83,7 @@ def test_half_an_image_is_none(tmp_path: Path, name: str) -> None:
         assert (read_image_info(path), whole_image(data[:length])) == (None, None), length
 
 
-def test_whole_image_is_not_deceived_by_a_thumbnails_end_and_half_an_image_may_be_overwritten(
+def test_whole_image_does_not_end_at_its_thumbnail(
     tmp_path: Path,
 ) -> None:
     need("convert")
@@ -116,9 +114,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize(("size", "expected"), SIZES.values(), ids=SIZES.keys())
-def test_a_picture_for_a_model_is_as_large_as_it_may_be(
-    size: tuple[int, int], expected: tuple[int, int]
-) -> None:
+def test_model_size_is_as_large_as_it_may_be(size: tuple[int, int], expected: tuple[int, int]) -> None:
     width, height = model_size(*size)
     assert (width, height) == expected
     assert max(width, height) <= 1568 and width * height <= 1_150_000

@@ -69,7 +69,7 @@ def test_run_program_passes_arguments_and_input_on(argv: list[str], stdin: bytes
     assert run_program(argv, timeout_s=PATIENCE_S, stdin=stdin) == done
 
 
-def test_run_program_gives_a_process_group_and_session_and_keeps_the_end_of_stderr() -> None:
+def test_run_program_starts_a_session_and_keeps_the_end_of_stderr() -> None:
     much = "head -c 200000 /dev/zero | tr '\\0' x >&2; echo end >&2"
     done = sh(f"echo $$; ps -o pgid= -p $$; ps -o sess= -p $$; {much}")
     pid, group, session = done.text.split()
@@ -83,7 +83,7 @@ STUBBORN = (
 )
 
 
-def test_a_timeout_kills_the_whole_group_whatever_it_ignores(tmp_path: Path) -> None:
+def test_run_program_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     leaders = ["wait", "while :; do sleep 1; done", "exec >&- 2>&-; while :; do sleep 1; done"]
     pids = tmp_path / "pids"
     for error in in_parallel(lambda leader: failure(STUBBORN + leader, str(pids), timeout_s=2), leaders):
@@ -93,7 +93,7 @@ def test_a_timeout_kills_the_whole_group_whatever_it_ignores(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("left_behind", ["sleep 600", "sh -c 'while :; do echo more; sleep 0.01; done'"])
-def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_us(tmp_path: Path, left_behind: str) -> None:
+def test_run_program_is_not_held_by_a_grandchild(tmp_path: Path, left_behind: str) -> None:
     # held by it, the call would end with TIMEOUT
     script = f"{left_behind} & echo $! >> $1; head -c 300000 /dev/zero"
     done = sh(script, str(tmp_path / "pids"))
@@ -101,7 +101,7 @@ def test_a_grandchild_that_keeps_the_pipe_open_does_not_hold_us(tmp_path: Path, 
     assert_all_dead(pids_in(tmp_path / "pids", 1))
 
 
-def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
+def test_run_program_leaves_a_daemon_where_that_is_wanted(tmp_path: Path) -> None:
     done = sh("sleep 600 & echo $! >> $1", str(tmp_path / "pids"), leaves_daemon=True)
     (pid,) = pids_in(tmp_path / "pids", 1)
     try:
@@ -110,7 +110,7 @@ def test_a_daemon_may_live_on_where_that_is_wanted(tmp_path: Path) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def test_a_program_that_writes_without_end_is_stopped_by_the_cap(tmp_path: Path) -> None:
+def test_run_program_stops_output_at_the_cap(tmp_path: Path) -> None:
     """And little more than the cap is read of it."""
     error = failure("exec head -c 2000000000 /dev/zero | tee $1", str(tmp_path / "written"))
     assert (error.code, error.hint) == (ErrorCode.PROGRAM_FAILED, "request less output")
@@ -158,7 +158,7 @@ LIMITS = {
 
 
 @pytest.mark.parametrize(("limit", "most", "stdin", "code", "reason"), LIMITS.values(), ids=LIMITS.keys())
-def test_a_machine_that_has_no_more_is_an_error_with_its_reason(
+def test_run_program_on_an_exhausted_machine_tells_the_reason(
     limit: str, most: str, stdin: bytes, code: str, reason: str
 ) -> None:
     done = python(LIMITED.format(limit=limit, most=most, stdin=stdin))
@@ -195,7 +195,7 @@ def under(token: CancelToken, work: Callable[[], PeekabooError]) -> ErrorCode:
     return copy_context().run(run)
 
 
-def test_cancelling_kills_the_whole_group(tmp_path: Path) -> None:
+def test_run_program_cancelled_kills_the_whole_group(tmp_path: Path) -> None:
     path, token = tmp_path / "pids", CancelToken()
     threading.Thread(target=lambda: pids_in(path, 2) and token.cancel()).start()
     code = under(token, lambda: failure(STUBBORN + "wait", str(path), timeout_s=600))
@@ -203,7 +203,7 @@ def test_cancelling_kills_the_whole_group(tmp_path: Path) -> None:
     assert_all_dead(pids_in(path, 2))
 
 
-def test_a_cancelled_call_does_not_wait_and_starts_no_program(tmp_path: Path) -> None:
+def test_run_program_is_not_started_after_cancelling(tmp_path: Path) -> None:
     token = CancelToken()
     threading.Timer(0.1, token.cancel).start()
     assert under(token, lambda: error_of(pause, 600)) is ErrorCode.CANCELLED
@@ -211,7 +211,7 @@ def test_a_cancelled_call_does_not_wait_and_starts_no_program(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_command_line_is_not_handed_on_to_children(
+def test_run_program_does_not_hand_another_command_line_on(
     environment: Callable[..., None], tmp_path: Path
 ) -> None:
     environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1")
@@ -224,7 +224,7 @@ def test_another_command_line_is_not_handed_on_to_children(
         assert wait_for(lambda: path.exists() and path.read_text(), "it says something") == "unset\n"
 
 
-def test_a_background_program_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
+def test_running_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
     script = f"cat >$1.input; {STUBBORN} wait"
     with (
         pytest.raises(ZeroDivisionError),
@@ -247,7 +247,7 @@ with running(["sh", "-c", script, {path!r}], None) as program:
 """
 
 
-def test_a_program_that_we_talk_to_does_its_last_line_also_when_we_are_killed(tmp_path: Path) -> None:
+def test_running_does_its_last_line_when_we_are_killed(tmp_path: Path) -> None:
     """What it prints then reaches nobody, which must not end it between a press and the release."""
     path = tmp_path / "done"
     python(OUTLIVED.format(path=str(path)))
@@ -270,7 +270,7 @@ wait
     + [("single file", signal.SIGTERM)],
     indirect=["program"],
 )
-def test_a_signal_ends_a_command_and_all_that_it_runs(
+def test_signal_ends_a_command_and_all_that_it_runs(
     program: Program, tmp_path: Path, display: str, number: signal.Signals
 ) -> None:
     programs = tmp_path / "bin"
@@ -340,7 +340,7 @@ ENDS = {ENDING_US: (5, 143, 1), STARTED_AT_THE_END: (1, 0, 1), TWO_STARTS: (1, 1
 
 
 @pytest.mark.parametrize("script", ENDS, ids=["as soon as it starts", "at our end", "by another thread"])
-def test_a_program_that_is_being_started_when_we_end_does_not_outlive_us(tmp_path: Path, script: str) -> None:
+def test_end_all_programs_ends_what_is_being_started(tmp_path: Path, script: str) -> None:
     times, code, count = ENDS[script]
     for number in range(1, times + 1):
         assert python(script, str(tmp_path / "pids")).returncode == code
@@ -370,7 +370,7 @@ with uninterrupted():
 """
 
 
-def test_a_signal_leaves_alone_what_an_uninterrupted_program_left_behind(tmp_path: Path) -> None:
+def test_signal_leaves_alone_what_an_uninterrupted_program_left(tmp_path: Path) -> None:
     done = python(LEFT_BEHIND, str(tmp_path / "pid"))
     (pid,) = pids_in(tmp_path / "pid", 1)
     try:

@@ -64,7 +64,7 @@ def test_find_program_passes_another_convert_over_and_takes_magick(
         ("convert", "imagemagick", ("find-text", "ID", "Name")),
     ],
 )
-def test_of_a_missing_program_the_package_is_named(
+def test_find_program_names_the_package_of_a_missing_one(
     on_x11: Program, form_window: int, tmp_path: Path, name: str, package: str, argv: tuple[str, ...]
 ) -> None:
     folder = only(tmp_path / "bin", *(tool for tool in X_TOOLS if tool != name))
@@ -81,7 +81,7 @@ def test_of_a_missing_program_the_package_is_named(
     assert f"sudo apt-get install {package}" in finished.out + finished.err
 
 
-def test_a_folder_that_is_not_absolute_is_not_searched(on_x11: Program, tmp_path: Path) -> None:
+def test_find_program_searches_no_relative_folder(on_x11: Program, tmp_path: Path) -> None:
     stranger = write_program(tmp_path / "bin" / "maim", REFUSING)
     on_x11.data("image", PATH=f"{os.path.relpath(stranger.parent)}{os.pathsep}{os.environ['PATH']}")
     assert calls(stranger) == []

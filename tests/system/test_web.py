@@ -54,13 +54,13 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize(("answer", "kind"), ANSWERS.values(), ids=ANSWERS.keys())
-def test_every_answer_is_an_error_with_its_meaning(answer: bytes, kind: str) -> None:
+def test_ask_json_of_a_malformed_answer_is_an_error_with_its_kind(answer: bytes, kind: str) -> None:
     with answering(answer) as (url, _), pytest.raises(WebError) as caught:
         ask_json(url, headers={}, timeout_s=PATIENCE_S)
     assert (caught.value.kind, caught.value.retry_after_s) == (kind, None)
 
 
-def test_numbers_that_json_does_not_know_are_none() -> None:
+def test_ask_json_reads_numbers_that_json_lacks_as_none() -> None:
     body = b'{"tokens": NaN, "seconds": [Infinity, -Infinity]}'
     with answering(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body) as (url, _):
         answer = ask_json(url, headers={}, timeout_s=PATIENCE_S)
@@ -71,11 +71,11 @@ def test_numbers_that_json_does_not_know_are_none() -> None:
     ("url", "host"),
     [("https://user:key@example.org:1/a?key=b", "example.org:1"), ("http://[bad", ""), ("nothing", "")],
 )
-def test_a_host_is_named_without_secrets(url: str, host: str) -> None:
+def test_host_of_names_no_secrets(url: str, host: str) -> None:
     assert host_of(url) == host
 
 
-def test_a_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(OK + b"Content-Length: 2\r\n\r\n{}") as (proxy, received):
         monkeypatch.setenv("http_proxy", proxy.replace("//", "//ann:p%40ss@"))
         assert ask_json("http://models.invalid/x?y=1", headers={"X-Key": "k"}, timeout_s=PATIENCE_S) == {}
@@ -84,7 +84,7 @@ def test_a_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.Mo
     assert {"Host: models.invalid", "Proxy-Authorization: Basic YW5uOnBAc3M=", "X-Key: k"} <= set(headers)
 
 
-def test_a_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n") as (proxy, received):
         monkeypatch.setenv("https_proxy", proxy)
         with pytest.raises(WebError) as caught:
@@ -93,7 +93,7 @@ def test_a_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPa
     assert received[0].startswith(b"CONNECT models.invalid:443 HTTP/1.") and b"X-Key" not in received[0]
 
 
-def test_a_broken_address_of_a_proxy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_with_a_broken_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:none")
     with pytest.raises(WebError) as caught:
         ask_json("http://models.invalid/", headers={}, timeout_s=PATIENCE_S)
