@@ -513,22 +513,18 @@ def test_agent_follows_a_menu_and_no_tooltip(agent: Agent, display: str, tmp_pat
 
 def test_agent_asks_again_once_after_an_unusable_reply(agent: Agent, form: Form) -> None:
     """ "Persist per-step artifacts to a run folder: [...] LLM prompt/response": of both questions."""
-    answers: list[Any] = [
-        "I would click the button.",
-        click(9999, 5, why="</pre><script>alert(1)</script>\x1b[31m\u202e"),
-    ]
-    agent.ai.brain = script(answers)  # a third question would fail the test
+    unusable = click(9999, 5, why="</pre><script>alert(1)</script>\x1b[31m\u202e")
+    agent.ai.brain = script(["I would click the button.", unusable])  # a third question would fail the test
     done = agent.run("--json-output")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
-    assert (
-        "the model's second reply was unusable as well: x is 9999, outside the grid" in done.error["message"]
-    )
+    problem = "the model's second reply was unusable as well: x is 9999, outside the grid"
+    assert problem in done.error["message"]
     assert str(agent.run_folder / "report.html") in done.error["details"]
     first, second = (question.prompt for question in agent.ai.questions)
     kept = agent.step(1)["exchanges"]
     assert [kept[0]["prompt"] in first, kept[1]["prompt"] in second] == [True, True]
     assert "I would click the button." in kept[1]["prompt"]
-    assert kept[0]["reply"] == answers[0] and json.loads(kept[1]["reply"])["x"] == 9999
+    assert kept[0]["reply"] == "I would click the button." and json.loads(kept[1]["reply"])["x"] == 9999
     assert "the reply contains no JSON object" in kept[0]["problem"] and "x is 9999" in kept[1]["problem"]
     assert [each["prompt"] in agent.report().text for each in kept] == [True, True]
     assert "I would click the button." in second and "the reply contains no JSON object" in second
@@ -597,9 +593,8 @@ def test_agent_dry_run_marks_the_click_and_touches_nothing(
 ) -> None:
     cover = open_form("Cover", "+400+200")
     agent.ai.brain = script([lambda request: click(*form.centre("details"))])
-    done = agent.run(
-        "--dry-run", "--app", "Form", "--window-title", form.title, "--json-output", goal="Open the details"
-    )
+    chosen = ("--app", "Form", "--window-title", form.title)
+    done = agent.run("--dry-run", *chosen, "--json-output", goal="Open the details")
     assert (done.code, done.data["status"], done.data["steps"]) == (0, "dry_run", 1)
     assert [form.events(kind) + cover.events(kind) for kind in ("click", "key", "opened")] == [[], [], []]
     assert agent.acts() == []

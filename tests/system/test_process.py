@@ -354,7 +354,7 @@ ending.call_exit_hooks()
 """
 
 
-def test_exit_hook_that_fails_does_not_keep_the_next_one_from_its_work() -> None:
+def test_exit_hook_that_fails_spares_the_next_one() -> None:
     done = python(FAILING_HOOK)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "put back")
 
