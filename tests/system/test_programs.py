@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
+from typing import Callable
 
 import pytest
-from worlds import Program, need
+from worlds import ROOT, Program, need
+
+from peekaboo_min.system.programs import PACKAGES, find_programs
 
 REFUSING = 'echo "$0: ImageMagick is not installed here" >&2; exit 1'
 X_TOOLS = ("maim", "xdotool", "xclip", "convert", "tesseract")
@@ -85,6 +89,26 @@ def test_find_program_searches_no_relative_folder(on_x11: Program, tmp_path: Pat
     stranger = write_program(tmp_path / "bin" / "maim", REFUSING)
     on_x11.data("image", PATH=f"{os.path.relpath(stranger.parent)}{os.pathsep}{os.environ['PATH']}")
     assert calls(stranger) == []
+
+
+def test_find_programs_searches_path_then_the_systems_folders(
+    environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(PATH="/a:b:/c")
+    monkeypatch.setattr("shutil.which", lambda name, path: f"{path}/{name}")
+    system = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr/local/bin"]
+    assert [os.path.dirname(path) for path in find_programs("maim")] == ["/a", "/c", *system]
+    assert list(find_programs("python3")) == ["/usr/bin/python3"], "the system's own, which has gi"
+    environment(PEEKABOO_BIN_DIR="/own")
+    assert list(find_programs("python3")) == ["/own/python3"]
+
+
+def test_missing_program_names_the_packages_that_our_scripts_install() -> None:
+    scripts = "".join((ROOT / "scripts" / name).read_text("utf-8") for name in ("setup.sh", "test.sh"))
+    installed = {f"{name}:{package}" for name, package in re.findall(r"([\w-]+):([\w.+-]+)", scripts)}
+    assert all(f":{package}" in scripts for package in PACKAGES["python3"].split())
+    others = PACKAGES.items() - {("python3", "python3-gi gir1.2-atspi-2.0 at-spi2-core")}
+    assert {f"{name}:{package}" for name, package in others} <= installed
 
 
 def test_doctor_shows_where_each_program_is(on_x11: Program) -> None:
