@@ -126,7 +126,7 @@ def _processes_below(base: Path) -> set[str]:
     for pid in pids:
         if pid not in _known_processes:
             try:
-                _known_processes[pid] = bytes(base) in Path("/proc", pid, "environ").read_bytes()
+                _known_processes[pid] = bytes(base) + b"/" in Path("/proc", pid, "environ").read_bytes()
             except OSError:  # it has ended, or is not ours
                 continue
     return {pid for pid, is_ours in _known_processes.items() if is_ours} - {str(os.getpid())}
