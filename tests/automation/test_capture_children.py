@@ -2,107 +2,58 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 from in_process import InProcessProgram
-from worlds import Form, clean_environment, need, wait_for, x_server
+from tk_windows import programs_by, window_titled
+from worlds import Form, clean_environment, need, x_server
 
-PROGRAMS = ("maim", "xdotool", "xclip", "convert", "tesseract")
-LISTING: dict[str, int] = {}  # one connection to the X server answers everything
 CAPTURE = {"maim": 1}
-
-
-class Counted:
-    """Our command line with logging wrappers around every program that it may start."""
-
-    def __init__(self, display: str, folder: Path) -> None:
-        self.log = folder / "children"
-        programs = folder / "bin"
-        programs.mkdir()
-        for name in PROGRAMS:
-            need(name)
-            wrapper = programs / name
-            # a program that is asked what it is does nothing yet
-            wrapper.write_text(
-                f'#!/bin/sh\n[ "$1" = -version ] || echo {name} >> {self.log}\n'
-                f'exec {shutil.which(name)} "$@"\n'
-            )
-            wrapper.chmod(0o755)
-        environment = clean_environment(folder, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs))
-        self.program = InProcessProgram(environment)
-
-    def children(self, *arguments: Any) -> dict[str, int]:
-        """The programs that a command, which succeeds, starts."""
-        self.log.write_text("")
-        self.program.data(*arguments)
-        return dict(Counter(self.log.read_text().split()))
-
-
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Counted]:
-    """Two windows of one app, apart from each other, on a display of their own."""
-    with x_server() as display:
-        yield from two_windows(display, tmp_path_factory.mktemp("counted"))
-
-
-def two_windows(display: str, folder: Path) -> Iterator[Counted]:
-    forms = [
-        Form(display, folder / f"report{number}.jsonl", title, place)
-        for number, (title, place) in enumerate((("Left", "+20+20"), ("Right", "+660+20")))
-    ]
-    try:
-        peek = Counted(display, folder)
-        wait_for(lambda: len(peek.program.data("windows", "--app", "Form")["windows"]) == 2, "two windows")
-        yield peek
-    finally:
-        for form in forms:
-            form.close()
-
-
-def added(*parts: dict[str, int]) -> dict[str, int]:
-    return dict(sum((Counter(part) for part in parts), Counter()))
-
-
-OPERATIONS: dict[str, tuple[list[str], dict[str, int]]] = {
-    "list apps": (["list", "apps"], LISTING),
-    "list windows": (["list", "windows", "--app", "Form"], LISTING),
-    "list screens": (["list", "screens"], LISTING),
-    "windows": (["windows"], LISTING),
-    "windows of an app": (["windows", "--app", "Form"], LISTING),
-    "the screen": (["image"], added(LISTING, {"maim": 1})),
-    "an app's window": (["image", "--app", "Form"], added(LISTING, CAPTURE)),
-    "a window by its title": (["image", "--app", "Form", "--window-title", "left"], added(LISTING, CAPTURE)),
-    "a smaller image": (
-        ["image", "--app", "Form", "--max-dimension", "90"],
-        added(LISTING, CAPTURE, {"convert": 1}),
-    ),
-    "all windows of an app": (
-        ["image", "--app", "Form", "--mode", "multi"],
-        added(LISTING, CAPTURE, CAPTURE),
-    ),
-    "a window for an app": (["screenshot-app-window", "--appName", "Form"], added(LISTING, CAPTURE)),
+# One connection to the X server answers every listing. ID: the id of a window that has the focus.
+OPERATIONS: dict[str, dict[str, int]] = {
+    "list apps": {},
+    "list windows --app Form": {},
+    "list screens": {},
+    "windows": {},
+    "windows --app Form": {},
+    "image": CAPTURE,
+    "image --app Form": CAPTURE,
+    "image --app Form --window-title left": CAPTURE,
+    "image --app Form --max-dimension 90": {"maim": 1, "convert": 1},
+    "image --app Form --mode multi": {"maim": 2},
+    "screenshot-app-window --appName Form": CAPTURE,
+    "screenshot ID": CAPTURE,
+    "image --window-id ID": CAPTURE,
+    "click ID 300 5": {"xdotool": 1},
+    "press ID escape": {"xdotool": 1},
+    f"type ID {'xy' * 20}": {"xdotool": 2},
 }
 
 
-@pytest.mark.parametrize(("argv", "children"), OPERATIONS.values(), ids=OPERATIONS.keys())
-def test_an_operation_lists_the_desktop_once(
-    counted: Counted, argv: list[str], children: dict[str, int]
-) -> None:
-    assert counted.children(*argv) == children
+def test_operation_starts_each_program_once(tmp_path: Path) -> None:
+    need("tesseract")
+    log = tmp_path / "children"
+    # a program that is asked what it is does nothing yet
+    counted = programs_by(tmp_path / "bin", f'[ "$1" = -version ] || echo $name >> {log}')
+    with x_server() as display:
+        peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+        forms = [
+            Form(display, tmp_path / f"{title}.jsonl", title, place)
+            for title, place in (("Left", "+20+20"), ("Right", "+660+20"))
+        ]
+        try:
+            windows = [window_titled(peek, form.title)["window_id"] for form in forms]
+            peek.data("focus", windows[0])
 
+            def children(command: str) -> dict[str, int]:
+                log.write_text("")
+                peek.data(*command.replace("ID", str(windows[0])).split(), **counted)
+                return dict(Counter(log.read_text().split()))
 
-def test_what_takes_a_window_id_lists_the_desktop_once(counted: Counted) -> None:
-    window_id = counted.program.data("windows", "--app", "Form")["windows"][0]["window_id"]
-    assert counted.children("screenshot", window_id) == added(LISTING, CAPTURE)
-    assert counted.children("image", "--window-id", window_id) == added(LISTING, CAPTURE)
-    counted.program.data("focus", window_id)
-    assert counted.children("click", window_id, 300, 5) == {"xdotool": 1}
-    assert counted.children("press", window_id, "escape") == {"xdotool": 1}
-    assert counted.children("type", window_id, "xy" * 20) == {"xdotool": 2}
-    children = counted.children("find-text", window_id, "Name")
-    assert children["maim"] == 1 and children.keys() == {"maim", "convert", "tesseract"}
+            assert {command: children(command) for command in OPERATIONS} == OPERATIONS
+            found = children("find-text ID Name")
+            assert found["maim"] == 1 and found.keys() == {"maim", "convert", "tesseract"}
+        finally:
+            for form in forms:
+                form.close()

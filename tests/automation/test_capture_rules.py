@@ -6,30 +6,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
 import pytest
 from fakemac import FakeMac
 from in_process import InProcessProgram
-from macs import fake_mac, mac_environment
-from worlds import Form, Program, clean_environment, need, wait_for
+from macs import mac_environment
+from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
+from worlds import Form, Program, wait_for
 
 from peekaboo_min.system import files
 from peekaboo_min.system.images import read_image_info
-
-
-@pytest.fixture
-def peek(display: str, tmp_path: Path) -> Program:
-    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-
-
-@pytest.fixture
-def mac(tmp_path: Path) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path / "mac") as mac:
-        yield mac
 
 
 @pytest.fixture
@@ -38,38 +26,16 @@ def mac_peek(mac: FakeMac) -> Program:
 
 
 def ids_of(peek: Program, *titles: str) -> list[int]:
-    """The windows with these titles, once all of them are listed."""
-
-    def find() -> list[int]:
-        by_title = {row["title"]: row["window_id"] for row in peek.data("windows")["windows"]}
-        return [by_title[title] for title in titles] if by_title.keys() >= set(titles) else []
-
-    return wait_for(find, f"{titles} are listed")
+    return [window_titled(peek, title)["window_id"] for title in titles]
 
 
-def without(program: str, words: str, folder: Path) -> str:
-    """A PEEKABOO_BIN_DIR in which a program fails when its arguments contain `words`; the others are the
-    real ones.
-    """
-    folder.mkdir()
-    for name in ("maim", "xdotool", "xclip", "convert"):
-        need(name)
-        (folder / name).symlink_to(str(shutil.which(name)))
-    (folder / program).unlink()
-    (folder / program).write_text(
-        f'#!/bin/sh\ncase " $* " in *" {words} "*) exit 1;; esac\nexec {shutil.which(program)} "$@"\n'
-    )
-    (folder / program).chmod(0o755)
-    return str(folder)
+def without(words: str, folder: Path) -> dict[str, str]:
+    """The variables with which maim fails where its arguments contain `words`."""
+    return programs_by(folder, f'case " $* " in *" {words} "*) exit 1;; esac', "maim")
 
 
-FORM_COLOUR = bytes((244, 241, 234))
-
-
-def colour(entry: dict[str, Any], x: int, y: int) -> bytes:
-    """One pixel of a saved file, as ImageMagick decodes it."""
-    argv = ["convert", entry["path"], "-depth", "8", "-crop", f"1x1+{x}+{y}", "+repage", "rgb:-"]
-    return subprocess.run(argv, capture_output=True, check=True).stdout
+def colour(entry: dict[str, Any], x: float, y: float) -> bytes:
+    return pixels_of(Path(entry["path"]), f"1x1+{x:g}+{y:g}")
 
 
 def below(folder: Path) -> list[str]:
@@ -86,9 +52,7 @@ def two(peek: Program, open_form: Callable[..., Form]) -> list[int]:
     return ids_of(peek, "First", "Second")
 
 
-def test_a_failed_capture_of_several_windows_leaves_nothing_and_replaces_nothing(
-    peek: Program, two: list[int], tmp_path: Path
-) -> None:
+def test_multi_that_fails_leaves_and_replaces_nothing(peek: Program, two: list[int], tmp_path: Path) -> None:
     folder = tmp_path / "all"
     multi = ["image", "--app", "Form", "--mode", "multi", "--path"]
     peek.data(*multi, folder / "m.png")
@@ -97,9 +61,9 @@ def test_a_failed_capture_of_several_windows_leaves_nothing_and_replaces_nothing
     peek.data("clean")
     peek.data("focus", two[0])
     for number, window_id in enumerate(two):
-        programs = without("maim", f"-i {window_id}", tmp_path / f"bin{number}")
+        broken = without(f"-i {window_id}", tmp_path / f"bin{number}")
         for path in (folder / "m.png", tmp_path / "new" / "er" / "m.png", tmp_path / "folder"):
-            error = peek.error(*multi, path, PEEKABOO_BIN_DIR=programs)
+            error = peek.error(*multi, path, **broken)
             assert error["code"] == "CAPTURE_FAILED"
     assert {name: (folder / name).read_bytes() for name in below(folder)} == old
     assert not (tmp_path / "new").exists() and not (tmp_path / "folder").exists()
@@ -110,34 +74,25 @@ def test_a_failed_capture_of_several_windows_leaves_nothing_and_replaces_nothing
 
 
 @pytest.mark.parametrize("stem", ["s" * 60, "s" * 240, "日" * 80])
-def test_long_names_that_differ_at_their_ends_do_not_meet(
-    peek: Program, two: list[int], tmp_path: Path, stem: str
-) -> None:
-    folder = tmp_path / "all"
+def test_multi_keeps_the_ends_of_long_names(peek: Program, two: list[int], tmp_path: Path, stem: str) -> None:
     for end in ("_before", "_after"):
         if len(f"{stem}{end}.png".encode()) <= 255:
-            peek.data("image", "--app", "Form", "--mode", "multi", "--path", folder / f"{stem}{end}.png")
-    names = below(folder)
-    assert len(names) == 4
-    assert max(len(name.encode()) for name in names) <= 255
-    assert [
-        sum(f"{end}_window{index}_" in name for name in names)
-        for end in ("before", "after")
-        for index in (0, 1)
-    ] == [1] * 4
+            path = tmp_path / "all" / f"{stem}{end}.png"
+            peek.data("image", "--app", "Form", "--mode", "multi", "--path", path)
+    names = below(tmp_path / "all")
+    assert (len(names), max(len(name.encode()) for name in names) <= 255) == (4, True)
+    for end in ("_before_window0_", "_before_window1_", "_after_window0_", "_after_window1_"):
+        assert sum(end in name for name in names) == 1, end
 
 
-@pytest.mark.parametrize("name", ["x.bmp", "x.TIFF", "x.tif", "x.heic", "x.gif", "x.webp", "x.pdf"])
-def test_the_name_of_another_kind_of_image_is_refused(peek: Program, tmp_path: Path, name: str) -> None:
-    for variables in ({}, {"PEEKABOO_DEFAULT_SAVE_PATH": str(tmp_path / name)}):
-        path = [] if variables else ["--path", tmp_path / name]
-        finished = peek.run("image", *path, "--json", **variables)
-        assert (finished.code, finished.error["code"]) == (2, "INVALID_ARGUMENT")
-        assert ".png or .jpg" in finished.error["message"]
-    assert not (tmp_path / name).exists()
-
-
-def test_a_folder_may_have_the_name_of_another_kind_of_image(peek: Program, tmp_path: Path) -> None:
+def test_path_of_another_kind_of_image_is_refused(peek: Program, tmp_path: Path) -> None:
+    for name in ("x.bmp", "x.TIFF", "x.tif", "x.heic", "x.gif", "x.webp", "x.pdf"):
+        path = str(tmp_path / name)
+        for argv, variables in (["--path", path], {}), ([], {"PEEKABOO_DEFAULT_SAVE_PATH": path}):
+            finished = peek.run("image", *argv, "--json", **variables)
+            assert (finished.code, finished.error["code"]) == (2, "INVALID_ARGUMENT"), name
+            assert ".png or .jpg" in finished.error["message"]
+        assert not Path(path).exists()
     (tmp_path / "x.bmp").mkdir()
     for path in (f"{tmp_path}/x.bmp", f"{tmp_path}/y.tiff/"):
         (entry,) = peek.data("image", "--path", path)["saved_files"]
@@ -146,112 +101,88 @@ def test_a_folder_may_have_the_name_of_another_kind_of_image(peek: Program, tmp_
 
 # what must be granted, before anything else -----------------------------------------------------------------
 
-UNGRANTED: dict[str, list[str]] = {
-    "a title": ["image", "--app", "Safari", "--window-title", "Start"],
-    "a title that no window has": ["image", "--app", "Safari", "--window-title", "no such page"],
-    "in front": ["image", "--app", "Calculator", "--capture-focus", "foreground"],
-    "in front, by a title": [
-        *("image", "--app", "Safari", "--window-title", "Start", "--capture-focus", "foreground"),
-    ],
-    "a screen in front": [
-        "image",
-        "--app",
-        "Calculator",
-        "--mode",
-        "screen",
-        "--capture-focus",
-        "foreground",
-    ],
-    "all windows": ["image", "--app", "Safari", "--mode", "multi"],
-    "a screen": ["image"],
-    "an app window": ["screenshot-app-window", "--appName", "Safari", "--windowIndex", "7"],
-    "an unknown window": ["screenshot", "999"],
-    "its text": ["find-text", "999", "Save"],
-    "a list": ["list", "windows", "--app", "Safari"],
-}
+UNGRANTED = (
+    "image --app Safari --window-title Start",
+    "image --app Safari --window-title unknown",
+    "image --app Calculator --capture-focus foreground",
+    "image --app Safari --window-title Start --capture-focus foreground",
+    "image --app Calculator --mode screen --capture-focus foreground",
+    "image --app Safari --mode multi",
+    "image",
+    "screenshot-app-window --appName Safari --windowIndex 7",
+    "screenshot 999",
+    "find-text 999 Save",
+    "list windows --app Safari",
+)
 
 
-@pytest.mark.parametrize("argv", UNGRANTED.values(), ids=UNGRANTED.keys())
-def test_without_screen_recording_nothing_is_focused_matched_or_created(
-    mac: FakeMac, mac_peek: Program, tmp_path: Path, argv: list[str]
-) -> None:
+def test_screen_recording_is_checked_before_anything(mac: FakeMac, mac_peek: Program, tmp_path: Path) -> None:
     """ "The CLI must proactively check for Screen Recording permission before attempting any capture or
     window listing that requires it (e.g., reading window titles via CGWindowListCopyWindowInfo)."
     """
     mac.activate("Terminal")
     mac.deny("screen_recording")
-    before, had = len(mac.events()), below(mac.folder / "tmp")
-    path = ["--path", tmp_path / "new" / "a.png"] if argv[0] in ("image", "screenshot") else []
-    finished = mac_peek.run(*argv, *path, "--json")
-    assert finished.code == 11, finished.out
-    assert "Screen Recording" in finished.error["message"]
-    assert len(mac.events()) == before
-    assert (mac.calls("screencapture"), (tmp_path / "new").exists()) == ([], False)
-    assert [name for name in below(mac.folder / "tmp") if name.endswith((".png", ".json"))] == []
-    assert [name for name in had if name.endswith((".png", ".json"))] == []
+    before = len(mac.events())
+    for command in UNGRANTED:
+        argv = command.split()
+        path = ["--path", tmp_path / "new" / "a.png"] if argv[0] in ("image", "screenshot") else []
+        finished = mac_peek.run(*argv, *path, "--json")
+        assert (finished.code, "Screen Recording" in finished.error["message"]) == (11, True), command
+        assert len(mac.events()) == before, command
+        assert (mac.calls("screencapture"), (tmp_path / "new").exists()) == ([], False), command
+    left = below(mac.folder / "tmp")
+    assert [name for name in left if name.endswith((".png", ".json"))] == []
 
 
 # in front ---------------------------------------------------------------------------------------------------
 
 
-def minimise(peek: Program, form: Form, window_id: int) -> None:
+def minimise(peek: Program, form: Form) -> int:
+    """Minimise its window, and return the window's id."""
+    (window_id,) = ids_of(peek, form.title)
     form.xdotool("windowminimize", "--sync", str(window_id))
-
-    def is_minimised() -> bool:
-        rows = peek.data("windows")["windows"]
-        return [row["is_minimised"] for row in rows if row["window_id"] == window_id] == [True]
-
-    wait_for(is_minimised, "it is minimised")
+    wait_for(lambda: window_titled(peek, form.title)["is_minimised"], "it is minimised")
+    return window_id
 
 
-MINIMISED: dict[str, tuple[list[str], list[Any]]] = {
-    "by its title": (["--window-title", "Hidden"], ["Hidden", 0]),
-    "by its index": (["--window-index", "1"], ["Hidden", 1]),
-}
-
-
-@pytest.mark.parametrize(("argv", "row"), MINIMISED.values(), ids=MINIMISED.keys())
-def test_a_minimised_window_is_restored_and_captured(
-    peek: Program, open_form: Callable[..., Form], argv: list[str], row: list[Any]
+@pytest.mark.parametrize(("argv", "index"), [(["--window-title", "Hidden"], 0), (["--window-index", "1"], 1)])
+def test_foreground_restores_a_minimised_window(
+    peek: Program, open_form: Callable[..., Form], argv: list[str], index: int
 ) -> None:
     """ "'foreground': bring target to front before capture." """
     form = open_form("Hidden", "+20+20")
     open_form("Shown", "+660+20")
-    hidden, _ = ids_of(peek, "Hidden", "Shown")
-    minimise(peek, form, hidden)
+    ids_of(peek, "Shown")
+    minimise(peek, form)
     (entry,) = peek.data("image", "--app", "Form", *argv, "--capture-focus", "foreground")["saved_files"]
-    assert [entry["window_title"], entry["window_index"]] == row
+    assert (entry["window_title"], entry["window_index"]) == ("Hidden", index)
     assert colour(entry, 2, 2) == FORM_COLOUR  # painted, not only on the screen
 
 
 @pytest.mark.parametrize("mode", ["window", "multi", "screen"])
-def test_an_app_whose_only_window_is_minimised_is_brought_to_the_front(
-    peek: Program, form: Form, mode: str
-) -> None:
+def test_foreground_restores_an_only_window(peek: Program, form: Form, mode: str) -> None:
     """ "'foreground': bring target to front before capture.", in every mode."""
-    (window_id,) = ids_of(peek, form.title)
-    minimise(peek, form, window_id)
+    window_id = minimise(peek, form)
     argv = ["image", "--app", "Form", "--mode", mode]
     if mode != "screen":
         assert peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
     (entry,) = peek.data(*argv, "--capture-focus", "foreground")["saved_files"]
     assert entry.get("window_title") == (None if mode == "screen" else form.title)
-    (row,) = [row for row in peek.data("windows")["windows"] if row["window_id"] == window_id]
-    assert (row["is_on_screen"], row["is_focused"]) == (True, True)
+    row = window_titled(peek, form.title)
+    assert (row["window_id"], row["is_on_screen"], row["is_focused"]) == (window_id, True, True)
     left, top = (row["bounds"]["x"], row["bounds"]["y"]) if mode == "screen" else (0, 0)
     assert colour(entry, left + 2, top + 2) == FORM_COLOUR
 
 
-def test_the_index_in_the_answer_is_the_asked_one(peek: Program, two: list[int]) -> None:
+def test_window_index_in_the_answer_is_the_asked(peek: Program, two: list[int]) -> None:
     """ ""window_index": 0, // Optional, if relevant (e.g. for multi-window or indexed capture)" """
     peek.data("focus", two[0])
-    (entry,) = peek.data("image", "--app", "Form", "--window-index", 1, "--capture-focus", "foreground")[
-        "saved_files"
-    ]
+    argv = ["image", "--app", "Form", "--window-index", 1, "--capture-focus", "foreground"]
+    (entry,) = peek.data(*argv)["saved_files"]
     assert (entry["window_id"], entry["window_index"]) == (two[1], 1)
 
 
-def test_a_window_is_not_captured_in_the_name_of_another_app(mac_peek: Program) -> None:
+def test_image_of_another_apps_window_is_refused(mac_peek: Program) -> None:
     error = mac_peek.error("image", "--app", "Terminal", "--window-id", 1050)
     assert error["code"] == "INVALID_ARGUMENT"
     assert "window 1050 is one of Calculator" in error["message"]
@@ -259,33 +190,26 @@ def test_a_window_is_not_captured_in_the_name_of_another_app(mac_peek: Program) 
     assert entry["window_id"] == 1050
 
 
-HIDDEN: dict[str, Callable[[FakeMac], Any]] = {
-    "an app that is hidden": lambda mac: mac.update(
-        lambda state: [app.update(hidden=True) for app in state["apps"] if app["name"] == "Calculator"]
-    ),
-    "a minimised window": lambda mac: mac.change_window(1050, {"minimised": True}),
-}
-
-
-@pytest.mark.parametrize("hide", HIDDEN.values(), ids=HIDDEN.keys())
 @pytest.mark.parametrize("title", [[], ["--window-title", "Calculator"]], ids=["any window", "by its title"])
-def test_on_a_mac_what_is_hidden_is_shown_and_captured(
-    mac: FakeMac, mac_peek: Program, hide: Callable[[FakeMac], Any], title: list[str]
+@pytest.mark.parametrize("hidden", ["app", "window"])
+def test_foreground_shows_what_a_mac_hides(
+    mac: FakeMac, mac_peek: Program, hidden: str, title: list[str]
 ) -> None:
     """ "Activates app using NSRunningApplication.activate(options: [.activateIgnoringOtherApps])." """
     mac.activate("Terminal")
-    hide(mac)
-    (entry,) = mac_peek.data("image", "--app", "Calculator", *title, "--capture-focus", "foreground")[
-        "saved_files"
-    ]
+    if hidden == "app":
+        mac.update(
+            lambda state: [app.update(hidden=True) for app in state["apps"] if app["name"] == "Calculator"]
+        )
+    else:
+        mac.change_window(1050, {"minimised": True})
+    argv = ["image", "--app", "Calculator", *title, "--capture-focus", "foreground"]
+    (entry,) = mac_peek.data(*argv)["saved_files"]
     assert (entry["window_id"], entry["window_index"]) == (1050, 0)
-    front = mac.front_window()
-    assert front is not None and front["id"] == 1050
+    assert (mac.front_window() or {})["id"] == 1050
 
 
-def test_a_screen_is_captured_though_the_app_has_no_window_to_bring_to_the_front(
-    mac: FakeMac, mac_peek: Program
-) -> None:
+def test_foreground_screen_is_captured_without_a_window(mac: FakeMac, mac_peek: Program) -> None:
     """ "Multi-Screen (--mode screen): Enumerates CGGetActiveDisplayList, captures each display"."""
     mac.close_window(1050)
     argv = ["image", "--app", "Calculator", "--capture-focus", "foreground"]
@@ -297,22 +221,19 @@ def test_a_screen_is_captured_though_the_app_has_no_window_to_bring_to_the_front
     assert mac_peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_without_accessibility_a_foreground_capture_captures_with_a_warning(
-    mac: FakeMac, mac_peek: Program
-) -> None:
+def test_foreground_without_accessibility_is_a_warning(mac: FakeMac, mac_peek: Program) -> None:
     """ "If specific window raise fails (or Accessibility not used/permitted), it logs a warning to the
     debug_logs array
     [...] and captures the most suitable front window of the activated app."
     """
     mac.activate("Terminal")
     mac.deny("accessibility")
-    finished = mac_peek.run(
-        "image", "--app", "Safari", "--window-index", 1, "--capture-focus", "foreground", "--json"
-    )
+    image = ["image", "--app", "Safari", "--capture-focus", "foreground"]
+    finished = mac_peek.run(*image, "--window-index", 1, "--json")
     (entry,) = finished.data["saved_files"]
     assert (entry["window_index"], entry["window_title"]) == (1, "Bug 12/34: crash in usr/bin")
-    by_title = ["image", "--app", "Safari", "--window-title", "crash in", "--capture-focus", "foreground"]
-    assert mac_peek.data(*by_title)["saved_files"][0]["window_index"] == 1  # it is not in front
+    (entry,) = mac_peek.data(*image, "--window-title", "crash in")["saved_files"]
+    assert entry["window_index"] == 1  # it is not in front
     raised = "Could not raise specific window; proceeding with frontmost of activated app."
     assert raised in finished.json["debug_logs"]
     assert "Accessibility" in finished.json["messages"][0]
@@ -332,32 +253,29 @@ RACES: dict[str, tuple[str, str, int]] = {
 
 
 @pytest.mark.parametrize(("before", "after", "times"), RACES.values(), ids=RACES.keys())
-def test_an_image_of_a_window_that_moved_meanwhile_is_taken_again_or_refused(
+def test_screenshot_of_a_moving_window_is_repeated_or_refused(
     peek: Program, form: Form, tmp_path: Path, before: str, after: str, times: int
 ) -> None:
     (window_id,) = ids_of(peek, form.title)
     form.xdotool("windowsize", "--sync", str(window_id), "600", "400")
     kept = peek.data("screenshot", window_id)
-    peek.environment["PEEKABOO_BIN_DIR"] = without("maim", "no such words", tmp_path / "bin")
-    count, maim = tmp_path / "count", shutil.which("maim")
-    steps = [f"xdotool {act}".replace("ID", str(window_id)) if act else "" for act in (before, after)]
-    (tmp_path / "bin" / "maim").write_text(
-        f"#!/bin/sh\nn=$(cat {count} 2>/dev/null || echo 1)\n"
-        f'case "$*" in *-i*) [ $n -le {times} ];; *) false;; esac || exec {maim} "$@"\n'
+    count, id_words = tmp_path / "count", str(window_id)
+    steps = [f"$xdotool {act}".replace("ID", id_words) if act else "" for act in (before, after)]
+    script = (
+        f"xdotool={shutil.which('xdotool')}; n=$(cat {count} 2>/dev/null || echo 1)\n"
+        f'case "$*" in *-i*) [ $n -le {times} ];; *) false;; esac || exec $real "$@"\n'
         f"echo $((n + 1)) > {count}\n"
         # a window manager moves it later than xdotool's --sync waits for
-        f"place() {{ xdotool getwindowgeometry {window_id}; }}\n"
+        f"place() {{ $xdotool getwindowgeometry {window_id}; }}\n"
         'act() { [ $# -gt 0 ] || return; old=$(place); "$@"; until [ "$(place)" != "$old" ]; do :; done; }\n'
-        f'act {steps[0]} >&2\n{maim} "$@"\ncode=$?\nact {steps[1]} >&2\nexit $code\n'
+        f'act {steps[0]} >&2\n$real "$@"\ncode=$?\nact {steps[1]} >&2\nexit $code\n'
     )
+    peek.environment.update(programs_by(tmp_path / "bin", script, "maim"))
     if times == 1:
         data = peek.data("screenshot", window_id)
-        (row,) = [row for row in peek.data("windows")["windows"] if row["window_id"] == window_id]
-        assert data["bounds"] == row["bounds"] != kept["bounds"]
-        assert (data["image_width"], data["image_height"]) == (
-            row["bounds"]["width"],
-            row["bounds"]["height"],
-        )
+        bounds = window_titled(peek, form.title)["bounds"]
+        assert data["bounds"] == bounds != kept["bounds"]
+        assert (data["image_width"], data["image_height"]) == (bounds["width"], bounds["height"])
         peek.data("click", window_id, *form.centre("agree"))
         assert form.wait_for_event("toggle")["value"] == 1
         return
@@ -369,10 +287,9 @@ def test_an_image_of_a_window_that_moved_meanwhile_is_taken_again_or_refused(
         ["find-text", window_id, "Name"],
     ):
         error = peek.error(*argv)
-        if error["code"] == "STALE_SCREENSHOT":  # it has another size than at the screenshot with that id
-            continue
-        assert error["code"] == "CAPTURE_FAILED", argv
-        assert "keeps moving" in error["message"] and "wait_for" in error["message"]
+        if error["code"] != "STALE_SCREENSHOT":  # it has another size than at the screenshot with that id
+            assert error["code"] == "CAPTURE_FAILED", argv
+            assert "keeps moving" in error["message"] and "wait_for" in error["message"]
     assert (below(tmp_path / "tmp"), (tmp_path / "new.png").exists()) == (left, False)
 
 
@@ -389,7 +306,7 @@ MAC_RACES: dict[str, tuple[list[tuple[str, list[int]]], list[str]]] = {
 
 
 @pytest.mark.parametrize(("acts", "programs"), MAC_RACES.values(), ids=MAC_RACES.keys())
-def test_on_a_mac_the_images_size_tells_that_a_window_was_resized_meanwhile(
+def test_screenshot_of_a_resized_window_is_repeated_on_a_mac(
     mac: FakeMac, mac_peek: Program, acts: list[tuple[str, list[int]]], programs: list[str]
 ) -> None:
     for number, (attribute, value) in enumerate(acts):
@@ -412,16 +329,13 @@ def test_on_a_mac_the_images_size_tells_that_a_window_was_resized_meanwhile(
 # by rectangle -----------------------------------------------------------------------------------------------
 
 
-def test_a_window_that_fails_by_its_id_is_captured_by_its_rectangle_and_cannot_be_clicked(
-    peek: Program, two: list[int], tmp_path: Path
-) -> None:
+def test_screenshot_by_rectangle_cannot_be_clicked(peek: Program, two: list[int], tmp_path: Path) -> None:
     """ "Take full screen screenshot then crop to the window bounds (using existing capture path)", and
     "ウィンドウ ID のフォールバックに対応する".
     """
     peek.data("focus", two[0])
     older = peek.data("screenshot", two[0])
-    programs = without("maim", f"-i {two[0]}", tmp_path / "bin")
-    finished = peek.run("screenshot", two[0], "--json", PEEKABOO_BIN_DIR=programs)
+    finished = peek.run("screenshot", two[0], "--json", **without(f"-i {two[0]}", tmp_path / "bin"))
     data, bounds = finished.data, older["bounds"]
     info = read_image_info(Path(data.pop("path")))
     assert info is not None and (info.width, info.height) == (bounds["width"], bounds["height"])
@@ -431,7 +345,7 @@ def test_a_window_that_fails_by_its_id_is_captured_by_its_rectangle_and_cannot_b
     assert peek.error("click", two[0], 5, 5)["code"] == "STALE_SCREENSHOT"
 
 
-def test_a_covered_or_minimised_window_is_not_captured_by_its_rectangle(
+def test_screenshot_by_rectangle_of_a_covered_window_fails(
     peek: Program, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
     """ "The screenshot image is the **window content cropped to `bounds`**": not that of another window."""
@@ -439,41 +353,29 @@ def test_a_covered_or_minimised_window_is_not_captured_by_its_rectangle(
     open_form("Above", "+140+140")
     below_id, above_id = ids_of(peek, "Below", "Above")
     peek.data("focus", above_id)
-    programs = without("maim", f"-i {below_id}", tmp_path / "bin")
-    for argv in (
-        ["screenshot", below_id],
-        ["screenshot-app-window", "--appName", "Form", "--windowIndex", 1],
-    ):
-        finished = peek.run(*argv, "--json", PEEKABOO_BIN_DIR=programs)
-        assert finished.code == 14, finished.out
-    minimise(peek, below_form, below_id)
+    broken = without(f"-i {below_id}", tmp_path / "bin")
+    by_app = ["screenshot-app-window", "--appName", "Form", "--windowIndex", 1]
+    for argv in (["screenshot", below_id], by_app):
+        assert peek.run(*argv, "--json", **broken).code == 14, argv
+    minimise(peek, below_form)
     assert peek.run("screenshot", below_id, "--json").code == 14
 
 
-SHADOWS: dict[str, tuple[list[str], int]] = {
-    "by its rectangle": (["--includeShadow", "--no-prefer-window-id"], 1),
-    "by its rectangle, none wanted": (["--no-prefer-window-id"], 0),
-    "by its id": (["--includeShadow"], 0),
-}
-
-
-@pytest.mark.parametrize(("argv", "count"), SHADOWS.values(), ids=SHADOWS.keys())
-def test_an_image_without_the_wanted_shadow_says_so(
-    mac: FakeMac, mac_peek: Program, argv: list[str], count: int
-) -> None:
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [("--includeShadow --no-prefer-window-id", 1), ("--no-prefer-window-id", 0), ("--includeShadow", 0)],
+)
+def test_shadow_that_is_not_captured_is_reported(mac_peek: Program, options: str, count: int) -> None:
     """ "実機 macOS で [...] 影あり/なし、png/jpg 切り替えを確認。" """
-    finished = mac_peek.run("screenshot-app-window", "--appName", "Form", *argv, "--json")
-    assert finished.code == 0, finished.out
-    messages = finished.json["messages"]
+    argv = ["screenshot-app-window", "--appName", "Form", *options.split(), "--json"]
+    messages = mac_peek.run(*argv).json["messages"]
     assert (len(messages), all("without a shadow" in message for message in messages)) == (count, True)
 
 
 # what has expired -------------------------------------------------------------------------------------------
 
 
-def test_an_expired_file_that_cannot_be_deleted_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sweep_warns_of_what_it_cannot_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ "削除失敗: `fs.rm` の結果はログ警告に留め、レスポンスは成功のまま。" """
     warnings: list[str] = []
 

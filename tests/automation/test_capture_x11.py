@@ -1,6 +1,4 @@
-"""Screenshots by shell on X11: modes, names, kinds, folders, lifetimes; odd screens; what keeps us from
-acting.
-"""
+"""Screenshots by shell on X11: modes, names, kinds, folders, lifetimes; odd screens; what forbids acting."""
 
 from __future__ import annotations
 
@@ -11,61 +9,38 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
 from in_process import InProcessProgram
-from worlds import Form, Program, both_forms, clean_environment, need, program_words, wait_for, x_server
+from tk_windows import FORM_COLOUR, pixels_of, window_titled
+from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
 from peekaboo_min.system.images import read_image_info
-
-HOME = "{home}"  # in a row: the test's own home, folder: a new one
-BACKGROUND = "244,241,234"
-
-
-@pytest.fixture
-def peek(display: str, tmp_path: Path) -> Program:
-    """The package on the session's display; the other tests prove that the single file is the same."""
-    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
 @pytest.fixture(scope="module")
 def book(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
     """A form that stays open for all tests here that only look at it."""
-    folder = tmp_path_factory.mktemp("book")
-    form = Form(display, folder / "report.jsonl", "Guest book")
-    try:
-        peek = InProcessProgram(clean_environment(folder, DISPLAY=display))
-        form.window_id = window_of(peek, form)["window_id"]
-        yield form
-    finally:
-        form.close()
+    form = Form(display, tmp_path_factory.mktemp("book") / "report.jsonl", "Guest book")
+    yield form
+    form.close()
 
 
 @pytest.fixture
-def book_id(book: Form) -> int:
-    return book.window_id
-
-
-def window_of(program: Program, form: Form, *words: str) -> dict[str, Any]:
-    def find() -> list[dict[str, Any]]:
-        return [one for one in program.data("windows", *words)["windows"] if one["title"] == form.title]
-
-    return wait_for(find, f"{form.title} is listed")[0]
+def book_id(peek: Program, book: Form) -> int:
+    return window_titled(peek, book.title)["window_id"]
 
 
 def saved(program: Program, *words: Any, **variables: str) -> list[dict[str, Any]]:
     return program.data("image", *words, **variables)["saved_files"]
 
 
-def colour(path: Path, x: int, y: int) -> str:
-    """One pixel, as ImageMagick decodes it."""
-    need("convert")
-    words = ["convert", str(path), "-depth", "8", "-crop", f"1x1+{x}+{y}", "+repage", "rgb:-"]
-    return ",".join(map(str, subprocess.run(words, capture_output=True, check=True).stdout))
+def has_colour(path: Path, *places: tuple[float, float]) -> bool:
+    """Whether an image shows the form's own colour at all of these pixels."""
+    return all(pixels_of(path, f"1x1+{x:g}+{y:g}") == FORM_COLOUR for x, y in places)
 
 
 def files_below(folder: Path) -> list[str]:
@@ -75,7 +50,7 @@ def files_below(folder: Path) -> list[str]:
 # what is captured -------------------------------------------------------------------------------------------
 
 
-def test_without_an_app_the_screen_is_captured(peek: Program, tmp_path: Path) -> None:
+def test_image_without_an_app_is_the_screen(peek: Program, tmp_path: Path) -> None:
     (entry,) = saved(peek, "--path", tmp_path / "a.png")
     assert isinstance(entry.pop("windows"), list)
     assert entry == {
@@ -86,17 +61,13 @@ def test_without_an_app_the_screen_is_captured(peek: Program, tmp_path: Path) ->
         "image_height": 800,
     }
     assert read_image_info(tmp_path / "a.png") == ImageInfo("png", 1280, 800)
-    assert (
-        saved(peek, "--mode", "screen", "--screen-index", 0, "--path", tmp_path / "b.png")[0]["image_width"]
-        == 1280
-    )
+    (entry,) = saved(peek, "--mode", "screen", "--screen-index", 0, "--path", tmp_path / "b.png")
+    assert entry["image_width"] == 1280
 
 
-def test_an_apps_window_is_captured_with_its_coordinates(
-    peek: Program, book: Form, book_id: int, tmp_path: Path
-) -> None:
+def test_image_of_an_app_has_its_coordinates(peek: Program, book: Form, book_id: int, tmp_path: Path) -> None:
     (entry,) = saved(peek, "--app", "form", "--path", tmp_path / "a.png")
-    bounds = window_of(peek, book)["bounds"]
+    bounds = window_titled(peek, book.title)["bounds"]
     assert {**entry, "screenshot_id": 0} == {
         "path": str(tmp_path / "a.png"),
         "item_label": book.title,
@@ -110,52 +81,36 @@ def test_an_apps_window_is_captured_with_its_coordinates(
         "screenshot_id": 0,
     }
     assert read_image_info(tmp_path / "a.png") == ImageInfo("png", bounds["width"], bounds["height"])
-    ends = [(1, 1), (bounds["width"] - 2, bounds["height"] - 2)]
-    assert [colour(tmp_path / "a.png", x, y) for x, y in ends] == [BACKGROUND] * 2
+    assert has_colour(tmp_path / "a.png", (1, 1), (bounds["width"] - 2, bounds["height"] - 2))
 
 
-def test_of_several_windows_the_asked_one_or_all_are_captured(
+def test_image_of_several_windows_is_of_the_asked(
     peek: Program, book: Form, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
-    other = window_of(peek, open_form("Book", "+400+100"))["window_id"]
-    chosen = {
-        "frontmost": saved(peek, "--mode", "frontmost"),
-        "first": saved(peek, "--app", "Form"),
-        "exact title first": saved(peek, "--app", "Form", "--window-title", "bOOk"),
-        "a part of a title": saved(peek, "--app", "Form", "--window-title", "GUEST"),
-        "index": saved(peek, "--app", "Form", "--window-index", 1),
-        "id": saved(peek, "--window-id", hex(book_id)),
-        "multi": saved(peek, "--app", "Form", "--mode", "multi", "--path", tmp_path / "all" / "m.png"),
-    }
-    assert {name: [entry["window_id"] for entry in entries] for name, entries in chosen.items()} == {
-        "frontmost": [other],
-        "first": [other],
-        "exact title first": [other],
-        "a part of a title": [book_id],
-        "index": [book_id],
-        "id": [book_id],
-        "multi": [other, book_id],
-    }
+    other = window_titled(peek, open_form("Book", "+400+100").title)["window_id"]
+    form = ["--app", "Form"]
+    multi = [*form, "--mode", "multi", "--path", str(tmp_path / "all" / "m.png")]
+    for argv, expected in (
+        (["--mode", "frontmost"], [other]),
+        (form, [other]),
+        ([*form, "--window-title", "bOOk"], [other]),  # an exact title first
+        ([*form, "--window-title", "GUEST"], [book_id]),
+        ([*form, "--window-index", "1"], [book_id]),
+        (["--window-id", hex(book_id)], [book_id]),
+        (multi, [other, book_id]),
+    ):
+        assert [entry["window_id"] for entry in saved(peek, *argv)] == expected, argv
     assert files_below(tmp_path / "all") == ["m_window0_Book.png", "m_window1_Guest_book.png"]
-    assert peek.error("image", "--app", "Form", "--window-index", 2)["code"] == "WINDOW_NOT_FOUND"
+    for argv in (["--window-index", "2"], ["--window-title", "letter"]):
+        finished = peek.run("image", *form, *argv, "--json")
+        assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND"), argv
 
 
-@pytest.mark.parametrize("words", [["--window-index", "9"], ["--window-title", "letter"]])
-def test_a_window_that_the_app_does_not_have_is_not_found(
-    peek: Program, book_id: int, words: list[str]
-) -> None:
-    finished = peek.run("image", "--app", "Form", *words, "--json")
-    assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND")
-
-
-def test_an_image_is_shrunk_to_what_was_asked_and_never_enlarged(
-    peek: Program, book_id: int, tmp_path: Path
-) -> None:
+def test_max_dimension_shrinks_and_never_enlarges(peek: Program, book_id: int, tmp_path: Path) -> None:
     (entry,) = saved(peek, "--app", "Form", "--max-dimension", 100, "--path", tmp_path / "a.png")
     assert max(entry["image_width"], entry["image_height"]) == 100
-    assert read_image_info(tmp_path / "a.png") == ImageInfo(
-        "png", entry["image_width"], entry["image_height"]
-    )
+    size = entry["image_width"], entry["image_height"]
+    assert read_image_info(tmp_path / "a.png") == ImageInfo("png", *size)
     (entry,) = saved(peek, "--max-dimension", 9000)
     assert (entry["image_width"], entry["image_height"]) == (1280, 800)
 
@@ -183,37 +138,33 @@ PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
 }
 
 
-@pytest.mark.parametrize("row", PATHS.values(), ids=PATHS.keys())
-def test_a_path_is_read_by_its_rules_and_the_bytes_are_what_the_name_says(
-    peek: Program, tmp_path: Path, row: tuple[str, Optional[str], str, str, Optional[str]]
+@pytest.mark.parametrize(("path", "kind", "made", "folder", "name"), PATHS.values(), ids=PATHS.keys())
+def test_path_decides_folder_name_and_kind(
+    peek: Program, tmp_path: Path, path: str, kind: Optional[str], made: str, folder: str, name: Optional[str]
 ) -> None:
-    path, kind, made, folder, name = row
-    for one in ("there", "album.png"):
-        (tmp_path / one).mkdir()
+    for directory in ("there", "album.png"):
+        (tmp_path / directory).mkdir()
     path = path.replace("{root}", str(tmp_path).lstrip("/"))
-    asked = path if path.startswith("~") or path.startswith("..") else f"{tmp_path}/{path}"
+    asked = path if path.startswith(("~", "..")) else f"{tmp_path}/{path}"
     (entry,) = saved(peek, "--path", asked, *(["--format", kind] if kind else []))
     result = Path(os.path.normpath(entry["path"]))
     assert result.parent == tmp_path / folder
-    assert name is None or result.name == name
-    assert name is not None or result.suffix == f".{made}"
+    assert result.name == name if name else result.suffix == f".{made}"
     info = read_image_info(result)
     assert info is not None and (info.kind, entry["mime_type"]) == (made, info.mime_type)
 
 
-def test_the_environments_folder_takes_what_has_no_path(peek: Program, tmp_path: Path) -> None:
-    (entry,) = saved(peek, PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept"))
-    assert Path(entry["path"]).parent == tmp_path / "kept"
-    (entry,) = saved(
-        peek, "--path", tmp_path / "asked.png", PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / "kept")
-    )
+def test_path_by_default_is_the_environments(peek: Program, tmp_path: Path) -> None:
+    variables = {"PEEKABOO_DEFAULT_SAVE_PATH": str(tmp_path / "kept")}
+    assert Path(saved(peek, **variables)[0]["path"]).parent == tmp_path / "kept"
+    (entry,) = saved(peek, "--path", tmp_path / "asked.png", **variables)
     assert entry["path"] == str(tmp_path / "asked.png")
 
 
-def test_an_image_may_be_replaced_and_one_spoilt_target_keeps_all_from_being_written(
+def test_multi_writes_nothing_over_a_file_of_the_users(
     peek: Program, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
-    window_of(peek, open_form("Other", "+300+100"))
+    window_titled(peek, open_form("Other", "+300+100").title)
     words = ["--app", "Form", "--mode", "multi", "--path", tmp_path / "all" / "m.png"]
     saved(peek, *words)
     saved(peek, *words)
@@ -225,9 +176,7 @@ def test_an_image_may_be_replaced_and_one_spoilt_target_keeps_all_from_being_wri
     assert (files_below(tmp_path / "all"), second.read_text()) == ([second.name], "my notes")
 
 
-def test_two_captures_into_one_folder_at_once_do_not_meet(
-    peek: Program, book_id: int, tmp_path: Path
-) -> None:
+def test_image_at_once_into_one_folder_does_not_meet(peek: Program, book_id: int, tmp_path: Path) -> None:
     words = [["--app", "Form"], ["--app", "Form", "--path", str(tmp_path / "there")]] * 3
     with ThreadPoolExecutor(6) as pool:
         entries = [one for found in pool.map(lambda more: saved(peek, *more), words) for one in found]
@@ -243,7 +192,7 @@ def our_folder(tmp_path: Path) -> Path:
     return tmp_path / "tmp" / f"peekaboo_min-{os.getuid()}"
 
 
-def test_what_we_keep_is_for_its_owner_only(peek: Program, book_id: int, tmp_path: Path) -> None:
+def test_files_we_keep_are_for_their_owner_only(peek: Program, book_id: int, tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         saved(peek, "--app", "Form")
@@ -254,9 +203,7 @@ def test_what_we_keep_is_for_its_owner_only(peek: Program, book_id: int, tmp_pat
     assert stat.S_IMODE((tmp_path / "state" / "peekaboo_min").stat().st_mode) == 0o700
     kept = [path for folder in ("tmp", "state") for path in (tmp_path / folder).rglob("*") if path.is_file()]
     assert {path.name.split(".")[-1] for path in kept} >= {"png", "json", "jsonl"}
-    assert {
-        path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in kept if path.stat().st_mode & 0o77
-    } == {}
+    assert [path.name for path in kept if path.stat().st_mode & 0o77] == []
 
 
 def grow_old(folder: Path, seconds: float) -> None:
@@ -265,9 +212,7 @@ def grow_old(folder: Path, seconds: float) -> None:
         os.utime(path, (then, then))
 
 
-def test_an_image_lives_its_time_and_a_given_path_for_ever(
-    peek: Program, book_id: int, tmp_path: Path
-) -> None:
+def test_ttl_ends_an_image_but_none_with_a_path(peek: Program, book_id: int, tmp_path: Path) -> None:
     saved(peek, "--app", "Form")
     saved(peek, "--path", tmp_path / "mine.png")
     os.utime(tmp_path / "mine.png", (0, 0))
@@ -284,46 +229,37 @@ def test_an_image_lives_its_time_and_a_given_path_for_ever(
 # odd windows and screens ------------------------------------------------------------------------------------
 
 
-def test_a_minimised_window_is_refused_and_comes_back_by_focus(
-    peek: Program, form: Form, tmp_path: Path
+def test_screenshot_of_a_minimised_window_is_refused(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
-    window_id = window_of(peek, form)["window_id"]
-    form.xdotool("windowminimize", "--sync", str(window_id))
-    finished = wait_for(
-        lambda: (lambda one: one if one.code else None)(peek.run("screenshot", window_id, "--json")),
-        "it is refused",
-    )
+    form.xdotool("windowminimize", "--sync", str(form_id))
+    wait_for(lambda: window_titled(peek, form.title)["is_minimised"], "it is minimised")
+    finished = peek.run("screenshot", form_id, "--json")
     assert (finished.code, finished.error["code"]) == (14, "CAPTURE_FAILED")
     assert "focus it first" in finished.error["message"]
-    listed = wait_for(
-        lambda: (lambda one: one if one["is_minimised"] else None)(window_of(peek, form)), "it is minimised"
-    )
-    assert listed["is_on_screen"] is False
+    assert window_titled(peek, form.title)["is_on_screen"] is False
     # another test's form may be closing at this moment
     shown = [one["window_title"] for one in peek.data("list", "windows", "--app", "Form")["windows"]]
     assert form.title not in shown
-    peek.data("focus", window_id)
+    peek.data("focus", form_id)
 
     def is_painted() -> bool:
         """Once the application has drawn the window again."""
-        shot = peek.data("screenshot", window_id, "--path", tmp_path / "back.png")
+        shot = peek.data("screenshot", form_id, "--path", tmp_path / "back.png")
         assert shot["image_width"] == shot["bounds"]["width"]
-        return colour(tmp_path / "back.png", 2, 2) == BACKGROUND
+        return has_colour(tmp_path / "back.png", (2, 2))
 
     wait_for(is_painted, "the window is there again")
 
 
-def test_a_window_partly_off_the_screen_is_captured_whole_and_clicked_only_where_it_can_be(
-    peek: Program, form: Form, tmp_path: Path
-) -> None:
-    window = window_of(peek, form)
+def test_window_partly_off_the_screen_is_whole(peek: Program, form: Form, tmp_path: Path) -> None:
+    window = window_titled(peek, form.title)
     window_id, bounds = window["window_id"], window["bounds"]
     form.xdotool("windowmove", str(window_id), "-150", "-100")
-    wait_for(lambda: window_of(peek, form)["bounds"]["x"] < 0, "it has moved")
+    wait_for(lambda: window_titled(peek, form.title)["bounds"]["x"] < 0, "it has moved")
     shot = peek.data("screenshot", window_id, "--path", tmp_path / "a.png")
     assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
-    ends = [(1, 1), (bounds["width"] - 2, bounds["height"] - 2)]
-    assert [colour(tmp_path / "a.png", x, y) for x, y in ends] == [BACKGROUND] * 2
+    assert has_colour(tmp_path / "a.png", (1, 1), (bounds["width"] - 2, bounds["height"] - 2))
     for words in (("click", window_id, 2, 2), ("drag", window_id, *form.centre("agree"), 2, 2)):
         assert "outside the screen" in peek.error(*words)["message"]
     assert form.events("click") == []
@@ -341,109 +277,53 @@ TITLES = {
 
 
 @pytest.mark.parametrize("title", TITLES.values(), ids=TITLES.keys())
-def test_a_title_fakes_nothing_in_the_listing(display: str, tmp_path: Path, title: str) -> None:
-    peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-    form = Form(display, tmp_path / "report.jsonl", title, "+60+60")
-    try:
-        all_of_them: list[dict[str, Any]] = []
+def test_windows_are_not_faked_by_a_title(peek: Program, open_form: Callable[..., Form], title: str) -> None:
+    open_form(title)
+    listed: list[dict[str, Any]] = []
 
-        def find() -> list[dict[str, Any]]:
-            all_of_them[:] = peek.data("windows", "--all")["windows"]
-            return [
-                one
-                for one in all_of_them
-                if one["owner_name"] == "Form" and one["title"].startswith(title[0])
-            ]
+    def find() -> list[dict[str, Any]]:
+        listed[:] = peek.data("windows", "--all")["windows"]
+        return [one for one in listed if one["owner_name"] == "Form" and one["title"].startswith(title[0])]
 
-        found = wait_for(find, "the form is listed")
-        assert {one["owner_name"] for one in all_of_them} <= {"Form", "", "openbox", "Openbox"}
-        assert 0x1234567 not in {one["window_id"] for one in all_of_them}
-        assert (len(found), found[0]["pid"], found[0]["is_on_screen"]) == (1, None, True)
-        assert not set(found[0]["title"]) & set("\n\t\u202e\u200b")
-        shot = peek.data("screenshot", found[0]["window_id"])
-        assert (shot["image_width"], shot["image_height"]) == (
-            found[0]["bounds"]["width"],
-            found[0]["bounds"]["height"],
-        )
-        where = subprocess.run(
-            ["xwininfo", "-id", str(found[0]["window_id"])], env=peek.environment, capture_output=True
-        ).stdout.decode("utf-8", "replace")
-        assert f"Absolute upper-left X:  {found[0]['bounds']['x']}" in where
-    finally:
-        form.close()
+    (found,) = wait_for(find, "the form is listed")
+    assert {one["owner_name"] for one in listed} <= {"Form", "", "openbox", "Openbox"}
+    assert 0x1234567 not in {one["window_id"] for one in listed}
+    assert (found["pid"], found["is_on_screen"]) == (None, True)
+    assert not set(found["title"]) & set("\n\t\u202e\u200b")
+    shot, bounds = peek.data("screenshot", found["window_id"]), found["bounds"]
+    assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
+    argv = ["xwininfo", "-id", str(found["window_id"])]
+    where = subprocess.run(argv, env=peek.environment, capture_output=True).stdout.decode("utf-8", "replace")
+    assert f"Absolute upper-left X:  {bounds['x']}" in where
 
 
-@pytest.fixture(scope="module")
-def bare_display() -> Iterator[str]:
-    with x_server(with_window_manager=False) as name:
-        yield name
+def test_window_manager_is_not_needed(program: Program, tmp_path: Path) -> None:
+    with x_server(with_window_manager=False) as display:
+        peek = program.having(DISPLAY=display)
+        assert peek.data("windows") == {"windows": []}
+        form = Form(display, tmp_path / "report.jsonl", "Bare book", "+30+30")
+        cover = Form(display, tmp_path / "cover.jsonl", "Cover", "+200+60")
+        try:
+            window_id = window_titled(peek, form.title)["window_id"]
+            window_titled(peek, cover.title)
+            assert peek.data("focus", window_id)["is_focused"] is True
+            assert peek.data("windows")["windows"][0]["window_id"] == window_id
+            shot = peek.data("screenshot", window_id, "--path", tmp_path / "a.png")
+            assert has_colour(tmp_path / "a.png", (2, 2))
+            assert (shot["bounds"]["x"], shot["bounds"]["y"]) == (30, 30)
+            peek.data("click", window_id, *form.centre("name"))
+            peek.data("type", window_id, "Zoë")
+            peek.data("press", window_id, "f12")
+            assert form.wait_for_event("text")["name"] == "Zoë"
+        finally:
+            form.close()
+            cover.close()
 
 
-def test_an_empty_display_without_a_window_manager_lists_no_windows(
-    bare_display: str, program: Program
-) -> None:
-    finished = program.run("windows", "--json", DISPLAY=bare_display)
-    assert (finished.code, finished.json.get("data")) == (0, {"windows": []}), finished.out
-
-
-@both_forms
-def test_without_a_window_manager_all_of_it_works(
-    bare_display: str, program: Program, tmp_path: Path
-) -> None:
-    peek = program.having(DISPLAY=bare_display)
-    form = Form(bare_display, tmp_path / "report.jsonl", "Bare book", "+30+30")
-    cover = Form(bare_display, tmp_path / "cover.jsonl", "Cover", "+200+60")
-    try:
-        window_id = window_of(peek, form)["window_id"]
-        window_of(peek, cover)
-        assert peek.data("focus", window_id)["is_focused"] is True
-        assert peek.data("windows")["windows"][0]["window_id"] == window_id
-        shot = peek.data("screenshot", window_id, "--path", tmp_path / "a.png")
-        assert (colour(tmp_path / "a.png", 2, 2), shot["bounds"]["x"], shot["bounds"]["y"]) == (
-            BACKGROUND,
-            30,
-            30,
-        )
-        peek.data("click", window_id, *form.centre("name"))
-        peek.data("type", window_id, "Zoë")
-        peek.data("press", window_id, "f12")
-        assert form.wait_for_event("text")["name"] == "Zoë"
-    finally:
-        form.close()
-        cover.close()
-
-
-@contextmanager
-def two_screens() -> Iterator[str]:
-    """A server with two heads. Xvfb puts both at the origin, and has nothing to place them otherwise."""
-    need("Xvfb")
-    reader, writer = os.pipe()
-    words = [
-        "Xvfb",
-        "-displayfd",
-        str(writer),
-        "-screen",
-        "0",
-        "800x600x24",
-        "-screen",
-        "1",
-        "640x480x24",
-        "+xinerama",
-    ]
-    server = subprocess.Popen(
-        [*words, "-nolisten", "tcp", "-noreset"], pass_fds=[writer], stderr=subprocess.DEVNULL
-    )
-    os.close(writer)
-    try:
-        with os.fdopen(reader) as f:
-            yield f":{f.readline().strip()}"
-    finally:
-        server.kill()
-        server.wait()
-
-
-def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
-    with two_screens() as name:
+def test_screens_are_listed_and_captured_each(tmp_path: Path) -> None:
+    # Xvfb puts both at the origin, and has nothing to place them otherwise
+    second_screen = ("-screen", "1", "640x480x24", "+xinerama")
+    with x_server(False, "800x600x24", second_screen) as name:
         peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
         screens = peek.data("list", "screens")["screens"]
         assert [(one["screen_index"], one["is_main"], one["bounds"]) for one in screens] == [
@@ -455,10 +335,8 @@ def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
         labels = [(one["item_label"], one["image_width"], one["image_height"]) for one in both]
         assert labels == [("Display 1 / Main", 800, 600), ("Display 2", 640, 480)]
         (second,) = saved(peek, "--screen-index", 1, "--path", tmp_path / "second.png")
-        assert (second["item_label"], read_image_info(tmp_path / "second.png")) == (
-            "Display 2",
-            ImageInfo("png", 640, 480),
-        )
+        info = read_image_info(tmp_path / "second.png")
+        assert (second["item_label"], info) == ("Display 2", ImageInfo("png", 640, 480))
         assert peek.error("image", "--screen-index", 2)["code"] == "INVALID_ARGUMENT"
 
 
@@ -466,8 +344,8 @@ def test_each_of_two_screens_is_listed_and_captured(tmp_path: Path) -> None:
 
 REFUSALS: dict[str, dict[str, str]] = {
     "read-only": {"PEEKABOO_READONLY": "1"},
-    "a stop file": {"PEEKABOO_STOP_FILE": f"{HOME}/stop"},
-    "a stop file that is a broken link": {"PEEKABOO_STOP_FILE": f"{HOME}/broken"},
+    "a stop file": {"PEEKABOO_STOP_FILE": "HOME/stop"},
+    "a stop file that is a broken link": {"PEEKABOO_STOP_FILE": "HOME/broken"},
     "a stop file from the home": {"PEEKABOO_STOP_FILE": "~/stop"},
     "a denied app": {"PEEKABOO_DENY_APPS": "Mail,form"},
     "denied apps by a pattern": {"PEEKABOO_DENY_APPS": "F?rm*"},
@@ -477,97 +355,73 @@ REFUSALS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("variables", REFUSALS.values(), ids=REFUSALS.keys())
-def test_what_must_not_be_done_is_refused_and_nothing_reaches_the_window(
+def test_policy_refuses_acts_and_nothing_arrives(
     peek: Program, book: Form, book_id: int, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     home = tmp_path / "home"
     (home / "stop").write_text("")
     (home / "broken").symlink_to("nothing")
-    variables = {name: value.replace(HOME, str(home)) for name, value in variables.items()}
+    variables = {name: value.replace("HOME", str(home)) for name, value in variables.items()}
     before = book.events()
     acts = [["click", book_id, 20, 20], ["type", book_id, "no"]]
     if variables in (REFUSALS["read-only"], REFUSALS["a denied app"]):
         peek.data("screenshot", book_id, **variables)  # looking is not acting
-        acts += [
-            ["focus", book_id],
-            ["press", book_id, "a"],
-            ["image", "--app", "Form", "--capture-focus", "foreground"],
-        ]
-    with ThreadPoolExecutor(2) as pool:
-        finished = list(pool.map(lambda words: peek.run(*words, "--json", **variables), acts))
+        foreground = ["image", "--app", "Form", "--capture-focus", "foreground"]
+        acts += [["focus", book_id], ["press", book_id, "a"], foreground]
+    finished = [peek.run(*words, "--json", **variables) for words in acts]
     assert [(one.code, one.error["code"]) for one in finished] == [(21, "POLICY_DENIED")] * len(acts)
     assert book.events() == before
     assert not (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").exists()
 
 
-def test_the_default_stop_file_is_in_the_state_folder(peek: Program, book_id: int, tmp_path: Path) -> None:
-    (tmp_path / "state" / "peekaboo_min").mkdir(exist_ok=True)
+def test_stop_file_is_by_default_in_the_state_folder(peek: Program, book_id: int, tmp_path: Path) -> None:
+    assert peek.run("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ").code == 0
     (tmp_path / "state" / "peekaboo_min" / "STOP").write_text("")
     assert "the stop file" in peek.error("focus", book_id)["message"]
 
 
-def test_an_allowed_app_may_be_acted_on(peek: Program, book_id: int) -> None:
-    assert peek.run("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ").code == 0
-
-
-def test_the_audit_log_says_what_was_done_and_where_and_never_what_was_typed(
-    peek: Program, form: Form, tmp_path: Path
+def test_audit_log_has_the_acts_and_no_typed_text(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
-    window_id = window_of(peek, form)["window_id"]
-    peek.data("screenshot", window_id)
-    peek.data("click", window_id, *form.centre("name"))
-    peek.data("type", window_id, "my secret Wörter")
-    peek.data("press", window_id, "ctrl+a")
+    peek.data("screenshot", form_id)
+    peek.data("click", form_id, *form.centre("name"))
+    peek.data("type", form_id, "my secret Wörter")
+    peek.data("press", form_id, "ctrl+a")
     text = (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").read_text(encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines()]
     acts = [(one["action"], one["window_id"], one["app"]) for one in lines if one["action"] != "focus"]
-    assert acts == [(action, window_id, "Form") for action in ("click", "type", "press")]
+    assert acts == [(action, form_id, "Form") for action in ("click", "type", "press")]
     assert all({"time", "pid"} <= set(one) for one in lines)
-    assert [word for word in ("secret", "Wörter", "W\\u00f6rter") if word in text] == []
-    everything = "".join(
-        path.read_text(errors="replace") for path in (tmp_path / "state").rglob("*") if path.is_file()
-    )
-    assert "secret" not in everything
+    files = [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    kept = "".join(path.read_text("utf-8", "replace") for path in files)
+    assert [word for word in ("secret", "Wörter", "W\\u00f6rter") if word in kept] == []
 
 
-def test_an_act_that_cannot_be_noted_is_not_done(peek: Program, form: Form, tmp_path: Path) -> None:
-    window_id = window_of(peek, form)["window_id"]
-    (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").mkdir(parents=True)
-    finished = peek.run("press", window_id, "a", "--json")
-    assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
-    assert form.events("key") == []
-
-
-def test_a_full_disk_is_a_file_error_where_the_effect_is_looked_at(peek: Program, form: Form) -> None:
-    window_id = window_of(peek, form)["window_id"]
-    full = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
-    finished = full.run("press", window_id, "a", "--verify", "--json")
-    assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
-    assert form.events("key") == []
-
-
-def test_a_lock_that_cannot_be_made_is_told_as_a_file_error(
-    peek: Program, form: Form, tmp_path: Path
+# a folder where a file has to be, or no room for what is compared
+@pytest.mark.parametrize("problem", ["audit.jsonl", "input-x11-DISPLAY.lock", "full disk"])
+def test_acts_that_cannot_write_their_files_are_refused(
+    peek: Program, form: Form, form_id: int, tmp_path: Path, problem: str
 ) -> None:
-    window_id = window_of(peek, form)["window_id"]
-    (tmp_path / "state" / "peekaboo_min" / f"input-x11-{peek.environment['DISPLAY'][1:]}.lock").mkdir(
-        parents=True
-    )
-    finished = peek.run("press", window_id, "a", "--json")
+    program, argv = peek, ["press", form_id, "a", "--json"]
+    if problem == "full disk":
+        program = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
+        argv.append("--verify")
+    else:
+        name = problem.replace("DISPLAY", peek.environment["DISPLAY"][1:])
+        (tmp_path / "state" / "peekaboo_min" / name).mkdir(parents=True)
+    finished = program.run(*argv)
     assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
     assert form.events("key") == []
 
 
-def test_two_that_type_at_once_do_not_interleave(
+def test_type_at_once_by_two_programs_does_not_interleave(
     display: str, form: Form, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
-    """The package types into one window, the single file into another: each must keep the focus while it
-    types.
-    """
+    """Each must keep the focus while it types."""
     environment = clean_environment(tmp_path, DISPLAY=display)
     other = open_form("Other book", "+600+300")
     one, two = (Program(program_words(name), environment) for name in ("package", "single file"))
-    first, second = window_of(one, form)["window_id"], window_of(one, other)["window_id"]
+    first, second = (window_titled(one, each.title)["window_id"] for each in (form, other))
     jobs = [(one, first, "a" * 40), (two, second, "b" * 40), (two, first, "c" * 40)]
     with ThreadPoolExecutor(3) as pool:
         finished = list(pool.map(lambda job: job[0].run("type", job[1], job[2]), jobs))

@@ -1,17 +1,14 @@
-"""The thin thread, for real on X11: list, photograph, click by a pixel, type, press; the application
-confirms it.
-"""
+"""List, take a screenshot, click by a pixel, type, press on real X11; the application confirms it."""
 
 from __future__ import annotations
 
-import shutil
 import struct
-import subprocess
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 import pytest
-from worlds import PATIENCE_S, Form, Program, both_forms, wait_for
+from tk_windows import programs_by, window_titled
+from worlds import Form, Program, wait_for
 
 TEXTS = {
     "ascii": "Hello, World! ~`#$%^&*()_+{}|:\"<>?-=[]\\;',./",
@@ -24,8 +21,7 @@ TEXTS = {
 }
 
 
-@both_forms
-def test_a_window_is_listed_photographed_and_clicked_and_the_application_confirms(
+def test_click_by_a_pixel_of_a_screenshot_arrives(
     on_x11: Program, form: Form, form_window: int, tmp_path: Path
 ) -> None:
     shot = on_x11.data("screenshot", form_window, "--path", tmp_path / "form.png")
@@ -47,65 +43,59 @@ def test_a_window_is_listed_photographed_and_clicked_and_the_application_confirm
     }
 
 
-# A table is tried on one form: what both have in common is tried on both above and below.
-on_the_package = pytest.mark.parametrize("program", ["package"], indirect=True)
-
-
-@on_the_package
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
-def test_any_text_arrives_exactly(on_x11: Program, form: Form, form_window: int, text: str) -> None:
-    on_x11.data("screenshot", form_window)
-    on_x11.data("click", form_window, *form.centre("notes"))
-    on_x11.data("type", form_window, "--", text)
-    on_x11.data("press", form_window, "f12")
+def test_type_text_arrives_exactly(peek: Program, form: Form, form_id: int, text: str) -> None:
+    peek.data("screenshot", form_id)
+    peek.data("click", form_id, *form.centre("notes"))
+    peek.data("type", form_id, "--", text)
+    peek.data("press", form_id, "f12")
     assert form.wait_for_event("text")["notes"] == text.replace("\r\n", "\n")
 
 
-def test_the_clipboard_is_put_back_after_unicode_was_typed(
-    on_x11: Program, form: Form, form_window: int, display: str
-) -> None:
-    environment = {**on_x11.environment}
-    subprocess.run(["xclip", "-selection", "clipboard", "-i"], input=b"mine", env=environment, check=True)
-    on_x11.data("type", form_window, "日本\n東京")  # in two pieces
-    held = subprocess.run(
-        ["xclip", "-selection", "clipboard", "-o"], env=environment, capture_output=True, timeout=PATIENCE_S
-    )
-    assert held.stdout == b"mine"
+# a spelling that people use: the key symbol and modifiers that arrive
+KEYS = {
+    "ctrl+shift+t": ("T", 5),
+    "ctrl,a": ("a", 4),
+    "Return": ("Return", 0),
+    "enter": ("Return", 0),
+    "page_down": ("Next", 0),
+    "page_up": ("Prior", 0),
+    "cmd+s": ("s", 4),
+    "cmd+,": ("comma", 4),
+    "alt-g": ("g", 8),
+    "Escape": ("Escape", 0),
+}
 
 
-@on_the_package
-@pytest.mark.parametrize(
-    ("key", "keysym", "state"),
-    [("ctrl+shift+t", "T", 5), ("ctrl,a", "a", 4), ("Return", "Return", 0), ("enter", "Return", 0),
-     ("page_down", "Next", 0), ("page_up", "Prior", 0), ("cmd+s", "s", 4), ("cmd+,", "comma", 4), ("alt-g", "g", 8), ("Escape", "Escape", 0)],  # noqa: E501
-)  # fmt: skip
-def test_keys_arrive_in_the_spellings_that_people_use(
-    on_x11: Program, form: Form, form_window: int, key: str, keysym: str, state: int
-) -> None:
-    on_x11.data("press", form_window, key)
-    pressed = wait_for(
-        lambda: [one for one in form.events("key") if one["keysym"] == keysym], f"{keysym} arrives"
-    )
-    assert int(pressed[-1]["state"]) & 0b1101 == state
+def test_press_takes_the_spellings_of_people(peek: Program, form: Form, form_id: int) -> None:
+    modifiers = ("Shift_L", "Control_L", "Alt_L")
+
+    def arrived(count: int) -> list[tuple[str, int]]:
+        events = [one for one in form.events("key") if one["keysym"] not in modifiers]
+        return [(one["keysym"], int(one["state"]) & 0b1101) for one in events[count:]]
+
+    for key, expected in KEYS.items():
+        before = len(arrived(0))
+        peek.data("press", form_id, key)
+        assert wait_for(lambda count=before: arrived(count), f"{key} arrives") == [expected], key
 
 
-@both_forms
-def test_without_a_screenshot_nothing_is_clicked(on_x11: Program, form: Form, form_window: int) -> None:
-    assert on_x11.error("click", form_window, 10, 10)["code"] == "STALE_SCREENSHOT"
-    assert (
-        on_x11.error("click", form_window, 10, 10, "--screenshot-id", "0" * 16)["code"] == "STALE_SCREENSHOT"
-    )
-    assert on_x11.error("click", form_window, 10, 10, "--screenshot-id", "../x")["code"] == "INVALID_ARGUMENT"
+def test_click_without_a_screenshot_is_refused(peek: Program, form: Form, form_id: int) -> None:
+    for words, code in (
+        ([], "STALE_SCREENSHOT"),
+        (["--screenshot-id", "0" * 16], "STALE_SCREENSHOT"),
+        (["--screenshot-id", "../x"], "INVALID_ARGUMENT"),
+    ):
+        assert peek.error("click", form_id, 10, 10, *words)["code"] == code, words
     assert form.events("click") == []
 
 
-@both_forms
-def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Form, form_window: int) -> None:
-    shot = on_x11.data("screenshot", form_window, "--max-dimension", 277)
+def test_click_in_a_shrunk_screenshot_hits(peek: Program, form: Form, form_id: int) -> None:
+    shot = peek.data("screenshot", form_id, "--max-dimension", 277)
     assert max(shot["image_width"], shot["image_height"]) == 277
     x, y = form.centre("agree")
     pixel = x * shot["scale"], y * shot["scale"]
-    rect = on_x11.data("click", form_window, *pixel, "--verify")["changed_rect"]
+    rect = peek.data("click", form_id, *pixel, "--verify")["changed_rect"]
     assert form.wait_for_event("toggle")["value"] == 1
     # what changed is told in its pixels, too
     assert rect["image_width"] == shot["image_width"]
@@ -113,33 +103,31 @@ def test_pixels_of_a_shrunk_picture_hit_the_same_place(on_x11: Program, form: Fo
     assert rect["y"] <= pixel[1] <= rect["y"] + rect["height"] <= shot["image_height"]
 
 
-def test_a_window_that_has_the_focus_and_is_covered_comes_to_the_front_before_the_click(
-    on_x11: Program, form: Form, form_window: int, open_form
+def test_click_raises_a_covered_window_that_has_the_focus(
+    peek: Program, form: Form, form_id: int, open_form: Callable[..., Form]
 ) -> None:
-    on_x11.data("screenshot", form_window)
+    peek.data("screenshot", form_id)
     cover = open_form("Cover", "+70+70")
-    form.xdotool("windowfocus", "--sync", str(form_window))  # and does not raise it
-    on_x11.data("click", form_window, *form.centre("agree"))
+    form.xdotool("windowfocus", "--sync", str(form_id))  # and does not raise it
+    peek.data("click", form_id, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
     assert cover.events("click") == []
 
 
-@on_the_package
-def test_a_caret_that_blinks_is_no_change(on_x11: Program, form: Form, form_window: int) -> None:
-    on_x11.data("screenshot", form_window)
-    on_x11.data("click", form_window, *form.centre("name"))
+def test_verify_takes_a_blinking_caret_for_no_change(peek: Program, form: Form, form_id: int) -> None:
+    peek.data("screenshot", form_id)
+    peek.data("click", form_id, *form.centre("name"))
     form.wait_for_event("click")
-    seen = [on_x11.data("press", form_window, "f9", "--verify")["changed"] for _ in range(2)]
+    seen = [peek.data("press", form_id, "f9", "--verify")["changed"] for _ in range(2)]
     assert seen == [False] * 2
-    assert on_x11.data("press", form_window, "x", "--verify")["changed"] is True
+    assert peek.data("press", form_id, "x", "--verify")["changed"] is True
 
 
-@on_the_package
-def test_a_window_that_an_act_opens_is_named(on_x11: Program, form: Form, form_window: int) -> None:
-    on_x11.data("screenshot", form_window)
-    finished = on_x11.run("click", form_window, *form.centre("details"), "--verify")
-    details = next(one for one in on_x11.data("windows")["windows"] if one["title"] == "Details")
-    assert finished.out.rstrip().endswith(f"window {details['window_id']} 'Details' came")
+def test_verify_names_a_window_that_an_act_opens(peek: Program, form: Form, form_id: int) -> None:
+    peek.data("screenshot", form_id)
+    finished = peek.run("click", form_id, *form.centre("details"), "--verify")
+    details = window_titled(peek, "Details")["window_id"]
+    assert finished.out.rstrip().endswith(f"window {details} 'Details' came")
 
 
 # What the window looks like in each screenshot: A, B, or A with a caret (a); the last one stays.
@@ -158,30 +146,25 @@ LOOKS = {
 }
 
 
-@on_the_package
 @pytest.mark.parametrize(("looks", "changed", "count"), LOOKS.values(), ids=LOOKS.keys())
-def test_an_effect_is_looked_for_five_times(
-    on_x11: Program, form_window: int, tmp_path: Path, looks: str, changed: Optional[bool], count: int
+def test_verify_looks_for_an_effect_five_times(
+    peek: Program, form_id: int, tmp_path: Path, looks: str, changed: Optional[bool], count: int
 ) -> None:
     folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "xdotool").symlink_to(shutil.which("xdotool") or "")
+    maim = programs_by(
+        folder,
+        f'case "$*" in *-version) ;; *) cd {folder}; count=$(wc -l < log); echo >> log\n'
+        f"[ $count -lt {len(looks)} ] || count={len(looks) - 1}\ncat $count.bmp; exit ;; esac",
+        "maim",
+    )
     parts = {"A": (0, 0), "a": (8, 16), "B": (60, 20)}
     for number, look in enumerate(looks):
         image = bytearray(b"\xff" * 3 * 200 * 100)
         width, height = parts[look]
         for line in range(height):
             image[600 * line : 600 * line + 3 * width] = bytes(3 * width)
-        header = struct.pack(
-            "<2sIIIIiiHHIIIIII", b"BM", 54 + len(image), 0, 54, 40, 200, -100, 1, 24, *[0] * 6
-        )
-        (folder / f"{number}.bmp").write_bytes(header + image)
-    (folder / "maim").write_text(
-        f'#!/bin/sh\ncase "$*" in *-version) exec maim "$@" ;; esac\ncd {folder}\n'
-        f"count=$(wc -l < log); echo >> log; [ $count -lt {len(looks)} ] || count={len(looks) - 1}\n"
-        "cat $count.bmp\n"
-    )
-    (folder / "maim").chmod(0o755)
+        sizes = (54 + len(image), 0, 54, 40, 200, -100, 1, 24, *[0] * 6)
+        (folder / f"{number}.bmp").write_bytes(struct.pack("<2sIIIIiiHHIIIIII", b"BM", *sizes) + image)
     (folder / "log").touch()
-    answer = on_x11.data("press", form_window, "f9", "--verify", PEEKABOO_BIN_DIR=str(folder))
+    answer = peek.data("press", form_id, "f9", "--verify", **maim)
     assert (answer["changed"], len((folder / "log").read_text())) == (changed, count)

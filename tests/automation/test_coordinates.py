@@ -24,27 +24,27 @@ PICTURE = ImageInfo("jpg", 600, 400)
 SMALL = ImageInfo("jpg", 300, 200)
 
 
-def test_a_record_comes_back_as_it_was_kept(records: Path) -> None:
+def test_record_comes_back_and_is_its_owners_only(records: Path) -> None:
+    first = save_record("x11-0", SHOWN, PICTURE)
+    assert find_record("x11-0", SHOWN) == first
     kept = save_record("x11-0", SHOWN, PICTURE)
     assert find_record("x11-0", SHOWN) == kept
-    assert find_record("x11-0", SHOWN, kept.screenshot_id) == kept
+    assert find_record("x11-0", SHOWN, first.screenshot_id) == first
     assert len(kept.screenshot_id) == 16
     assert kept.to_point(Point(599, 0), Rect(0, 0, 300, 200)) == Point(299.5, 0)
+    moved = SHOWN._replace(bounds=Rect(-500, 900, 300, 200))
+    assert find_record("x11-0", moved) == kept
+    for path in records.rglob("record_*.json"):
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_a_region_beyond_all_numbers_is_refused(records: Path) -> None:
+def test_region_beyond_all_numbers_is_refused(records: Path) -> None:
     save_record("x11-0", SHOWN, PICTURE)
     refused = error_of(find_region, "x11-0", SHOWN, [1e308, 0, 1e308, 5], None)
     assert refused.code is ErrorCode.INVALID_ARGUMENT
 
 
-def test_the_last_record_counts_and_an_older_one_by_its_id(records: Path) -> None:
-    first = save_record("x11-0", SHOWN, PICTURE)
-    second = save_record("x11-0", SHOWN, PICTURE)
-    assert (find_record("x11-0", SHOWN), find_record("x11-0", SHOWN, first.screenshot_id)) == (second, first)
-
-
-def test_images_of_several_scales_count_by_their_ids_until_a_new_one_supersedes_them(records: Path) -> None:
+def test_record_of_another_scale_counts_by_its_id(records: Path) -> None:
     full, small = save_record("x11-0", SHOWN, PICTURE), save_record("x11-0", SHOWN, SMALL)
     for _ in range(2):
         refused = error_of(find_record, "x11-0", SHOWN)
@@ -72,7 +72,7 @@ def test_images_of_several_scales_count_by_their_ids_until_a_new_one_supersedes_
         ((300, 300), (600, 300), False),
     ],
 )
-def test_one_scale_is_one_to_the_last_pixel_but_for_rounding(
+def test_record_of_one_scale_to_the_last_pixel_counts(
     records: Path, points: tuple[int, int], widths: tuple[int, int], is_one: bool
 ) -> None:
     for size, width in zip(points, widths):
@@ -82,11 +82,6 @@ def test_one_scale_is_one_to_the_last_pixel_but_for_rounding(
         assert find_record("x11-0", resized) == kept
     else:
         assert error_of(find_record, "x11-0", resized).code is ErrorCode.STALE_SCREENSHOT
-
-
-def test_a_moved_window_keeps_its_record(records: Path) -> None:
-    kept = save_record("x11-0", SHOWN, PICTURE)
-    assert find_record("x11-0", SHOWN._replace(bounds=Rect(-500, 900, 300, 200))) == kept
 
 
 CHANGED = {
@@ -102,27 +97,22 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("changed", CHANGED.values(), ids=CHANGED.keys())
-def test_a_window_that_is_another_or_was_resized_makes_its_record_stale(
-    records: Path, changed: Window
-) -> None:
+def test_record_of_another_window_is_stale(records: Path, changed: Window) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     assert error_of(find_record, "x11-0", changed).code is ErrorCode.STALE_SCREENSHOT
     assert error_of(find_record, "x11-0", changed, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
 
 
-def test_a_picture_of_another_shape_is_not_clicked(records: Path) -> None:
+def test_record_of_another_shape_is_stale_but_for_rounding(records: Path) -> None:
     save_record("x11-0", SHOWN, ImageInfo("jpg", 600, 440))
     assert error_of(find_record, "x11-0", SHOWN).code is ErrorCode.STALE_SCREENSHOT
-
-
-def test_a_flat_window_in_a_shrunk_picture_has_its_shape(records: Path) -> None:
-    """Its height is rounded by a third of a point, which is five hundredths of the scale."""
+    # of a flat window's height a third of a point is five hundredths of the scale
     flat = SHOWN._replace(bounds=Rect(0, 0, 300, 20))
     kept = save_record("x11-0", flat, ImageInfo("jpg", 100, 7))
     assert find_record("x11-0", flat) == kept
 
 
-def test_pictures_of_the_window_at_another_size_do_not_make_the_scale_doubtful(records: Path) -> None:
+def test_record_at_another_size_does_not_make_the_scale_doubtful(records: Path) -> None:
     save_record("x11-0", SHOWN, PICTURE)
     resized = SHOWN._replace(bounds=Rect(10.5, -20, 400, 300))
     kept = save_record("x11-0", resized, ImageInfo("jpg", 400, 300))
@@ -130,7 +120,7 @@ def test_pictures_of_the_window_at_another_size_do_not_make_the_scale_doubtful(r
 
 
 @pytest.mark.parametrize("bad", ["", "*", "../../x", "0" * 15, "0" * 17, "G" * 16, "0" * 16 + "\n", "A" * 16])
-def test_an_id_that_is_none_is_refused(records: Path, bad: str) -> None:
+def test_record_id_that_is_none_is_refused(records: Path, bad: str) -> None:
     save_record("x11-0", SHOWN, PICTURE)
     assert error_of(find_record, "x11-0", SHOWN, bad).code is ErrorCode.INVALID_ARGUMENT
 
@@ -138,14 +128,8 @@ def test_an_id_that_is_none_is_refused(records: Path, bad: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"bounds": 1}', '{"bounds": {"x": 1}}', "\x00\xff", "null"]
 )
-def test_a_broken_record_is_none(records: Path, text: str) -> None:
+def test_record_that_is_broken_is_none(records: Path, text: str) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
     path.write_text(text, encoding="latin-1")
     assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
-
-
-def test_a_record_is_for_its_owner_only(records: Path) -> None:
-    save_record("x11-0", SHOWN, PICTURE)
-    (path,) = records.rglob("record_*.json")
-    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)

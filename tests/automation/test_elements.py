@@ -11,10 +11,11 @@ import pytest
 from accessible import elements_of, group_of
 from desktops import BROWSER_OPTIONS, need_browser
 from fakemac import FakeMac
+from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
 from samples import window
-from worlds import Program, need_optional, program_words, wait_for
+from worlds import Program, need_optional, wait_for
 
 from peekaboo_min.core.models import Rect
 from peekaboo_min.system.images import is_caret
@@ -22,7 +23,7 @@ from peekaboo_min.system.images import is_caret
 
 @pytest.fixture
 def on_mac(mac: FakeMac) -> Program:
-    return Program(program_words("package"), mac_environment(mac))
+    return InProcessProgram(mac_environment(mac))
 
 
 def test_elements_are_placed_in_pixels_that_a_click_hits(on_mac: Program, mac: FakeMac) -> None:
@@ -40,7 +41,7 @@ def test_elements_are_placed_in_pixels_that_a_click_hits(on_mac: Program, mac: F
     assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
 
 
-def test_people_and_models_get_a_line_for_each(on_mac: Program, mac: FakeMac) -> None:
+def test_elements_are_a_line_each_for_people_and_models(on_mac: Program, mac: FakeMac) -> None:
     finished = on_mac.run("elements", 1090, "--text", "ENTRY")
     assert finished.code == 0, finished.err
     head, line = finished.out.rstrip().split("\n")
@@ -55,55 +56,59 @@ def test_people_and_models_get_a_line_for_each(on_mac: Program, mac: FakeMac) ->
     assert [one["name"] for one in data["elements"]] == ["New entry"]
 
 
-def test_what_does_not_fit_says_which_roles_there_are(on_mac: Program) -> None:
+def test_elements_of_no_such_role_name_the_roles(on_mac: Program) -> None:
     finished = on_mac.run("elements", 1090, "--role", "tree")
     assert finished.code == 3
+    assert finished.out.startswith("0 element(s) of window 1090; of ") and "button" in finished.out
     document = on_mac.run("elements", 1090, "--role", "tree", "--json")
     assert (document.code, document.data["elements"]) == (3, [])
-    assert finished.out.startswith("0 element(s) of window 1090; of ") and "button" in finished.out
 
 
-def test_at_most_two_hundred_are_answered(on_mac: Program, mac: FakeMac) -> None:
+def test_elements_are_at_most_200_with_values_of_at_most_300(on_mac: Program, mac: FakeMac) -> None:
+    def shown(widgets: list[dict[str, Any]]) -> dict[str, Any]:
+        mac.change_window(1090, {"widgets": widgets})
+        return on_mac.data("elements", 1090)
+
     widgets = [
         {"name": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
-        for at in range(260)
+        for at in range(201)
     ]
-    mac.change_window(1090, {"widgets": widgets})
-    told = on_mac.data("elements", 1090)
-    assert (told["count"], len(told["elements"])) == (260, 200)
+    told = shown(widgets)
+    assert (told["count"], len(told["elements"])) == (201, 200)
     assert [one["name"] for one in told["elements"][:2]] == ["B0", "B1"]
-    assert "the first of 260" in on_mac.run("elements", 1090).out
-
-
-def test_a_value_is_whole_or_says_that_it_is_cut(on_mac: Program, mac: FakeMac) -> None:
+    assert "the first of 201" in on_mac.run("elements", 1090).out
+    told = shown(widgets[:200])
+    assert (told["count"], len(told["elements"])) == (200, 200)
     fields = [
         {"name": f"f{at}", "kind": "field", "rect": [0, 40 * at, 90, 30], "value": "x" * length}
         for at, length in enumerate((300, 301))
     ]
-    mac.change_window(1090, {"widgets": fields})
-    values = [one["value"] for one in on_mac.data("elements", 1090)["elements"]]
+    values = [one["value"] for one in shown(fields)["elements"]]
     assert values == ["x" * 300, "x" * 299 + "…"]
 
 
 @pytest.mark.parametrize("scale", ["1", "2"])
-def test_a_gtk_field_is_found_replaced_and_its_button_pressed(on_gtk: Program, scale: str) -> None:
+def test_elements_of_gtk_are_typed_into_and_clicked(on_gtk: Program, scale: str) -> None:
     words = ["zenity", "--entry", "--text", "City", "--entry-text", "Århus"]
     with group_of(words, {**on_gtk.environment, "GDK_SCALE": scale}) as process:
         told = elements_of(on_gtk, process, "textbox")
         window_id, (field,) = told["window_id"], told["elements"]
+
+        def click(element: dict[str, Any], told: dict[str, Any]) -> None:
+            place = element["x"], element["y"]
+            on_gtk.data("click", window_id, *place, "--screenshot-id", told["screenshot_id"])
+
         assert field["value"] == "Århus"
-        on_gtk.data("click", window_id, field["x"], field["y"], "--screenshot-id", told["screenshot_id"])
+        click(field, told)
         on_gtk.data("type", window_id, "Zürich", "--replace")
-        told = elements_of(on_gtk, process, "textbox")
-        assert told["elements"][0]["value"] == "Zürich"
+        assert elements_of(on_gtk, process, "textbox")["elements"][0]["value"] == "Zürich"
         told = elements_of(on_gtk, process, "button")
-        ok = next(one for one in told["elements"] if one["name"] == "OK")
-        on_gtk.data("click", window_id, ok["x"], ok["y"], "--screenshot-id", told["screenshot_id"])
+        click(next(one for one in told["elements"] if one["name"] == "OK"), told)
         assert process.communicate(timeout=60)[0] == "Zürich\n"
 
 
 @pytest.mark.parametrize("scale", ["1", "1.5", "2"])
-def test_a_qt_calculators_keys_are_pressed_at_any_scale(on_gtk: Program, scale: str) -> None:
+def test_elements_of_qt_are_clicked_at_any_scale(on_gtk: Program, scale: str) -> None:
     need_optional("kcalc")
     environment = {**on_gtk.environment, "QT_SCALE_FACTOR": scale, "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1"}
     with group_of(["kcalc"], environment) as process:
@@ -130,7 +135,7 @@ PAGE = """<!doctype html><title>Join</title><label>Name <input id="name" value="
 <button>Below</button>"""
 
 
-def test_a_page_is_read(  # a longer name makes the path of Chromium's socket too long
+def test_elements_of_a_page(  # a longer name makes the path of Chromium's socket too long
     on_gtk: Program, tmp_path: Path
 ) -> None:
     program = need_browser()
@@ -179,8 +184,6 @@ def test_a_page_is_read(  # a longer name makes the path of Chromium's socket to
         (29, 80, 2, False),
     ],
 )
-def test_a_change_is_a_caret_when_it_is_neither_wide_nor_high(
-    width: int, height: int, pixels_a_point: int, expected: bool
-) -> None:
+def test_caret_is_neither_wide_nor_high(width: int, height: int, pixels_a_point: int, expected: bool) -> None:
     where = window(bounds=Rect(0, 0, 300, 200))
     assert is_caret(Rect(5, 5, width, height), 300 * pixels_a_point, where) is expected

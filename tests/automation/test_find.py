@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable
 
@@ -15,10 +11,12 @@ import pytest
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from worlds import ROOT, X_PROGRAMS, Form, Program, clean_environment, need, wait_for, x_server
+from samples import error_of
+from tk_windows import Wish, programs_by, window_titled
+from worlds import ROOT, Form, Program, clean_environment, need, x_server
 
 from peekaboo_min.automation.labels import find_in_lines
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText
 from peekaboo_min.desktop.x11.ocr import read_text_by_tesseract
 
@@ -70,23 +68,9 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-def peek(display: str, tmp_path: Path) -> Program:
-    """The package on the session's display; the other tests prove that the single file is the same."""
+@pytest.fixture(autouse=True)
+def programs() -> None:
     need("tesseract", "convert")
-    return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-
-
-@pytest.fixture
-def form_id(peek: Program, form: Form) -> int:
-    return window_titled(peek, form.title)
-
-
-def window_titled(program: Program, title: str) -> int:
-    def find() -> list[int]:
-        return [one["window_id"] for one in program.data("windows")["windows"] if one["title"] == title]
-
-    return wait_for(find, f"{title} is listed")[0]
 
 
 def find(program: Program, window_id: int, text: str) -> dict[str, Any]:
@@ -102,9 +86,7 @@ def widget_at(form: Form, place: dict[str, Any]) -> str:
     return ""
 
 
-def test_a_label_is_found_and_a_click_there_presses_its_button(
-    peek: Program, form: Form, form_id: int
-) -> None:
+def test_find_text_is_where_a_click_presses_the_button(peek: Program, form: Form, form_id: int) -> None:
     told = find(peek, form_id, "Sign the book")
     assert set(told) == {"window_id", "screenshot_id", "image_width", "image_height", "found", "similar"}
     best = told["found"][0]
@@ -125,7 +107,7 @@ def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]
     return read_text_by_tesseract(folder / "window.png")
 
 
-def test_a_label_a_part_of_one_and_several_places(
+def test_find_text_of_a_label_a_part_and_several(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
     lines = read(peek, form_id, tmp_path)
@@ -144,9 +126,7 @@ def test_a_label_a_part_of_one_and_several_places(
     assert places[1].as_data()["x"] > form.centre("sign")[0] + 15
 
 
-def test_people_are_told_the_places_what_is_similar_and_else_the_nearest_lines(
-    peek: Program, form_id: int
-) -> None:
+def test_find_text_prints_places_or_what_is_near(peek: Program, form_id: int) -> None:
     finished = peek.run("find-text", form_id, "book")
     assert (finished.code, finished.err) == (0, "")
     head, first, second = finished.out.rstrip().split("\n")[:3]
@@ -155,18 +135,16 @@ def test_people_are_told_the_places_what_is_similar_and_else_the_nearest_lines(
     assert re.fullmatch(r"  'book' inside '.*book' at x \d+ y \d+, region \d+,\d+,\d+,\d+", first)
     assert "inside 'Sign the book'" in second
     document = peek.run("find-text", form_id, "Sign the books", "--json")
+    similar = [(place["text"], place["match"]) for place in document.data["similar"]]
     assert (document.code, document.data["found"]) == (3, [])
-    assert [(place["text"], place["match"]) for place in document.data["similar"]] == [
-        ("Sign the book", "similar")
-    ]
+    assert similar == [("Sign the book", "similar")]
     finished = peek.run("find-text", form_id, "Xylophone")
     assert (finished.code, finished.err) == (3, "")
-    assert finished.out.startswith(
-        f"no text equal to 'Xylophone' was recognised in window {form_id}; the nearest of "
-    )
+    head = f"no text equal to 'Xylophone' was recognised in window {form_id}; the nearest of "
+    assert finished.out.startswith(head)
 
 
-def test_without_a_text_every_line_is_listed_with_its_place(peek: Program, form: Form, form_id: int) -> None:
+def test_find_text_without_a_text_lists_every_line(peek: Program, form: Form, form_id: int) -> None:
     told = peek.data("find-text", form_id)
     assert told["count"] == len(told["lines"]) > 5
     (line,) = [line for line in told["lines"] if line["text"] == "Sign the book"]
@@ -179,34 +157,18 @@ def test_without_a_text_every_line_is_listed_with_its_place(peek: Program, form:
     assert shown == [f'"Sign the book" {line["x"]},{line["y"]}']
 
 
-@contextmanager
-def opened_window(
-    script: str, title: str, display: str, peek: Program, folder: Path
-) -> Iterator[tuple[int, Callable[[], list[str]]]]:
-    """A window of Tk's: its id, and what its buttons printed when they were pressed."""
-    path, said = folder / "window.tcl", folder / "pressed"
-    path.write_text(script, encoding="utf-8")
-    with said.open("w") as out:
-        process = subprocess.Popen(["wish", str(path)], env={**os.environ, "DISPLAY": display}, stdout=out)
-    try:
-        yield window_titled(peek, title), lambda: said.read_text().splitlines()
-    finally:
-        process.kill()
-        process.wait()
-
-
 @pytest.mark.parametrize("script", TEXTS, ids=["coloured", "framed"])
-def test_texts_on_colours_in_frames_in_a_bold_title_and_in_rows_of_a_list_are_found(
-    display: str, peek: Program, tmp_path: Path, script: str
+def test_find_text_on_colours_in_frames_and_lists(
+    peek: Program, wish: Callable[..., Wish], tmp_path: Path, script: str
 ) -> None:
-    with opened_window(script, "Shown", display, peek, tmp_path) as (window_id, _pressed):
-        lines = read(peek, window_id, tmp_path)
+    wish(script)
+    lines = read(peek, window_titled(peek, "Shown")["window_id"], tmp_path)
     texts = TEXTS[script].split("|")
     labels = {text: [place.match for place in find_in_lines(text, lines)] for text in texts}
     assert labels == {text: ["label"] for text in texts}
 
 
-def test_a_text_is_found_and_clicked_in_one_call(peek: Program, form: Form, form_id: int) -> None:
+def test_click_text_finds_and_clicks_in_one_call(peek: Program, form: Form, form_id: int) -> None:
     answer = peek.data("click-text", form_id, "sign the BOOK", "--verify")
     assert form.wait_for_event("sign")["agreed"] == 0
     assert (answer["text"], answer["delivered"], answer["changed"]) == ("Sign the book", True, True)
@@ -225,25 +187,16 @@ foreach entry {File Edit View} {
 . configure -menu .m
 set n 0
 foreach text {Uninstall Delete Delete {Do not view}} {
-    button .b$n -text $text -font {{DejaVu Sans} 12} -padx 9 -command "puts {$text}; flush stdout"
+    button .b$n -text $text -font {{DejaVu Sans} 12} -padx 9 -command "puts {$text}"
     pack .b$n -padx 40 -pady 8
     incr n
 }
 """
 
 
-@pytest.fixture
-def label_window(
-    display: str, peek: Program, tmp_path: Path
-) -> Iterator[tuple[int, Callable[[], list[str]]]]:
-    with opened_window(LABELS, "Labels", display, peek, tmp_path) as window:
-        yield window
-
-
-def test_only_a_whole_equal_label_is_pressed_and_a_region_chooses_another(
-    peek: Program, label_window: tuple[int, Callable[[], list[str]]]
-) -> None:
-    window_id, pressed = label_window
+def test_click_text_presses_only_an_equal_label(peek: Program, wish: Callable[..., Wish]) -> None:
+    program = wish(LABELS)
+    window_id = window_titled(peek, "Labels")["window_id"]
     table = {
         "Install": ("TEXT_NOT_FOUND", "similar, not clicked: 'Uninstall' at x ", 0, "Uninstall"),
         "Delete": ("AMBIGUOUS_TEXT", "'Delete' is in 2 places of window ", 1, "Delete"),
@@ -251,47 +204,44 @@ def test_only_a_whole_equal_label_is_pressed_and_a_region_chooses_another(
     errors = {text: peek.error("click-text", window_id, text) for text in table}
     for text, (code, said, _, _) in table.items():
         assert (errors[text]["code"], said in errors[text]["message"]) == (code, True), errors[text]
-    assert pressed() == []
+    assert program.lines() == []
     # what an error names can be pressed
     for text, (_, _, place, name) in table.items():
         (shot,) = re.findall(r"screenshot_id ([0-9a-f]{16})", errors[text]["message"])
         region = re.findall(r"region ([\d,]+)", errors[text]["message"])[place]
         told = peek.data("click-text", window_id, text, "--region", region, "--screenshot-id", shot)
         assert told["delivered"] is True
-        wait_for(lambda name=name: pressed()[-1:] == [name], f"{name} is pressed")
+        program.wait_for(name)
     finished = peek.run("click-text", window_id, "view")
     assert finished.out.startswith(f"clicked 'View' in window {window_id} at ")
     assert re.search(r"; similar, not clicked: 'Do not view' \d+,\d+$", finished.out)
 
 
-BAD_REGIONS = {
-    "3 numbers": (["--region", "1,2,3"], "INVALID_ARGUMENT", "region is not x,y,width,height"),
-    "no width": (["--region", "1,2,0,4"], "INVALID_ARGUMENT", "region is not x,y,width,height"),
-    "outside": (["--region", "9000,9000,10,10"], "INVALID_ARGUMENT", "region is outside"),
-    "no region": (["--screenshot-id", "0" * 16], "INVALID_ARGUMENT", "without a region"),
-    "an unknown screenshot": (
-        ["--region", "1,2,3,4", "--screenshot-id", "0" * 16], "STALE_SCREENSHOT", "there is no screenshot",
-    ),
-}  # fmt: skip
+BAD_REGIONS = (
+    ("--region 1,2,3", "INVALID_ARGUMENT", "region is not x,y,width,height"),
+    ("--region 1,2,0,4", "INVALID_ARGUMENT", "region is not x,y,width,height"),
+    ("--region 9000,9000,10,10", "INVALID_ARGUMENT", "region is outside"),
+    (f"--screenshot-id {'0' * 16}", "INVALID_ARGUMENT", "without a region"),
+    (f"--region 1,2,3,4 --screenshot-id {'0' * 16}", "STALE_SCREENSHOT", "there is no screenshot"),
+)
 
 
-def test_what_is_no_region_is_refused_and_nothing_is_pressed(peek: Program, form: Form, form_id: int) -> None:
+def test_click_text_in_what_is_no_region_is_refused(peek: Program, form: Form, form_id: int) -> None:
     assert peek.error("find-text", form_id, "Name", "--region", "1,2,3,4")["code"] == "STALE_SCREENSHOT"
     peek.data("screenshot", form_id)
-    for flags, code, said in BAD_REGIONS.values():
+    for flags, code, said in BAD_REGIONS:
         for command in ("find-text", "click-text"):
-            error = peek.error(command, form_id, "Details", *flags)
+            error = peek.error(command, form_id, "Details", *flags.split())
             assert (error["code"], said in error["message"]) == (code, True), error
     assert form.events("click") == []
 
 
-def test_a_large_window_is_read_whole_and_answered_in_the_pixels_of_its_screenshot(tmp_path: Path) -> None:
-    need("tesseract", "convert")
+def test_find_text_in_a_large_window_is_in_its_pixels(tmp_path: Path) -> None:
     with x_server(screen="2560x1600x24") as name:
         peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
         form = Form(name, tmp_path / "report.jsonl", place="2400x1500+40+40")
         try:
-            told = find(peek, window_titled(peek, form.title), "Sign the book")
+            told = find(peek, window_titled(peek, form.title)["window_id"], "Sign the book")
             # as take_window_screenshot gives it
             size = (told["image_width"], told["image_height"])
             assert max(size) <= 1568 and size[0] * size[1] <= 1_150_000
@@ -302,7 +252,7 @@ def test_a_large_window_is_read_whole_and_answered_in_the_pixels_of_its_screensh
             form.close()
 
 
-def test_the_example_script_clicks_a_word(peek: Program, form: Form) -> None:
+def test_click_word_script_clicks_a_word(peek: Program, form: Form) -> None:
     for text, code, said in (("Sign the book", 0, ""), ("Xylophone", 1, "does not show: Xylophone")):
         words = [str(ROOT / "scripts" / "click_word.sh"), "Form", text]
         done = subprocess.run(words, env=peek.environment, capture_output=True, text=True, timeout=60)
@@ -310,40 +260,30 @@ def test_the_example_script_clicks_a_word(peek: Program, form: Form) -> None:
     form.wait_for_event("sign")
 
 
-def test_what_cannot_be_looked_for_is_an_error(peek: Program) -> None:
+def test_find_text_of_what_cannot_be_looked_for_is_refused(peek: Program) -> None:
     for text in ("", " \t ", "\u202e"):
         error = peek.error("find-text", 7, text)
         assert (error["code"], "is empty" in error["message"]) == ("INVALID_ARGUMENT", True), text
     assert peek.error("find-text", 7, "Save")["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_without_tesseract_its_package_is_named_and_no_image_remains(
-    peek: Program, form_id: int, tmp_path: Path
-) -> None:
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    for name in X_PROGRAMS:
-        found = shutil.which(name)
-        if found:
-            (folder / name).symlink_to(found)
-    error = peek.error("find-text", form_id, "Name", PEEKABOO_BIN_DIR=str(folder))
+def test_find_text_without_tesseract_names_its_package(peek: Program, form_id: int, tmp_path: Path) -> None:
+    without = programs_by(tmp_path / "bin", "exit 1", "tesseract")
+    (tmp_path / "bin" / "tesseract").unlink()
+    error = peek.error("find-text", form_id, "Name", **without)
     assert error["code"] == "MISSING_PROGRAM"
     assert "tesseract" in error["message"] and "tesseract-ocr" in error["message"]
     assert list((tmp_path / "tmp").rglob("*.png")) == []
 
 
-def test_what_is_not_an_image_is_not_read(tmp_path: Path) -> None:
+def test_read_text_of_what_is_no_image_is_refused(tmp_path: Path) -> None:
     # convert would obey a drawing's commands
     drawing = tmp_path / "drawing.png"
-    drawing.write_text(
-        "push graphic-context\nimage over 0,0 0,0 '/etc/passwd'\npop graphic-context\n", encoding="utf-8"
-    )
-    with pytest.raises(PeekabooError) as caught:
-        read_text_by_tesseract(drawing)
-    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    drawing.write_text("push graphic-context\nimage over 0,0 0,0 '/etc/passwd'\npop graphic-context\n")
+    assert error_of(read_text_by_tesseract, drawing).code is ErrorCode.INVALID_ARGUMENT
 
 
-def test_on_a_mac_the_same_finds_labels_and_hits_them(mac: FakeMac) -> None:
+def test_find_text_on_a_mac_is_where_a_click_hits(mac: FakeMac) -> None:
     program = InProcessProgram(mac_environment(mac))
     for text, found, match, widget in (
         ("entry", "entry", "part", "new"),

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from fakemac import FakeMac
+from in_process import InProcessProgram
 from macs import mac_environment
-from worlds import Program, clean_environment, need, program_words, wait_for
+from worlds import Program, clean_environment, need, wait_for
 
 READER = """
 set f [open {%(pids)s} a]; puts $f [pid]; close $f
@@ -68,12 +69,12 @@ def peek(display: str, tmp_path: Path) -> Iterator[Program]:
     defaults = "".join(f"{kind}=reader.desktop\n" for kind in kinds)
     (config / "mimeapps.list").write_text(f"[Default Applications]\n{defaults}")
     environment = clean_environment(tmp_path, DISPLAY=display, XDG_DATA_HOME=str(tmp_path / "data"))
-    yield Program(program_words("package"), environment)
+    program = InProcessProgram(environment)
+    yield program
     for pid in started(tmp_path):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    bare = Program(program_words("package"), environment)
-    wait_for(lambda: not bare.data("windows")["windows"], "the windows are gone")
+    wait_for(lambda: not program.data("windows")["windows"], "the windows are gone")
 
 
 def started(folder: Path) -> list[int]:
@@ -87,7 +88,7 @@ def audit(peek: Program) -> list[dict[str, Any]]:
     return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_an_application_is_opened_and_lives_on_without_our_lock(peek: Program, tmp_path: Path) -> None:
+def test_open_app_leaves_it_without_our_lock(peek: Program, tmp_path: Path) -> None:
     answer = peek.data("open", "--app", "note reader", "--timeout-s", 40)
     assert (answer["title"], answer["owner_name"]) == ("Reading", "Reader")
     assert (answer["is_new_window"], answer["handler"]) == (True, "Note Reader")
@@ -99,7 +100,7 @@ def test_an_application_is_opened_and_lives_on_without_our_lock(peek: Program, t
     assert peek.data("focus", answer["window_id"])["is_focused"] is True
 
 
-def test_a_file_is_opened_by_its_application_and_waited_for(peek: Program, tmp_path: Path) -> None:
+def test_open_path_by_its_application(peek: Program, tmp_path: Path) -> None:
     note = tmp_path / "a note.txt"
     note.write_text("Some text.\n")
     answer = peek.data("open", "--path", note, "--timeout-s", 40)
@@ -108,7 +109,7 @@ def test_a_file_is_opened_by_its_application_and_waited_for(peek: Program, tmp_p
     assert found["window_id"] == answer["window_id"]
 
 
-def test_an_address_is_opened_and_only_its_host_is_logged(peek: Program) -> None:
+def test_open_url_logs_only_its_host(peek: Program) -> None:
     answer = peek.data("open", "--url", "http://me:secret@127.0.0.1:9/page?token=secret", "--timeout-s", 40)
     assert answer["title"].startswith("Reading page?token=")
     peek.data("open", "--url", "http://127.0.0.1:9?token=secret", "--timeout-s", 40)
@@ -116,81 +117,69 @@ def test_an_address_is_opened_and_only_its_host_is_logged(peek: Program) -> None
     assert audit(peek)[-1]["target"] == "127.0.0.1:9"
 
 
-def test_a_window_of_another_name_than_its_entry_counts(peek: Program) -> None:
-    answer = peek.data("open", "--app", "Quite Another", "--timeout-s", 40)
-    assert (answer["owner_name"], answer["is_new_window"]) == ("Odd", True)
-
-
-def test_an_application_that_shows_its_old_window_says_so(peek: Program) -> None:
+def test_open_app_that_shows_its_old_window_says_so(peek: Program) -> None:
     first = peek.data("open", "--app", "Single", "--timeout-s", 40)
-    other = peek.data("open", "--app", "note reader", "--timeout-s", 40)
+    other = peek.data("open", "--app", "Quite Another", "--timeout-s", 40)
     assert (first["is_new_window"], other["is_new_window"]) == (True, True)
-    again = peek.data("open", "--app", "Single", "--timeout-s", 40)
-    assert (again["window_id"], again["is_new_window"]) == (first["window_id"], False)
-    # also where it had the focus already
-    again = peek.data("open", "--app", "Single", "--timeout-s", 40)
-    assert (again["window_id"], again["is_new_window"]) == (first["window_id"], False)
+    assert other["owner_name"] == "Odd"  # a window of another name than its entry counts
+    for _ in range(2):  # also where it had the focus already
+        again = peek.data("open", "--app", "Single", "--timeout-s", 40)
+        assert (again["window_id"], again["is_new_window"]) == (first["window_id"], False)
 
 
-def test_no_window_is_a_timeout(peek: Program) -> None:
+def test_open_without_a_window_is_a_timeout(peek: Program) -> None:
     finished = peek.run("open", "--app", "Windowless", "--timeout-s", 2, "--json")
     assert (finished.code, finished.error["code"]) == (22, "TIMEOUT")
 
 
-def test_the_policy_is_asked_for_the_application_that_would_handle_it(peek: Program, tmp_path: Path) -> None:
+def test_open_asks_the_policy_for_the_handler(peek: Program, tmp_path: Path) -> None:
     note = tmp_path / "note.txt"
     note.write_text("Some text.\n")
-    for name, value in {
-        "PEEKABOO_READONLY": "1",
-        "PEEKABOO_DENY_APPS": "Note*",
-        "PEEKABOO_ALLOW_APPS": "Safari",
-    }.items():
+    for name, value in (
+        ("PEEKABOO_READONLY", "1"),
+        ("PEEKABOO_DENY_APPS", "Note*"),
+        ("PEEKABOO_ALLOW_APPS", "Safari"),
+    ):
         for words in (["--app", "Note Reader"], ["--path", note], ["--url", "https://example.org"]):
             assert peek.error("open", *words, **{name: value})["code"] == "POLICY_DENIED"
     assert (started(tmp_path), audit(peek)) == ([], [])
 
 
-def executables(folder: Path) -> dict[str, Path]:
-    """Files that an opener would execute, or that lead to one."""
-    files = {
-        "a desktop entry": ("x.desktop", "[Desktop Entry]\n", 0o644),
-        "a command file": ("x.command", "echo\n", 0o644),
-        "a script by its name": ("x.sh", "echo\n", 0o644),
-        "a script by its first line": ("notes.txt", "#!/bin/sh\necho\n", 0o644),
-        "a file with an executable bit": ("letter.txt", "Dear\n", 0o755),
-        "a file that others may execute": ("draft.txt", "Dear\n", 0o645),
-        "a script that its name alone shows": ("x.py", "Dear\n", 0o644),
-        "an interpreter's own form of one": ("x.pyc", "Dear\n", 0o644),
-        "a program by its first bytes": ("tool.pdf", "\x7fELF", 0o644),
-        "a Java archive": ("x.JAR", "PK", 0o644),
-        "an address file": ("x.webloc", "<plist/>", 0o644),
-    }
-    found = {}
-    for what, (name, text, mode) in files.items():
-        path = folder / name
-        path.write_text(text)
-        path.chmod(mode)
-        found[what] = path
+# What an opener would execute: name, content and mode.
+EXECUTABLES = (
+    ("x.desktop", "[Desktop Entry]\n", 0o644),
+    ("x.command", "echo\n", 0o644),
+    ("x.sh", "echo\n", 0o644),
+    ("notes.txt", "#!/bin/sh\necho\n", 0o644),
+    ("letter.txt", "Dear\n", 0o755),
+    ("draft.txt", "Dear\n", 0o645),
+    ("x.py", "Dear\n", 0o644),
+    ("x.pyc", "Dear\n", 0o644),
+    ("tool.pdf", "\x7fELF", 0o644),
+    ("x.JAR", "PK", 0o644),
+    ("x.webloc", "<plist/>", 0o644),
+)
+
+
+def executables(folder: Path) -> list[Path]:
+    """Such files, folders that are applications, and what leads to one."""
+    for name, text, mode in EXECUTABLES:
+        (folder / name).write_text(text)
+        (folder / name).chmod(mode)
     (folder / "Editor.app").mkdir()
     (folder / "bundle" / "Contents" / "MacOS").mkdir(parents=True)
     (folder / "link.txt").symlink_to(folder / "x.sh")
-    return {
-        **found,
-        "an application's folder": folder / "Editor.app",
-        "a bundle of another name": folder / "bundle",
-        "a link to a script": folder / "link.txt",
-        "the interpreter": Path(sys.executable),
-    }
+    names = [*(name for name, _, _ in EXECUTABLES), "Editor.app", "bundle", "link.txt"]
+    return [*(folder / name for name in names), Path(sys.executable)]
 
 
-def test_what_would_be_executed_is_refused_on_both_platforms(peek: Program, tmp_path: Path) -> None:
+def test_open_refuses_what_would_be_executed(peek: Program, tmp_path: Path) -> None:
     need("node")
-    mac = FakeMac(tmp_path / "mac")
-    on_mac = Program(peek.words, mac_environment(mac))
-    for what, path in executables(tmp_path).items():
+    on_mac = InProcessProgram(mac_environment(FakeMac(tmp_path / "mac")))
+    for path in executables(tmp_path):
         for program in (peek, on_mac):
             error = program.error("open", "--path", path)
-            assert error["code"] == "POLICY_DENIED", (what, error)
+            assert error["code"] == "POLICY_DENIED", (path, error)
     assert (started(tmp_path), audit(peek)) == ([], [])
 
 
@@ -209,17 +198,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "problem"), BAD, ids=[" ".join(words) or "nothing" for words, _ in BAD])
-def test_what_cannot_be_opened_is_refused(
-    peek: Program, tmp_path: Path, words: list[str], problem: str
-) -> None:
-    finished = peek.run("--json", "open", *words)
-    assert finished.code == 2, finished.out
-    assert problem in finished.error["message"]
+def test_open_refuses_what_cannot_be_opened(peek: Program, tmp_path: Path) -> None:
+    for words, problem in BAD:
+        finished = peek.run("--json", "open", *words)
+        assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out
     assert started(tmp_path) == []
 
 
-def test_what_is_not_there_is_not_opened(peek: Program, tmp_path: Path) -> None:
+def test_open_of_what_is_not_there_is_an_error(peek: Program, tmp_path: Path) -> None:
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
     for name in ("missing.txt", "loop.txt"):
         assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from accessible import elements_of, group_of
-from in_process import InProcessProgram
-from worlds import X_PROGRAMS, Program, clean_environment, need, wait_for
+from tk_windows import Wish, programs_by, window_titled
+from worlds import Program, need, wait_for
 
 from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.models import RecognisedText, Rect
@@ -28,7 +25,7 @@ set at 0
 foreach key {%s} {
     set colour [expr {$at %% 4 == 3 ? "#ff9500" : "#505050"}]
     button .key$at -text $key -width 3 -font {{DejaVu Sans} 13 bold} -background $colour -foreground white \\
-        -activebackground $colour -activeforeground white -command "puts {$key}; flush stdout"
+        -activebackground $colour -activeforeground white -command "puts {$key}"
     grid .key$at -row [expr {$at / 4}] -column [expr {$at %% 4}] -padx 3 -pady 3 -sticky nsew
     incr at
 }
@@ -37,8 +34,12 @@ foreach key [winfo children .] {
     puts "[$key cget -text] [winfo x $key] [winfo y $key] [winfo width $key] [winfo height $key]"
 }
 puts ready
-flush stdout
 """
+
+
+@pytest.fixture(autouse=True)
+def programs() -> None:
+    need("galculator", "tesseract", "convert")
 
 
 def is_in(hit: dict[str, Any], box: Rect) -> bool:
@@ -56,28 +57,19 @@ def texts_of(peek: Program, window_id: int, path: Path) -> list[RecognisedText]:
     return with_characters(read_text_by_tesseract(path), read_characters_by_tesseract(path))
 
 
-def test_every_key_of_a_calculator_is_found_within_it_and_nowhere_else(
-    on_gtk: Program, tmp_path: Path
-) -> None:
-    need("galculator", "tesseract", "convert")
+def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: Path) -> None:
     with group_of(["galculator"], on_gtk.environment) as process:
         told = elements_of(on_gtk, process, "button")
         window_id, keys = told["window_id"], {one["name"]: rect_of(one) for one in told["elements"]}
         (display,) = elements_of(on_gtk, process, "textbox")["elements"]
         texts = texts_of(on_gtk, window_id, tmp_path / "window.png")
-    for name in "0123456789+-*/=%()":
-        found = [hit.as_data() for hit in find_in_lines(name, texts)]
-        assert any(is_in(hit, keys[name]) for hit in found), (name, found)
-        # the display shows a 0
-        wrong = [hit for hit in found if not is_in(hit, keys[name])]
-        assert name == "0" or not wrong, (name, wrong)
-        assert all(is_in(hit, rect_of(display)) for hit in wrong), (name, wrong)
-
-
-def test_a_sum_is_clicked_by_the_texts_of_the_keys(on_gtk: Program) -> None:
-    need("galculator", "tesseract", "convert")
-    with group_of(["galculator"], on_gtk.environment) as process:
-        window_id = elements_of(on_gtk, process, "button")["window_id"]
+        for name in "0123456789+-*/=%()":
+            found = [hit.as_data() for hit in find_in_lines(name, texts)]
+            assert any(is_in(hit, keys[name]) for hit in found), (name, found)
+            # the display shows a 0
+            wrong = [hit for hit in found if not is_in(hit, keys[name])]
+            assert name == "0" or not wrong, (name, wrong)
+            assert all(is_in(hit, rect_of(display)) for hit in wrong), (name, wrong)
         assert on_gtk.data("find-text", window_id, "+/-")["found"][0]["text"] == "+/-"
         for name in "7+5=":
             assert on_gtk.data("click-text", "--", window_id, name)["text"] == name
@@ -88,59 +80,27 @@ def test_a_sum_is_clicked_by_the_texts_of_the_keys(on_gtk: Program) -> None:
         wait_for(lambda: shown() == "12", f"the display shows the sum, not {shown()!r}")
 
 
-@pytest.fixture
-def calculator(display: str, tmp_path: Path) -> Iterator[tuple[Program, dict[str, Rect]]]:
-    """Our program beside a window of light keys, and where each key is in it."""
-    need("tesseract", "convert", "wish")
-    script = tmp_path / "calculator.tcl"
-    script.write_text(CALCULATOR % " ".join(KEYS), encoding="utf-8")
-    words = ["wish", str(script)]
-    with group_of(words, {**os.environ, "DISPLAY": display}) as process:
-        assert process.stdout
-        rows = iter(process.stdout.readline, "ready\n")
-        keys = {name: Rect(*map(float, place)) for name, *place in map(str.split, rows)}
-        yield InProcessProgram(clean_environment(tmp_path, DISPLAY=display)), keys
-
-
-def listed(peek: Program) -> int:
-    def find() -> list[int]:
-        windows = peek.data("windows")["windows"]
-        return [one["window_id"] for one in windows if one["title"] == "Tk calculator"]
-
-    return wait_for(find, "the calculator is listed")[0]
-
-
-def test_light_keys_on_dark_and_coloured_ground_are_found(
-    calculator: tuple[Program, dict[str, Rect]], tmp_path: Path
+def test_find_text_reads_single_characters_where_asked(
+    peek: Program, wish: Callable[..., Wish], tmp_path: Path
 ) -> None:
-    peek, keys = calculator
-    texts = texts_of(peek, listed(peek), tmp_path / "window.png")
+    calculator = wish(CALCULATOR % " ".join(KEYS))
+    calculator.wait_for("ready")
+    keys = {name: Rect(*map(float, place)) for name, *place in map(str.split, calculator.lines()[:-1])}
+    window_id, log = window_titled(peek, "Tk calculator")["window_id"], tmp_path / "runs"
+    texts = texts_of(peek, window_id, tmp_path / "window.png")
     for name in KEYS:
         found = [hit.as_data() for hit in find_in_lines(name, texts)]
         assert [is_in(hit, keys[name]) for hit in found] == [True], (name, found)
-
-
-def test_single_characters_are_read_only_when_one_is_asked_for(
-    calculator: tuple[Program, dict[str, Rect]], tmp_path: Path
-) -> None:
-    peek, keys = calculator
-    window_id, log, programs = listed(peek), tmp_path / "runs", tmp_path / "bin"
-    programs.mkdir()
-    for name in {*X_PROGRAMS, "tesseract", "xdpyinfo", "xargs"}:
-        found = shutil.which(name)
-        if found:
-            (programs / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {log}\nexec {found} "$@"\n')
-            (programs / name).chmod(0o755)
+    logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
     for text, runs in (("Xylophone", 0), ("CE", 0), ("7", 2)):
         log.write_text("")
-        finished = peek.run("find-text", window_id, text, "--json", PEEKABOO_BIN_DIR=str(programs))
+        finished = peek.run("find-text", window_id, text, "--json", **logged)
         assert (log.read_text().count("--psm 11"), log.read_text().count("--psm 10")) == (1, runs), text
     (hit,) = finished.data["found"]
     assert is_in(hit, keys["7"])
 
 
-def test_a_picture_with_nothing_alone_has_no_characters(tmp_path: Path) -> None:
-    need("tesseract", "convert")
+def test_read_characters_of_an_empty_picture_finds_none(tmp_path: Path) -> None:
     subprocess.run(["convert", "-size", "60x40", "xc:white", str(tmp_path / "white.png")], check=True)
     assert read_characters_by_tesseract(tmp_path / "white.png") == []
 
@@ -152,7 +112,7 @@ def text_at(text: str, x: float, confidence: float) -> RecognisedText:
     return RecognisedText(text, Rect(x, 0, 10, 10), confidence)
 
 
-def test_of_two_readings_of_a_place_the_surer_one_counts() -> None:
+def test_read_characters_keeps_the_surer_reading() -> None:
     words = (text_at("Ibs", 80, 0.4), text_at("Help", 100, 0.9))
     lines = [
         text_at("1", 0, 0.5),
@@ -166,7 +126,7 @@ def test_of_two_readings_of_a_place_the_surer_one_counts() -> None:
     assert find_in_lines("1", found) == []
 
 
-def test_of_single_characters_one_that_looks_alike_is_found_where_none_is_equal() -> None:
+def test_label_of_one_character_that_looks_alike() -> None:
     lines = [text_at(text, 30 * at, 0.9) for at, text in enumerate("1l!")]
     assert [(place.text, place.match) for place in find_in_lines("1", lines)] == [("1", "label")]
     assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]

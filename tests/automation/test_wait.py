@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Callable
 
 import pytest
-from accessible import group_of
 from fakemac import FakeMac
+from in_process import InProcessProgram
 from macs import mac_environment
 from samples import window
-from worlds import X_PROGRAMS, Program, clean_environment, need, program_words, wait_for
+from tk_windows import Wish, programs_by, window_titled
+from worlds import PATIENCE_S, Program, need
 
 from peekaboo_min.automation import wait
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -33,56 +30,30 @@ label .count -textvariable n -font {{DejaVu Sans} 14}
 pack .state .count -padx 20 -pady 20
 set n ""
 %s
-puts ready; flush stdout
 """
-
-
-@pytest.fixture
-def peek(display: str, tmp_path: Path) -> Program:
-    need("tesseract", "convert")
-    return Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
-
-
-@pytest.fixture
-def open_window(
-    display: str, tmp_path: Path, peek: Program
-) -> Iterator[Callable[[str], tuple[int, subprocess.Popen[str]]]]:
-    """Opens such a window: its id, and its program, which reads commands from stdin where its script does."""
-    with ExitStack() as stack:
-
-        def open_one(script: str) -> tuple[int, subprocess.Popen[str]]:
-            path = tmp_path / "window.tcl"
-            path.write_text(WINDOW % script, encoding="utf-8")
-            words, environment = ["wish", str(path), "-name", "Slow"], {**os.environ, "DISPLAY": display}
-            process = stack.enter_context(group_of(words, environment, stdin=subprocess.PIPE))
-            assert process.stdout and process.stdout.readline() == "ready\n"
-
-            def find() -> list[int]:
-                windows = peek.data("windows")["windows"]
-                return [one["window_id"] for one in windows if one["title"] == "Slow work"]
-
-            return wait_for(find, "it is listed")[0], process
-
-        yield open_one
 
 
 # what a line on stdin does, so that the test decides when
 ON_COMMAND = (
     "fileevent stdin readable {if {[gets stdin line] >= 0} {eval $line} else {fileevent stdin readable {}}}"
 )
+Opener = Callable[[str], "tuple[int, Wish]"]
 
 
-def tell(process: subprocess.Popen[str], script: str) -> None:
-    assert process.stdin
-    process.stdin.write(f"{script}\n")
-    process.stdin.flush()
+@pytest.fixture
+def open_window(peek: Program, wish: Callable[..., Wish]) -> Opener:
+    """Opens such a window: its id, and its program."""
+    need("tesseract", "convert")
+
+    def open_one(script: str) -> tuple[int, Wish]:
+        program = wish(WINDOW % script, "Slow")
+        return window_titled(peek, "Slow work")["window_id"], program
+
+    return open_one
 
 
-Opener = Callable[[str], tuple[int, "subprocess.Popen[str]"]]
-
-
-def test_a_text_that_comes_later_is_answered_with_its_place(peek: Program, open_window: Opener) -> None:
-    window_id, _ = open_window('after 2500 {.state configure -text "All files saved"}')
+def test_wait_for_text_answers_its_place(peek: Program, open_window: Opener) -> None:
+    window_id, _ = open_window('after 1500 {.state configure -text "All files saved"}')
     answer = peek.data("wait-for", "--window-id", window_id, "--text", "files saved", "--timeout-s", 30)
     (hit,) = answer["found"]
     assert (hit["text"], hit["match"], answer["window_id"]) == ("files saved", "part", window_id)
@@ -92,61 +63,49 @@ def test_a_text_that_comes_later_is_answered_with_its_place(peek: Program, open_
     assert clicked["delivered"] is True
 
 
-def test_a_picture_is_read_once_and_a_blinking_one_is_read_once_for_each_state(
-    peek: Program, open_window: Opener, tmp_path: Path
-) -> None:
+def test_wait_for_text_reads_each_picture_once(peek: Program, open_window: Opener, tmp_path: Path) -> None:
     window_id, _ = open_window(
         "proc blink {} {set ::n [expr {$::n eq {} ? {||} : {}}]; after 400 blink}; blink"
     )
-    programs, log = tmp_path / "bin", tmp_path / "children"
-    programs.mkdir()
-    for name in {*X_PROGRAMS, "tesseract", "xdpyinfo", "xargs"}:
-        found = shutil.which(name)
-        if found:
-            (programs / name).write_text(f'#!/bin/sh\necho {name} $* >> {log}\nexec {found} "$@"\n')
-            (programs / name).chmod(0o755)
-    error = peek.error(
-        "wait-for", "--window-id", window_id, "--text", "saved", "--timeout-s", 12,
-        PEEKABOO_BIN_DIR=str(programs),
-    )  # fmt: skip
+    log = tmp_path / "children"
+    logged = programs_by(tmp_path / "bin", f"echo $name $* >> {log}")
+    words = ["--window-id", window_id, "--text", "saved", "--timeout-s", 6]
+    error = peek.error("wait-for", *words, **logged)
     assert error["code"] == "TIMEOUT"
     runs = log.read_text().splitlines()
     counts = Counter(run.split()[0] for run in runs)
     # two states, each read by two runs of tesseract, which is asked for its version before
-    assert (counts["tesseract"] <= 5, counts["maim"] > 6) == (True, True), counts
+    assert (counts["tesseract"] <= 5, counts["maim"] > 4) == (True, True), counts
     # what is read is what was compared: no second screenshot, of another kind, of a state that is new
     assert {run.split()[3] for run in runs if run.startswith("maim --hide")} == {"png"}, runs
 
 
-def test_a_text_is_waited_for_on_a_mac(mac: FakeMac) -> None:
-    peek = Program(program_words("package"), mac_environment(mac))
+def test_wait_for_text_on_a_mac(mac: FakeMac) -> None:
+    peek = InProcessProgram(mac_environment(mac))
     answer = peek.data("wait-for", "--window-id", 1090, "--text", "entry", "--timeout-s", 20)
-    assert [(hit["text"], hit["match"]) for hit in answer["found"]] == [("entry", "part")]
-    peek.data(
-        "click", 1090, *(answer["found"][0][key] for key in "xy"), "--screenshot-id", answer["screenshot_id"]
-    )
+    (hit,) = answer["found"]
+    assert (hit["text"], hit["match"]) == ("entry", "part")
+    peek.data("click", 1090, hit["x"], hit["y"], "--screenshot-id", answer["screenshot_id"])
     assert [one["widget"] for one in mac.events("click")] == ["new"]
 
 
-def test_what_does_not_come_is_a_timeout_that_tells_what_was_seen(peek: Program, open_window: Opener) -> None:
+def test_wait_for_what_does_not_come_tells_what_was_seen(peek: Program, open_window: Opener) -> None:
     window_id, _ = open_window("")
-    finished = peek.run(
-        "wait-for", "--window-id", window_id, "--text", "Preparing the file", "--timeout-s", 1, "--json"
-    )
-    assert (finished.code, finished.error["code"]) == (22, "TIMEOUT")
-    assert "'Preparing the files'" in finished.error["message"]
-    finished = peek.run("wait-for", "--app", "Slow", "--title", "Finished", "--timeout-s", 1, "--json")
-    assert (finished.code, "'Slow work'" in finished.error["message"]) == (22, True)
-    finished = peek.run("wait-for", "--app", "No such app", "--timeout-s", 1, "--json")
-    assert (finished.code, "No such app" in finished.error["message"]) == (22, True)
+    for words, seen in (
+        (["--window-id", window_id, "--text", "Preparing the file"], "'Preparing the files'"),
+        (["--app", "Slow", "--title", "Finished"], "'Slow work'"),
+        (["--app", "No such app"], "No such app"),
+        (["--window-id", window_id, "--closed"], "is open"),
+    ):
+        finished = peek.run("wait-for", *words, "--timeout-s", 1, "--json")
+        assert (finished.code, finished.error["code"]) == (22, "TIMEOUT")
+        assert seen in finished.error["message"]
 
 
-def test_a_minimised_window_keeps_no_other_from_being_read(
-    peek: Program, open_window: Opener, display: str
-) -> None:
+def test_wait_for_text_beside_a_minimised_window(peek: Program, open_window: Opener) -> None:
     window_id, _ = open_window("")
-    environment = {**os.environ, "DISPLAY": display}
-    subprocess.run(["xdotool", "windowminimize", "--sync", str(window_id)], env=environment, check=True)
+    minimise = ["xdotool", "windowminimize", "--sync", str(window_id)]
+    subprocess.run(minimise, env=peek.environment, check=True)
     open_window("")
     error = peek.error("wait-for", "--app", "Slow", "--text", "Xylophone", "--timeout-s", 1)
     assert (error["code"], "'Preparing the files'" in error["message"]) == ("TIMEOUT", True), error
@@ -156,40 +115,35 @@ def test_a_minimised_window_keeps_no_other_from_being_read(
     assert (error["code"], "is minimised" in error["message"]) == ("TIMEOUT", True), error
 
 
-def test_a_title_and_a_new_window_of_an_app_are_waited_for(peek: Program, open_window: Opener) -> None:
-    waiting = peek.start("wait-for", "--app", "Slow", "--timeout-s", "40", "--json")
-    window_id, process = open_window(ON_COMMAND)
-    out, _ = waiting.communicate(timeout=90)
-    assert f'"window_id": {window_id}' in out.decode()
-    waiting = peek.start("wait-for", "--title", "finished", "--timeout-s", "40", "--json")
-    tell(process, 'wm title . "Work: Finished"')
-    out, _ = waiting.communicate(timeout=90)
-    assert '"title": "Work: Finished"' in out.decode()
+def test_wait_for_a_window_its_title_and_its_end(peek: Program, open_window: Opener) -> None:
+    def waiting(*words: object) -> subprocess.Popen[bytes]:
+        return peek.start("wait-for", *words, "--timeout-s", 40, "--json")
 
+    def output(process: subprocess.Popen[bytes]) -> str:
+        return process.communicate(timeout=PATIENCE_S)[0].decode()
 
-def test_the_end_of_a_window_is_waited_for_and_else_ends_the_waiting(
-    peek: Program, open_window: Opener
-) -> None:
-    window_id, process = open_window(ON_COMMAND)
-    error = peek.error("wait-for", "--window-id", window_id, "--closed", "--timeout-s", 1)
-    assert (error["code"], "is open" in error["message"]) == ("TIMEOUT", True)
-    waiting = peek.start("wait-for", "--window-id", window_id, "--closed", "--timeout-s", "40", "--json")
-    tell(process, "exit")
-    out, _ = waiting.communicate(timeout=90)
-    assert '"closed": true' in out.decode()
+    process = waiting("--app", "Slow")
+    window_id, program = open_window(ON_COMMAND)
+    assert f'"window_id": {window_id}' in output(process)
+    process = waiting("--title", "finished")
+    program.tell('wm title . "Work: Finished"')
+    assert '"title": "Work: Finished"' in output(process)
+    process = waiting("--window-id", window_id, "--closed")
+    program.tell("exit")
+    assert '"closed": true' in output(process)
     assert peek.data("wait-for", "--app", "Slow", "--closed")["closed"] is True
     error = peek.error("wait-for", "--window-id", window_id, "--text", "saved", "--timeout-s", 5)
     assert error["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_stillness_comes_once_nothing_changes_for_a_second(peek: Program, open_window: Opener) -> None:
-    window_id, process = open_window(
+def test_wait_for_stillness_of_a_second(peek: Program, open_window: Opener) -> None:
+    window_id, program = open_window(
         f"proc tick {{}} {{incr ::n; set ::timer [after 200 tick]}}; set n 100000; tick; {ON_COMMAND}"
     )
-    error = peek.error("wait-for", "--window-id", window_id, "--still", "--timeout-s", 12)
+    error = peek.error("wait-for", "--window-id", window_id, "--still", "--timeout-s", 4)
     # what was seen last may be a digit no larger than a caret
     assert (error["code"], f"window {window_id}" in error["message"]) == ("TIMEOUT", True)
-    tell(process, "after cancel $timer")
+    program.tell("after cancel $timer")
     answer = peek.data("wait-for", "--window-id", window_id, "--still", "--timeout-s", 40)
     assert (answer["window_id"], answer["waited_s"] >= 1) == (window_id, True)
 
@@ -211,7 +165,7 @@ class SmallChange:
 
 
 @pytest.mark.parametrize(("signs", "is_still"), [(1, True), (2, True), (3, False), (4, False)])
-def test_what_blinks_is_a_caret_and_what_turns_is_none(
+def test_wait_for_stillness_beside_a_caret(
     monkeypatch: pytest.MonkeyPatch, signs: int, is_still: bool
 ) -> None:
     pauses: list[float] = []
@@ -226,20 +180,21 @@ def test_what_blinks_is_a_caret_and_what_turns_is_none(
     assert found is is_still
 
 
-BAD = [
-    ([], "neither a window nor an app"),
-    (["--text", "a"], "neither a window nor an app"),
-    (["--window-id", "7"], "no condition"),
-    (["--window-id", "7", "--app", "x", "--closed"], "both a window and an app"),
-    (["--app", "x", "--closed", "--still"], "several conditions"),
-    (["--app", "x", "--text", " "], "is empty"),
-    (["--title", " "], "is empty"),
-    (["--app", "x", "--timeout-s", "46"], "timeout_s is 46"),
-    (["--app", "x", "--timeout-s", "0"], "timeout_s is 0"),
-]
+BAD = (
+    ("", "neither a window nor an app"),
+    ("--text a", "neither a window nor an app"),
+    ("--window-id 7", "no condition"),
+    ("--window-id 7 --app x --closed", "both a window and an app"),
+    ("--app x --closed --still", "several conditions"),
+    ("--app x --text=", "is empty"),
+    ("--title=", "is empty"),
+    ("--app x --timeout-s 46", "timeout_s is 46"),
+    ("--app x --timeout-s 0", "timeout_s is 0"),
+)
 
 
-@pytest.mark.parametrize(("words", "problem"), BAD, ids=[" ".join(words) or "nothing" for words, _ in BAD])
-def test_what_cannot_be_waited_for_is_refused(peek: Program, words: list[str], problem: str) -> None:
-    finished = peek.run("wait-for", *words, "--json")
-    assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out
+def test_wait_for_an_impossible_condition_is_refused(peek: Program) -> None:
+    for words, problem in BAD:
+        argv = [word.replace("=", "= ") for word in words.split()]  # a blank is no text
+        finished = peek.run("wait-for", *argv, "--json")
+        assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out

@@ -81,7 +81,7 @@ Gtk.main()
 """
 
 
-def test_of_windows_that_look_the_same_each_has_its_own_elements(desktop: X11Desktop) -> None:
+def test_elements_of_windows_that_look_the_same(desktop: X11Desktop) -> None:
     need(f"/usr/lib/{os.uname().machine}-linux-gnu/girepository-1.0/Gtk-3.0.typelib")
     with group_of(["/usr/bin/python3", "-I", "-c", TWINS]) as process:
 
@@ -99,7 +99,7 @@ def test_of_windows_that_look_the_same_each_has_its_own_elements(desktop: X11Des
     assert sorted(values) == ["one", "two"]
 
 
-def test_a_checkbox_says_its_state_before_and_after_a_click(desktop: X11Desktop, tmp_path: Path) -> None:
+def test_elements_have_states(desktop: X11Desktop, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     with group_of(["mousepad", str(tmp_path / "a.txt")]) as process:
         main = window_of(desktop, process, "a.txt")
@@ -121,7 +121,7 @@ def test_a_checkbox_says_its_state_before_and_after_a_click(desktop: X11Desktop,
         assert names.index("Search for:") < names.index("Replace with:") < names.index("Match case")
 
 
-def test_a_popups_items_belong_to_the_popup_alone(desktop: X11Desktop, tmp_path: Path) -> None:
+def test_elements_of_a_popup_are_its_own(desktop: X11Desktop, tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("")
     with group_of(["mousepad", str(tmp_path / "b.txt")]) as process:
         main = window_of(desktop, process, "b.txt")
@@ -149,7 +149,7 @@ def test_a_popups_items_belong_to_the_popup_alone(desktop: X11Desktop, tmp_path:
     ],
     ids=["text", "a password never", "number", "a label beside it"],
 )
-def test_a_field_has_a_name_and_a_value(
+def test_elements_have_names_and_values(
     desktop: X11Desktop, words: list[str], role: str, name: str, value: str
 ) -> None:
     with group_of(["zenity", *words]) as process:
@@ -193,7 +193,7 @@ application.run([])
 """
 
 
-def test_gtk_4_hides_no_text_and_knows_no_padding_but_its_elements_are_right(desktop: X11Desktop) -> None:
+def test_elements_of_gtk_4_are_right(desktop: X11Desktop) -> None:
     python = ["/usr/bin/python3", "-I", "-c"]
     probe = [*python, "import gi; gi.require_version('Gtk', '4.0')"]
     if subprocess.run(probe, capture_output=True).returncode:
@@ -214,7 +214,7 @@ def test_gtk_4_hides_no_text_and_knows_no_padding_but_its_elements_are_right(des
     assert buttons["Row 2"].y + buttons["Row 2"].height <= buttons["Below"].y
 
 
-def test_a_table_too_large_to_ask_shows_what_is_visible(desktop: X11Desktop) -> None:
+def test_elements_of_a_large_table_are_the_visible(desktop: X11Desktop) -> None:
     with group_of(["zenity", "--list", "--height=500", "--column=N", *map(str, range(3000))]) as process:
         found = elements_of(
             desktop,
@@ -226,7 +226,7 @@ def test_a_table_too_large_to_ask_shows_what_is_visible(desktop: X11Desktop) -> 
 
 
 @pytest.mark.parametrize("has_bus", [True, False], ids=["bus", "no bus"])
-def test_an_application_without_a_tree_is_said_at_once(
+def test_elements_of_an_application_without_a_tree(
     desktop: X11Desktop, monkeypatch: pytest.MonkeyPatch, has_bus: bool
 ) -> None:
     need("xmessage")
@@ -245,7 +245,7 @@ def test_an_application_without_a_tree_is_said_at_once(
     assert ("there is no accessibility bus" in caught.value.message) is not has_bus
 
 
-def test_without_gi_its_packages_are_named(
+def test_elements_without_gi_name_its_packages(
     desktop: X11Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stranger = tmp_path / "python3"  # an answer that is not the expected one, as of a Python without gi

@@ -86,7 +86,7 @@ def data(tmp_path: Path, display: str, monkeypatch: pytest.MonkeyPatch) -> Itera
         ("Mapper", Handler("Mapper", "action.desktop")),
     ],
 )
-def test_an_application_is_found_by_its_entry(data: Path, asked: str, found: Handler) -> None:
+def test_find_handler_of_an_application(data: Path, asked: str, found: Handler) -> None:
     assert X11Desktop().find_handler("app", asked) == found
 
 
@@ -101,7 +101,7 @@ def test_an_application_is_found_by_its_entry(data: Path, asked: str, found: Han
         ("Qqqqzz", ErrorCode.APP_NOT_FOUND),
     ],
 )
-def test_what_is_no_application_of_a_menu_is_not_found(data: Path, asked: str, code: ErrorCode) -> None:
+def test_find_handler_of_no_application_fails(data: Path, asked: str, code: ErrorCode) -> None:
     with pytest.raises(PeekabooError) as caught:
         X11Desktop().find_handler("app", asked)
     assert (caught.value.code, "running" in caught.value.message) == (code, False)
@@ -109,7 +109,7 @@ def test_what_is_no_application_of_a_menu_is_not_found(data: Path, asked: str, c
         assert "terminal-a" in caught.value.hint and "PID" not in caught.value.hint
 
 
-def test_a_users_own_entry_stands_before_the_systems(data: Path) -> None:
+def test_find_handler_prefers_the_users_entry(data: Path) -> None:
     system = data / "nothing" / "applications"
     system.mkdir()
     for name in ("terminal-a.desktop", "hidden.desktop"):
@@ -137,7 +137,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_a_file_has_the_default_application_of_its_type_whatever_the_machine_says_of_it(
+def test_find_handler_of_a_file_is_of_its_type(
     data: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """A desktop, `mimetype` and `file`, whichever is there, answer `xdg-mime query filetype` differently."""
@@ -157,13 +157,13 @@ def test_a_file_has_the_default_application_of_its_type_whatever_the_machine_say
     assert found == Handler("Field Notes", "org.example.notes.desktop")
 
 
-def test_an_address_has_the_default_application_of_its_scheme(data: Path) -> None:
+def test_find_handler_of_an_address_is_of_its_scheme(data: Path) -> None:
     for url in ("https://example.org/?a=b", "HTTP://example.org"):
         found = X11Desktop().find_handler("url", url)
         assert found == Handler("Field Notes", "org.example.notes.desktop")
 
 
-def test_without_a_default_application_the_command_that_sets_one_is_named(data: Path) -> None:
+def test_find_handler_without_a_default_names_the_command(data: Path) -> None:
     (data / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     with pytest.raises(PeekabooError) as caught:
         X11Desktop().find_handler("path", str(data / "a.png"))
@@ -175,7 +175,7 @@ def test_without_a_default_application_the_command_that_sets_one_is_named(data: 
     ("kind", "target"),
     [("app", "Field Notes"), ("path", "{folder}/-odd name.txt"), ("url", "https://a.test/?q=1&r=$(id)")],
 )
-def test_what_is_opened_lives_on_with_nothing_of_ours(data: Path, kind: str, target: str) -> None:
+def test_open_leaves_nothing_of_ours(data: Path, kind: str, target: str) -> None:
     (data / "-odd name.txt").write_text("")
     target = target.format(folder=data)
     notes = Handler("Field Notes", "org.example.notes.desktop")
@@ -194,7 +194,7 @@ def test_what_is_opened_lives_on_with_nothing_of_ours(data: Path, kind: str, tar
 
 
 @pytest.mark.parametrize("entry", ["broken.desktop", "no-such.desktop"])
-def test_what_cannot_be_started_is_an_error(data: Path, entry: str) -> None:
+def test_open_of_what_cannot_start_is_an_error(data: Path, entry: str) -> None:
     with pytest.raises(PeekabooError) as caught:
         X11Desktop().open("app", "Broken", Handler("Broken", entry))
     assert caught.value.code is ErrorCode.PROGRAM_FAILED

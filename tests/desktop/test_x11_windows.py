@@ -44,7 +44,7 @@ from peekaboo_min.desktop.x11.keyboard import pauses_in, pieces_of
         ("日" * 21, ["日" * 20, "日"]),
     ],
 )
-def test_text_goes_out_in_pieces_of_at_most_twenty_characters(text: str, pieces: list[str]) -> None:
+def test_type_pieces_have_at_most_twenty_characters(text: str, pieces: list[str]) -> None:
     assert list(pieces_of(text, pauses_in(text))) == pieces
 
 
@@ -60,9 +60,7 @@ def test_text_goes_out_in_pieces_of_at_most_twenty_characters(text: str, pieces:
         ("21" * 51, 0, [0] * 102),
     ],
 )
-def test_typing_waits_where_a_program_would_lose_a_character(
-    text: str, delay_ms: int, pauses: list[int]
-) -> None:
+def test_type_waits_where_a_character_would_be_lost(text: str, delay_ms: int, pauses: list[int]) -> None:
     assert [round(seconds * 1000) for seconds in pauses_in(text, delay_ms / 1000)] == pauses
 
 
@@ -75,7 +73,7 @@ def scene(*windows: Window) -> Scene:
     return Scene(windows, (), ())
 
 
-def test_a_declared_modal_dialog_blocks_its_parent_and_the_innermost_is_named() -> None:
+def test_modal_dialog_blocks_and_the_innermost_is_named() -> None:
     main, other = window(1), window(9)
     find_bar = window(2, kind="dialog", parent_id=1)
     dialog = window(3, kind="dialog", parent_id=1, is_modal=True)
@@ -89,7 +87,7 @@ def test_a_declared_modal_dialog_blocks_its_parent_and_the_innermost_is_named() 
     assert blocking_dialog(round_about[0], scene(*round_about)) == round_about[1]
 
 
-def test_a_menu_of_another_application_is_in_the_way_while_it_has_grabbed_the_keyboard() -> None:
+def test_menu_of_another_app_blocks_while_it_grabs() -> None:
     main, menu = window(1), window(2, kind="popup", app_name="Other", pid=61, is_menu=True)
     untyped, unowned = window(3, kind="popup", app_name="Other", pid=61), window(4, kind="popup", pid=None)
     tooltip, own = window(5, kind="tooltip", app_name="Other", pid=61), window(6, kind="popup")
@@ -103,7 +101,7 @@ def test_a_menu_of_another_application_is_in_the_way_while_it_has_grabbed_the_ke
         assert foreign_menu(main, scene(*windows)) is None  # Chromium's menus leave the keyboard
 
 
-def test_the_catalogue_has_popups_after_their_owner_and_minimised_windows() -> None:
+def test_list_windows_has_popups_and_minimised_windows() -> None:
     main, back = window(1), window(2)
     menu = window(3, kind="popup", parent_id=1, layer=101, bounds=Rect(0, 0, 90, 24))
     lost = window(4, kind="popup", layer=101)
@@ -115,7 +113,7 @@ def test_the_catalogue_has_popups_after_their_owner_and_minimised_windows() -> N
 
 
 @pytest.mark.parametrize("name", ["Ｋeepassxc", "Kee\u200bPassXC", "KÉEPASSXC"])
-def test_names_that_read_alike_are_one(name: str) -> None:
+def test_policy_takes_names_that_read_alike_for_one(name: str) -> None:
     assert plain_name(name) == plain_name("KeePassXC")
     assert plain_name("Form") != plain_name("Firm")
 
@@ -127,9 +125,7 @@ def test_names_that_read_alike_are_one(name: str) -> None:
         "org.gnome.seahorse.Application", "Gcr-prompter", "Pinentry-gtk-2", "Keychain Access",
     ],
 )  # fmt: skip
-def test_password_managers_are_not_acted_on_unless_that_is_allowed(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_policy_refuses_password_managers(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PEEKABOO_STOP_FILE", str(tmp_path / "STOP"))
     monkeypatch.delenv("PEEKABOO_DENY_APPS", raising=False)
     with pytest.raises(PeekabooError) as refused:
@@ -138,7 +134,7 @@ def test_password_managers_are_not_acted_on_unless_that_is_allowed(
     check_may_act("click", "Form")
 
 
-def test_minimised_windows_are_listed_behind_all_others() -> None:
+def test_list_windows_has_minimised_windows_last() -> None:
     away = window(1, is_minimised=True, is_on_screen=False)
     front, popup, behind = window(2), window(3, kind="popup", parent_id=2), window(4)
     listed = catalogue_windows(scene(away, popup, front, behind))
@@ -156,7 +152,7 @@ def form_of(peek: Program) -> dict[str, Any]:
     return wait_for(find, "the form is listed")[0]
 
 
-def test_a_shadow_that_a_program_draws_itself_is_no_part_of_the_window(display: str, tmp_path: Path) -> None:
+def test_shadow_that_a_program_draws_is_cut_off(display: str, tmp_path: Path) -> None:
     peek = Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
     form = Form(display, tmp_path / "report.jsonl", "Shadowed", "+60+60")
     try:
@@ -192,7 +188,7 @@ def test_a_shadow_that_a_program_draws_itself_is_no_part_of_the_window(display: 
         form.close()
 
 
-def test_the_shadow_of_a_real_gtk_window_is_cut_off_and_its_pixels_are_clicked(tmp_path: Path) -> None:
+def test_shadow_of_a_gtk_window_is_cut_off(tmp_path: Path) -> None:
     need(
         "xfwm4", "dbus-daemon", "mousepad", "tesseract"
     )  # GTK draws shadows only where the window manager knows of them
@@ -231,13 +227,13 @@ def test_the_shadow_of_a_real_gtk_window_is_cut_off_and_its_pixels_are_clicked(t
 
 
 @pytest.mark.parametrize("name", ["", ":999", "nonsense", "localhost:999", "127.0.0.1:999.7"])
-def test_without_a_server_the_next_step_is_named(program: Program, name: str) -> None:
+def test_connection_without_a_server_names_the_next_step(program: Program, name: str) -> None:
     error = program.error("windows", DISPLAY=name)
     assert (error["code"], "set DISPLAY" in error["message"]) == ("NO_GUI_SESSION", True)
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), EOFError("no more"), struct.error("short")])
-def test_an_error_of_what_uses_a_connection_is_none_of_the_display(display: str, error: Exception) -> None:
+def test_connection_passes_on_errors_of_its_user(display: str, error: Exception) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISPLAY", display)
         forget_environment()
@@ -251,7 +247,7 @@ def test_an_error_of_what_uses_a_connection_is_none_of_the_display(display: str,
     [(b"", "NO_GUI_SESSION"), (b"\x00" * 8, "NO_GUI_SESSION"), (b"\x01" * 200, "TIMEOUT"), (None, "TIMEOUT")],
     ids=["one that hangs up", "one that refuses us", "one that talks nonsense", "one that says nothing"],
 )
-def test_a_server_that_does_not_answer_as_one_is_an_error_in_time(
+def test_connection_to_a_false_server_is_an_error(
     program: Program, script: Optional[bytes], code: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
