@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +27,9 @@ from peekaboo_min.core.models import Scene
 from peekaboo_min.system.images import Bitmap
 
 Run = Callable[..., Wish]
+Xdotool = Callable[[str], dict[str, str]]
+PLACE = "wm geometry . 300x200+600+100\n"
+Opened = Callable[[str, str], "tuple[Wish, int]"]
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -36,9 +38,22 @@ PNG = bytes.fromhex(
 
 
 @pytest.fixture
-def xdotool_by(tmp_path: Path) -> Callable[[str], dict[str, str]]:
+def xdotool_by(tmp_path: Path) -> Xdotool:
     """The variables with which a shell script, in which `$real` is xdotool, runs in its place."""
     return lambda script: programs_by(tmp_path / "bin", f"{script}\nexit", "xdotool")
+
+
+@pytest.fixture
+def opened(peek: Program, wish: Run) -> Opened:
+    """Opens a window with a title by a script: its program and its id, of which there is a screenshot."""
+
+    def open_one(title: str, script: str) -> tuple[Wish, int]:
+        program = wish(f"wm title . {title}; {PLACE}{script}")
+        window_id = window_titled(peek, title)["window_id"]
+        peek.data("screenshot", window_id)
+        return program, window_id
+
+    return open_one
 
 
 def cover(peek: Program, wish: Run, geometry: str) -> Wish:
@@ -120,24 +135,29 @@ def test_click_on_a_popup_does_not_focus_it(peek: Program, wish: Run) -> None:
     assert (answer["delivered"], answer["window_closed"]) == (True, True)
 
 
-def test_click_that_minimises_its_window_has_changed_it(peek: Program, wish: Run) -> None:
-    wish("wm title . Shy; wm geometry . 300x200+600+100; bind . <ButtonRelease> {wm iconify .}")
-    window_id = window_titled(peek, "Shy")["window_id"]
-    peek.data("screenshot", window_id)
-    answer = peek.data("click", window_id, 150, 100, "--verify")
-    assert (answer["changed"], answer.get("window_closed")) == (True, None)
+# what a window does when it is acted on, as Tcl: the act, and what is reported
+MEANWHILE = {
+    "bind . <ButtonRelease> {wm iconify .}": (
+        "click ID 150 100 --verify",
+        {"delivered": True, "changed": True, "window_closed": None},
+    ),
+    # the second click would go to what the first one opened
+    "bind . <ButtonPress> {toplevel .p; wm overrideredirect .p 1; wm geometry .p 300x200+600+100; raise .p\n"
+    "bind .p <ButtonPress> {puts hit}; update}": ("click ID 150 100 --clicks 3", {"delivered": None}),
+    # the pointer is moved before the release
+    "bind . <B1-Motion> {event generate . <Motion> -warp 1 -x 5 -y 5}": (
+        "drag ID 50 50 200 150",
+        {"delivered": None},
+    ),
+}
 
 
-def test_clicks_do_not_go_to_what_the_first_opened(peek: Program, wish: Run) -> None:
-    program = wish(
-        "wm title . Opener; wm geometry . 300x200+600+100; bind . <ButtonPress> {\n"
-        "toplevel .p; wm overrideredirect .p 1; wm geometry .p 300x200+600+100; raise .p\n"
-        "bind .p <ButtonPress> {puts hit}; update}"
-    )
-    window_id = window_titled(peek, "Opener")["window_id"]
-    peek.data("screenshot", window_id)
-    assert peek.data("click", window_id, 150, 100, "--clicks", 3)["delivered"] is None
-    assert program.lines() == []
+@pytest.mark.parametrize("script", MEANWHILE, ids=["minimised", "opened", "pointer moved"])
+def test_act_reports_what_its_window_does_meanwhile(peek: Program, opened: Opened, script: str) -> None:
+    command, expected = MEANWHILE[script]
+    program, window_id = opened("Shy", script)
+    answer = peek.data(*command.replace("ID", str(window_id)).split())
+    assert ({key: answer.get(key) for key in expected}, program.lines()) == (expected, [])
 
 
 def test_press_on_a_parent_is_blocked_by_a_modal_dialog(peek: Program, wish: Run) -> None:
@@ -184,7 +204,7 @@ def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: 
 
 
 def test_focus_clicks_a_title_bar_where_allowed(
-    peek: Program, form: Form, form_id: int, wish: Run, xdotool_by: Callable[[str], dict[str, str]]
+    peek: Program, form: Form, form_id: int, wish: Run, xdotool_by: Xdotool
 ) -> None:
     """ "If raising via APIs is unreliable, **fallback** to clicking a safe point (e.g. window center) to
     ensure focus."
@@ -287,19 +307,6 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
     return json.loads(process.communicate(timeout=60)[0])
 
 
-def test_scroll_turns_as_often_as_asked_over_the_window(act: Act, witness: XWitness) -> None:
-    for direction, button in (("up", 4), ("down", 5), ("left", 6), ("right", 7)):
-        assert answer(act("scroll", [60, 50], direction, 7))["delivered"] is True
-        wheel = [(one["button"], one["x"], one["y"]) for one in witness.take("press")]
-        assert wheel == [(button, 60, 50)] * 7, direction
-
-
-def test_a_triple_click_holds_its_modifiers_and_releases_them(act: Act, witness: XWitness) -> None:
-    assert answer(act("click", [60, 50], "left", 3, ["ctrl", "shift"]))["delivered"] is True
-    assert witness.sync() == 0
-    assert [(one["button"], one["state"] & 0xFF) for one in witness.take("press")] == [(1, 5)] * 3
-
-
 @pytest.mark.parametrize("ending", ["by itself", "SIGTERM", "SIGKILL", "SIGUSR1", "xdotool"])
 def test_drag_releases_its_button_whatever_ends_it(act: Act, witness: XWitness, ending: str) -> None:
     dragging = act("drag", [60, 50], [260, 150], "left")
@@ -325,16 +332,6 @@ def test_click_releases_modifiers_when_killed(act: Act, witness: XWitness) -> No
     kill_child_of(clicking)
     clicking.communicate(timeout=60)
     wait_for(lambda: witness.sync() == 0, "nothing is pressed any more")
-
-
-def test_drag_whose_pointer_is_moved_is_not_known(peek: Program, wish: Run) -> None:
-    wish(
-        "wm title . Warps; wm geometry . 300x200+600+100; "
-        "bind . <B1-Motion> {event generate . <Motion> -warp 1 -x 5 -y 5}"
-    )
-    window_id = window_titled(peek, "Warps")["window_id"]
-    peek.data("screenshot", window_id)
-    assert peek.data("drag", window_id, 50, 50, 200, 150)["delivered"] is None
 
 
 def test_scroll_drag_and_move_see_a_cover(act: Act, witness: XWitness, other: XWitness) -> None:
@@ -364,19 +361,6 @@ def test_scroll_that_is_covered_meanwhile_is_not_delivered(act: Act, witness: XW
     witness.open("menu", x=130, y=120, w=80, h=60, popup=True)  # over the pixel, and of the same program
     assert answer(scrolling)["delivered"] is not True
     assert len(witness.take("press")) < 50
-
-
-def test_a_key_is_pressed_again_and_held(act: Act, witness: XWitness) -> None:
-    assert answer(act("press", "shift+x", 0, 5))["delivered"] is True
-    assert [one["text"] for one in witness.take("key")] == ["X"] * 5
-    holding = act("press", "y", 1500, 1)
-    first = witness.wait(lambda one: one["event"] == "key")
-    assert witness.sync() == 1
-    assert answer(holding)["delivered"] is True
-    done = time.monotonic()
-    assert witness.sync() == 0
-    assert {one["text"] for one in witness.events if one["event"] == "key"} == {"y"}
-    assert done - first["at"] > 1.2
 
 
 @pytest.mark.parametrize("how", ["focus", "stop file", "SIGUSR1", "SIGTERM"])
@@ -413,32 +397,44 @@ def test_type_what_takes_too_long_is_refused(peek: Program, form: Form, form_id:
 # typing
 
 
+def type_until(peek: Program, form: Form, form_id: int, act: Callable[[Any], Any], **more: str) -> str:
+    """What typing prints that something happens to while it types; it is waited for."""
+    with peek.start("type", form_id, LONG, "--json", **more) as process:
+        wait_for(lambda: len(form.events("key")) > 30, "it types")
+        act(process)
+        return str(process.communicate(timeout=PATIENCE_S)[0].decode())
+
+
 def test_stop_file_ends_typing_between_pieces(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
     stop = tmp_path / "stop"
-    with peek.start("type", form_id, LONG, "--json", PEEKABOO_STOP_FILE=str(stop)) as process:
-        wait_for(lambda: len(form.events("key")) > 30, "it types")
-        stop.touch()
-        out = process.communicate(timeout=PATIENCE_S)[0].decode()
+    out = type_until(peek, form, form_id, lambda _: stop.touch(), PEEKABOO_STOP_FILE=str(stop))
     assert "POLICY_DENIED" in out and "character(s) went out" in out
     assert len(typed(form)) < len(LONG) / 2
 
 
 def test_type_ends_where_the_focus_is_stolen(peek: Program, form: Form, form_id: int, wish: Run) -> None:
-    with peek.start("type", form_id, LONG, "--json") as process:
-        wait_for(lambda: len(form.events("key")) > 30, "it types")
-        thief = wish("wm geometry . 200x100+900+600; focus -force .\nbind . <Key> {puts leaked}")
-        out = process.communicate(timeout=PATIENCE_S)[0].decode()
+    thieves: list[Wish] = []
+    steal = "wm geometry . 200x100+900+600; focus -force .\nbind . <Key> {puts leaked}"
+    out = type_until(peek, form, form_id, lambda _: thieves.append(wish(steal)))
     assert "FOCUS_LOST" in out
-    assert len(thief.lines()) <= 20
+    assert len(thieves[0].lines()) <= 20
+
+
+def test_type_after_kill_9_begins_after_its_piece(peek: Program, form: Form, form_id: int) -> None:
+    assert type_until(peek, form, form_id, lambda process: process.kill()) == ""
+    before = len(form.events("key"))
+    peek.data("type", form_id, "ZZZ")
+    text = typed(form)
+    assert text.endswith("ZZZ") and "Z" not in text[:-3]
+    assert len(form.events("key")) - before <= 20 + 3 + 10  # the piece, ours, and shift and F12 keys
 
 
 @pytest.mark.parametrize("words", [["press", "a"], ["type", "ab"]])
 def test_keys_that_another_window_got_are_not_delivered(
-    peek: Program, witness: XWitness, other: XWitness, words: list[str],
-    xdotool_by: Callable[[str], dict[str, str]],
-) -> None:  # fmt: skip
+    peek: Program, witness: XWitness, other: XWitness, words: list[str], xdotool_by: Xdotool
+) -> None:
     thief = other.open("thief", x=700, y=400, w=200, h=100, app="Thief")
     window_id = window_titled(peek, "w")["window_id"]
     window_titled(peek, "thief")
@@ -452,11 +448,9 @@ def test_keys_that_another_window_got_are_not_delivered(
 
 
 def test_type_counts_what_arrived_before_focus_went(
-    peek: Program, form: Form, form_id: int, wish: Run,
-    xdotool_by: Callable[[str], dict[str, str]],
-) -> None:  # fmt: skip
-    wish("wm title . Thief; wm geometry . 200x100+900+600")
-    thief = window_titled(peek, "Thief")["window_id"]
+    peek: Program, form: Form, form_id: int, opened: Opened, xdotool_by: Xdotool
+) -> None:
+    _, thief = opened("Thief", "")
     peek.data("focus", form_id)
     late = xdotool_by(f'$real "$@"\n[ "$1" != - ] || $real windowfocus --sync {thief}')
     lost = peek.run("type", form_id, "xy" * 15, "--json", **late).error
@@ -464,18 +458,6 @@ def test_type_counts_what_arrived_before_focus_went(
     assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["20"]
     peek.data("focus", form_id)
     assert typed(form) == "xy" * 10
-
-
-def test_type_after_kill_9_begins_after_its_piece(peek: Program, form: Form, form_id: int) -> None:
-    with peek.start("type", form_id, LONG, "--json") as process:
-        wait_for(lambda: len(form.events("key")) > 30, "it types")
-        process.kill()
-        process.communicate()
-    before = len(form.events("key"))
-    peek.data("type", form_id, "ZZZ")
-    text = typed(form)
-    assert text.endswith("ZZZ") and "Z" not in text[:-3]
-    assert len(form.events("key")) - before <= 20 + 3 + 10  # the piece, ours, and shift and F12 keys
 
 
 # the clipboard
@@ -518,21 +500,20 @@ def test_clipboard_is_put_back_though_a_program_polls_it(peek: Program, form: Fo
     wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
 
 
-def test_paste_after_a_look_at_the_formats_is_the_text(peek: Program, wish: Run) -> None:
-    program = wish(
-        "wm title . Slow; wm geometry . 300x200+600+100; "
+def test_paste_after_a_look_at_the_formats_is_the_text(peek: Program, opened: Opened) -> None:
+    program, window_id = opened(
+        "Slow",
         "proc get {type} {selection get -selection CLIPBOARD -type $type}\n"
-        "bind . <Control-v> {get TARGETS; after 300 {puts [get UTF8_STRING]}}"
+        "bind . <Control-v> {get TARGETS; after 300 {puts [get UTF8_STRING]}}",
     )
     copy(peek, b"mine")
-    peek.data("type", window_titled(peek, "Slow")["window_id"], "Zoë")
+    peek.data("type", window_id, "Zoë")
     program.wait_for("Zoë")
     wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
 
 
-def test_paste_that_nobody_fetches_is_an_error(peek: Program, wish: Run) -> None:
-    wish("wm title . Deaf; wm geometry . 300x200+600+100")
-    deaf = window_titled(peek, "Deaf")["window_id"]
+def test_paste_that_nobody_fetches_is_an_error(peek: Program, opened: Opened) -> None:
+    _, deaf = opened("Deaf", "")
     copy(peek, b"mine")
     error = peek.error("type", deaf, "Zoë")
     assert "did not fetch the text" in error["message"]
@@ -544,12 +525,8 @@ def test_paste_that_nobody_fetches_is_an_error(peek: Program, wish: Run) -> None
     assert "did not fetch the text" in error["message"]
 
 
-def test_clipboard_that_another_program_took_stays(peek: Program, wish: Run) -> None:
-    wish(
-        "wm title . Greedy; wm geometry . 300x200+600+100; "
-        "bind . <Control-v> {clipboard clear; clipboard append theirs}"
-    )
-    greedy = window_titled(peek, "Greedy")["window_id"]
+def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened) -> None:
+    _, greedy = opened("Greedy", "bind . <Control-v> {clipboard clear; clipboard append theirs}")
     copy(peek, b"mine")
     assert "another program took the clipboard" in peek.error("type", greedy, "Zoë")["message"]
     assert clipboard(peek) == b"theirs"
@@ -570,33 +547,29 @@ def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, for
 class Windows:
     """A desktop with one window of one colour, in front of which others may come."""
 
-    def __init__(self) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, look: Callable[[Windows], Any] = id) -> None:
+        """look: called at each look before the act."""
         self.windows = [window(7)]
-        self.bitmap = Bitmap(300, 3, (bytes(900),) * 200)
+        bitmap = Bitmap(300, 3, (bytes(900),) * 200)
+        patch.setattr(acts, "take_bitmap", lambda *_: (look(self), bitmap)[1])
+        self.watch = acts._Watch(self, window(7))  # type: ignore[arg-type]
+        patch.setattr(acts, "take_bitmap", lambda *_: bitmap)
 
     def snapshot(self) -> Scene:
         return Scene(tuple(self.windows), (), ())
 
-    def watch(self, patch: pytest.MonkeyPatch, look: Callable[[], Any]) -> acts._Watch:
-        """Watches the window; `look` is called at each look before the act."""
-        patch.setattr(acts, "take_bitmap", lambda *_: (look(), self.bitmap)[1])
-        watch = acts._Watch(self, window(7))  # type: ignore[arg-type]
-        patch.setattr(acts, "take_bitmap", lambda *_: self.bitmap)
-        return watch
-
 
 def test_verify_that_cannot_look_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> Scene:
+    def fail(_: Windows) -> Scene:
         raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
 
-    watch = Windows().watch(monkeypatch, lambda: None)
-    monkeypatch.setattr(Windows, "snapshot", lambda _: fail())
-    assert watch.effect(None) == {"changed": None}
+    desktop = Windows(monkeypatch)
+    monkeypatch.setattr(Windows, "snapshot", fail)
+    assert desktop.watch.effect(None) == {"changed": None}
 
 
 def test_verify_does_not_name_an_earlier_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    desktop = Windows()
-    watch = desktop.watch(monkeypatch, lambda: desktop.windows.insert(0, window(len(desktop.windows))))
-    assert "new_window" not in watch.effect(None)
+    desktop = Windows(monkeypatch, lambda self: self.windows.insert(0, window(len(self.windows))))
+    assert "new_window" not in desktop.watch.effect(None)
     desktop.windows.insert(0, window(9, title="Sure?"))
-    assert watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}
+    assert desktop.watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from accessible import group_of, need_elements, session_bus
+from samples import error_of
 from worlds import need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -127,10 +127,8 @@ def test_elements_of_a_popup_are_its_own(desktop: X11Desktop, tmp_path: Path) ->
         main = window_of(desktop, process, "b.txt")
         elements_of(desktop, main, lambda found: any(one.name == "View" for one in found))
         subprocess.run(["xdotool", "key", "alt+v"], check=True)
-        popup = wait_for(
-            lambda: next((one for one in desktop.snapshot().windows if one.is_popup and one.app_name), None),
-            "the menu is open",
-        )
+        popups = lambda: [one for one in desktop.snapshot().windows if one.is_popup and one.app_name]  # noqa: E731
+        popup = wait_for(popups, "the menu is open")[0]
         found = elements_of(desktop, popup, lambda found: any(one.name == "Statusbar" for one in found))
         assert {one.role for one in found} <= {"menuitem", "menuitemcheckbox"}
         assert all(popup.bounds.encloses(one.box) for one in found)
@@ -139,26 +137,23 @@ def test_elements_of_a_popup_are_its_own(desktop: X11Desktop, tmp_path: Path) ->
         assert not {"Statusbar", "Color Scheme"} & {one.name for one in below}
 
 
-@pytest.mark.parametrize(
-    ("words", "role", "name", "value"),
-    [
-        (["--entry", "--text", "City", "--entry-text", "Århus"], "textbox", "City", "Århus"),
-        (["--entry", "--text", "Pin", "--hide-text", "--entry-text", "4711"], "textbox", "Pin", ""),
-        (["--scale", "--text", "Volume", "--value", "30"], "slider", "Volume", "30"),
-        (["--forms", "--add-entry", "First name"], "textbox", "First name", ""),
-    ],
-    ids=["text", "a password never", "number", "a label beside it"],
-)
-def test_elements_have_names_and_values(
-    desktop: X11Desktop, words: list[str], role: str, name: str, value: str
-) -> None:
-    with group_of(["zenity", *words]) as process:
-        found = elements_of(
-            desktop, window_of(desktop, process), lambda found: any(one.role == role for one in found)
-        )
-        field = next(one for one in found if one.role == role)
-        assert field.value == value
-        assert role == "slider" or field.name == name
+# a form of zenity's, and its field: role, name, value
+FIELDS = {
+    "--entry --text City --entry-text Århus": ("textbox", "City", "Århus"),
+    "--entry --text Pin --hide-text --entry-text 4711": ("textbox", "Pin", ""),  # a password never
+    "--scale --text Volume --value 30": ("slider", "", "30"),
+    "--forms --add-entry Name": ("textbox", "Name", ""),  # the label beside it
+}
+
+
+@pytest.mark.parametrize("options", FIELDS)
+def test_elements_have_names_and_values(desktop: X11Desktop, options: str) -> None:
+    role, name, value = FIELDS[options]
+    with group_of(["zenity", *options.split()]) as process:
+        window = window_of(desktop, process)
+        found = elements_of(desktop, window, lambda found: any(one.role == role for one in found))
+    field = next(one for one in found if one.role == role)
+    assert (field.value, field.name if name else "") == (value, name)
 
 
 GTK4_FORM = """
@@ -216,11 +211,8 @@ def test_elements_of_gtk_4_are_right(desktop: X11Desktop) -> None:
 
 def test_elements_of_a_large_table_are_the_visible(desktop: X11Desktop) -> None:
     with group_of(["zenity", "--list", "--height=500", "--column=N", *map(str, range(3000))]) as process:
-        found = elements_of(
-            desktop,
-            window_of(desktop, process),
-            lambda found: [one for one in found if one.role == "cell" and one.name == "3"],
-        )
+        window = window_of(desktop, process)
+        found = elements_of(desktop, window, lambda found: [one for one in found if one.name == "3"])
         cells = [int(one.name) for one in found if one.role == "cell"]
         assert cells == sorted(cells) and 5 < len(cells) < 60
 
@@ -234,31 +226,22 @@ def test_elements_of_an_application_without_a_tree(
         subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], check=True)
         monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/dev/null")
     with group_of(["xmessage", "-title", "no tree", "hello"]) as process:
-        window = wait_for(
-            lambda: next((one for one in desktop.snapshot().windows if one.title == "no tree"), None),
-            "xmessage",
-        )
-        with pytest.raises(PeekabooError) as caught:
-            desktop.read_elements(window)
+        titled = lambda: [one for one in desktop.snapshot().windows if one.title == "no tree"]  # noqa: E731
+        error = error_of(desktop.read_elements, wait_for(titled, "xmessage")[0])
         assert process.poll() is None
-    assert (caught.value.code, "find_text" in caught.value.hint) == (ErrorCode.NO_ELEMENTS, True)
-    assert ("there is no accessibility bus" in caught.value.message) is not has_bus
+    assert (error.code, "find_text" in error.hint) == (ErrorCode.NO_ELEMENTS, True)
+    assert ("there is no accessibility bus" in error.message) is not has_bus
 
 
 def test_elements_without_gi_name_its_packages(
-    desktop: X11Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desktop: X11Desktop, tmp_path: Path, environment: Callable[..., None]
 ) -> None:
     stranger = tmp_path / "python3"  # an answer that is not the expected one, as of a Python without gi
     stranger.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
     stranger.chmod(0o755)
-    monkeypatch.setenv("PEEKABOO_BIN_DIR", str(tmp_path))
-    forget_environment()
-    with group_of([shutil.which("zenity") or "", "--info"]) as process:
-        try:
-            with pytest.raises(PeekabooError) as caught:
-                desktop.read_elements(window_of(desktop, process))
-        finally:
-            monkeypatch.undo()
-            forget_environment()
-    assert caught.value.code is ErrorCode.MISSING_PROGRAM
-    assert "apt-get install python3-gi gir1.2-atspi-2.0 at-spi2-core" in caught.value.hint
+    with group_of(["zenity", "--info"]) as process:
+        window = window_of(desktop, process)
+        environment(PEEKABOO_BIN_DIR=str(tmp_path))
+        error = error_of(desktop.read_elements, window)
+    assert error.code is ErrorCode.MISSING_PROGRAM
+    assert "apt-get install python3-gi gir1.2-atspi-2.0 at-spi2-core" in error.hint

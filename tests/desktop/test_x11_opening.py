@@ -8,13 +8,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Callable
 
 import pytest
+from samples import error_of
 from worlds import need, wait_for
 
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Handler
-from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.files import file_lock, held_locks
 
@@ -35,7 +36,7 @@ ENTRIES = {
 
 
 @pytest.fixture
-def data(tmp_path: Path, display: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def data(tmp_path: Path, display: str, environment: Callable[..., None]) -> Iterator[Path]:
     """A folder with these entries, the only ones, and a program that notes how it was started."""
     need("gtk-launch", "xdg-mime")
     home = tmp_path / "data"
@@ -58,65 +59,43 @@ def data(tmp_path: Path, display: str, monkeypatch: pytest.MonkeyPatch) -> Itera
         "[Default Applications]\ntext/plain=org.example.notes.desktop\n"
         "x-scheme-handler/http=org.example.notes.desktop\nx-scheme-handler/https=org.example.notes.desktop\n"
     )
-    for variable, value in {
-        "XDG_DATA_HOME": home, "XDG_DATA_DIRS": tmp_path / "nothing", "XDG_CONFIG_HOME": tmp_path / "config",
-        "DISPLAY": display, "HOME": tmp_path, "DBUS_SESSION_BUS_ADDRESS": "unix:path=/dev/null",
-        "XDG_CURRENT_DESKTOP": "", "XDG_STATE_HOME": tmp_path / "state",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(variable, str(value))
-    forget_environment()
+    environment(
+        XDG_DATA_HOME=str(home), XDG_DATA_DIRS=str(tmp_path / "nothing"), HOME=str(tmp_path), DISPLAY=display,
+        XDG_CONFIG_HOME=str(tmp_path / "config"), XDG_STATE_HOME=str(tmp_path / "state"),
+        XDG_CURRENT_DESKTOP="", DBUS_SESSION_BUS_ADDRESS="unix:path=/dev/null",
+    )  # fmt: skip
     yield tmp_path
     with suppress(FileNotFoundError, ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
-    monkeypatch.undo()
-    forget_environment()
 
 
-@pytest.mark.parametrize(
-    ("asked", "found"),
-    [
-        ("Field Notes", Handler("Field Notes", "org.example.notes.desktop")),
-        ("field notes", Handler("Field Notes", "org.example.notes.desktop")),
-        ("org.example.notes", Handler("Field Notes", "org.example.notes.desktop")),
-        ("org.example.notes.desktop", Handler("Field Notes", "org.example.notes.desktop")),
-        ("notes", Handler("Field Notes", "org.example.notes.desktop")),
-        ("Feild Notes", Handler("Field Notes", "org.example.notes.desktop")),
-        ("paint", Handler("Paint", "sub-paint.desktop")),
-        ("Odd", Handler("Odd", "odd.desktop")),
-        ("Mapper", Handler("Mapper", "action.desktop")),
-    ],
-)
-def test_find_handler_of_an_application(data: Path, asked: str, found: Handler) -> None:
-    assert X11Desktop().find_handler("app", asked) == found
+NOTES = Handler("Field Notes", "org.example.notes.desktop")
+FOUND = {
+    "Field Notes": NOTES,
+    "field notes": NOTES,
+    "org.example.notes": NOTES,
+    "org.example.notes.desktop": NOTES,
+    "notes": NOTES,
+    "Feild Notes": NOTES,
+    "paint": Handler("Paint", "sub-paint.desktop"),
+    "Odd": Handler("Odd", "odd.desktop"),
+    "Mapper": Handler("Mapper", "action.desktop"),
+}
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        ("Terminal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
-        ("Hidden one", ErrorCode.APP_NOT_FOUND),
-        ("Internal viewer", ErrorCode.APP_NOT_FOUND),
-        ("A link", ErrorCode.APP_NOT_FOUND),
-        ("Wrong group", ErrorCode.APP_NOT_FOUND),
-        ("Qqqqzz", ErrorCode.APP_NOT_FOUND),
-    ],
-)
-def test_find_handler_of_no_application_fails(data: Path, asked: str, code: ErrorCode) -> None:
-    with pytest.raises(PeekabooError) as caught:
-        X11Desktop().find_handler("app", asked)
-    assert (caught.value.code, "running" in caught.value.message) == (code, False)
-    if code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER:
-        assert "terminal-a" in caught.value.hint and "PID" not in caught.value.hint
-
-
-def test_find_handler_prefers_the_users_entry(data: Path) -> None:
+def test_find_handler_of_an_application_by_its_entry(data: Path) -> None:
+    assert {asked: X11Desktop().find_handler("app", asked) for asked in FOUND} == FOUND
+    # a user's own entry stands before the system's
     system = data / "nothing" / "applications"
     system.mkdir()
     for name in ("terminal-a.desktop", "hidden.desktop"):
         (system / name).write_text("[Desktop Entry]\nType=Application\nName=Of the system\nExec=true\n")
-    with pytest.raises(PeekabooError) as caught:
-        X11Desktop().find_handler("app", "Of the system")
-    assert caught.value.code is ErrorCode.APP_NOT_FOUND
+    unknown = ("Hidden one", "Internal viewer", "A link", "Wrong group", "Qqqqzz", "Of the system")
+    for asked in (*unknown, "Terminal"):
+        error = error_of(X11Desktop().find_handler, "app", asked)
+        expected = ErrorCode.APP_NOT_FOUND if asked in unknown else ErrorCode.AMBIGUOUS_APP_IDENTIFIER
+        assert (error.code, "running" in error.message) == (expected, False), asked
+    assert "terminal-a" in error.hint and "PID" not in error.hint
 
 
 # content, and the type whose default application opens a file of that name
@@ -136,39 +115,33 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_find_handler_of_a_file_is_of_its_type(
-    data: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_find_handler_of_a_file_is_of_its_type(data: Path, environment: Callable[..., None]) -> None:
     """A desktop, `mimetype` and `file`, whichever is there, answer `xdg-mime query filetype` differently."""
-    content, mime = TYPES[name]
-    (data / name).mkdir() if content is None else (data / name).write_bytes(content)
-    defaults = data / "data" / "applications" / "mimeapps.list"
-    defaults.write_text(f"[Default Applications]\n{mime}=org.example.notes.desktop\n")
-    (data / "bin").mkdir()
-    (data / "bin" / "xdg-mime").write_text(
+    program = data / "bin" / "xdg-mime"
+    program.parent.mkdir()
+    program.write_text(
         "#!/bin/sh\n[ $2 = filetype ] && echo application/x-shellscript && exit\n"
         f'exec {shutil.which("xdg-mime")} "$@"\n'
     )
-    (data / "bin" / "xdg-mime").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{data / 'bin'}:{os.environ['PATH']}")
-    forget_environment()
-    found = X11Desktop().find_handler("path", str(data / name))
-    assert found == Handler("Field Notes", "org.example.notes.desktop")
+    program.chmod(0o755)
+    environment(PATH=f"{program.parent}:{os.environ['PATH']}")
+    for name, (content, mime) in TYPES.items():
+        (data / name).mkdir() if content is None else (data / name).write_bytes(content)
+        defaults = data / "data" / "applications" / "mimeapps.list"
+        defaults.write_text(f"[Default Applications]\n{mime}=org.example.notes.desktop\n")
+        assert X11Desktop().find_handler("path", str(data / name)) == NOTES, name
 
 
 def test_find_handler_of_an_address_is_of_its_scheme(data: Path) -> None:
     for url in ("https://example.org/?a=b", "HTTP://example.org"):
-        found = X11Desktop().find_handler("url", url)
-        assert found == Handler("Field Notes", "org.example.notes.desktop")
+        assert X11Desktop().find_handler("url", url) == NOTES
 
 
 def test_find_handler_without_a_default_names_the_command(data: Path) -> None:
     (data / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    with pytest.raises(PeekabooError) as caught:
-        X11Desktop().find_handler("path", str(data / "a.png"))
-    assert (caught.value.code, "image/png" in caught.value.message) == (ErrorCode.APP_NOT_FOUND, True)
-    assert "xdg-mime default NAME.desktop image/png" in caught.value.hint
+    error = error_of(X11Desktop().find_handler, "path", str(data / "a.png"))
+    assert (error.code, "image/png" in error.message) == (ErrorCode.APP_NOT_FOUND, True)
+    assert "xdg-mime default NAME.desktop image/png" in error.hint
 
 
 @pytest.mark.parametrize(
@@ -178,10 +151,9 @@ def test_find_handler_without_a_default_names_the_command(data: Path) -> None:
 def test_open_leaves_nothing_of_ours(data: Path, kind: str, target: str) -> None:
     (data / "-odd name.txt").write_text("")
     target = target.format(folder=data)
-    notes = Handler("Field Notes", "org.example.notes.desktop")
     with file_lock("hand.lock", 5, "the hand"):
         assert held_locks()
-        X11Desktop().open(kind, target, notes)
+        X11Desktop().open(kind, target, NOTES)
     wait_for(lambda: (data / "pid").exists(), "the program has started")
     given = (data / "arguments").read_text().strip()
     uri = f"file://{target.replace(' ', '%20')}"
@@ -193,8 +165,7 @@ def test_open_leaves_nothing_of_ours(data: Path, kind: str, target: str) -> None
     os.kill(pid, 0)  # it runs although what started it has ended
 
 
-@pytest.mark.parametrize("entry", ["broken.desktop", "no-such.desktop"])
-def test_open_of_what_cannot_start_is_an_error(data: Path, entry: str) -> None:
-    with pytest.raises(PeekabooError) as caught:
-        X11Desktop().open("app", "Broken", Handler("Broken", entry))
-    assert caught.value.code is ErrorCode.PROGRAM_FAILED
+def test_open_of_what_cannot_start_is_an_error(data: Path) -> None:
+    for entry in ("broken.desktop", "no-such.desktop"):
+        error = error_of(X11Desktop().open, "app", "Broken", Handler("Broken", entry))
+        assert error.code is ErrorCode.PROGRAM_FAILED, entry

@@ -1,5 +1,6 @@
-"""What the X11 desktop reads out of its programs' output, and what it makes of windows (pure)."""
+"""Windows of a real X server and what is made of them: pieces of text, dialogs, menus, shadows, policy."""
 
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import socket
@@ -8,60 +9,46 @@ import subprocess
 import threading
 from contextlib import ExitStack, suppress
 from pathlib import Path
-
-# ruff: noqa: RUF001
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import pytest
 from accessible import group_of, session_bus
-from worlds import (
-    PATIENCE_S,
-    Form,
-    Program,
-    clean_environment,
-    need,
-    program_words,
-    wait_for,
-    x_server,
-)
+from in_process import InProcessProgram
+from samples import error_of
+from tk_windows import window_titled
+from worlds import PATIENCE_S, Form, Program, clean_environment, need, wait_for, x_server
 
 from peekaboo_min.automation.policy import check_may_act, plain_name
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Rect, Scene, Window
-from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
 from peekaboo_min.desktop.x11.connection import x_connection
 from peekaboo_min.desktop.x11.keyboard import pauses_in, pieces_of
 
+PIECES = {
+    "short": ["short"],
+    "xy" * 22: ["xy" * 10, "xy" * 10, "xy" * 2],
+    "x" * 12: ["x" * 11, "x"],  # 40 ms between two of them
+    "a\nb\tc": ["a", "\n", "b", "\t", "c"],
+    "日" * 20: ["日" * 20],
+    "日" * 21: ["日" * 20, "日"],
+}
+# text and --delay-ms: the pause before each key, in ms
+PAUSES = {
+    ("hello, book", 0): [0, 0, 0, 40, 0, 0, 0, 0, 0, 40, 0],
+    ("a\nb", 0): [0, 0, 40],
+    ("a    b", 0): [0] * 6,  # an indentation
+    ("aab", 50): [0, 50, 50],
+    ("21*2=", 0): [0, 0, 0, 120, 0],  # a calculator loses a key that comes again too soon
+    ("11+1", 20): [0, 120, 20, 100],
+    ("21" * 51, 0): [0] * 102,
+}
 
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("short", ["short"]),
-        ("xy" * 22, ["xy" * 10, "xy" * 10, "xy" * 2]),
-        ("x" * 12, ["x" * 11, "x"]),  # 40 ms between two of them
-        ("a\nb\tc", ["a", "\n", "b", "\t", "c"]),
-        ("日" * 21, ["日" * 20, "日"]),
-    ],
-)
-def test_type_pieces_have_at_most_twenty_characters(text: str, pieces: list[str]) -> None:
-    assert list(pieces_of(text, pauses_in(text))) == pieces
 
-
-@pytest.mark.parametrize(
-    ("text", "delay_ms", "pauses"),
-    [
-        ("hello, book", 0, [0, 0, 0, 40, 0, 0, 0, 0, 0, 40, 0]),
-        ("a\nb", 0, [0, 0, 40]),
-        ("a    b", 0, [0] * 6),  # an indentation
-        ("aab", 50, [0, 50, 50]),
-        ("21*2=", 0, [0, 0, 0, 120, 0]),  # a calculator loses a key that comes again too soon
-        ("11+1", 20, [0, 120, 20, 100]),
-        ("21" * 51, 0, [0] * 102),
-    ],
-)
-def test_type_waits_where_a_character_would_be_lost(text: str, delay_ms: int, pauses: list[int]) -> None:
-    assert [round(seconds * 1000) for seconds in pauses_in(text, delay_ms / 1000)] == pauses
+def test_type_goes_out_in_pieces_with_pauses() -> None:
+    assert {text: list(pieces_of(text, pauses_in(text))) for text in PIECES} == PIECES
+    pauses = {(text, delay): pauses_in(text, delay / 1000) for text, delay in PAUSES}
+    assert {key: [round(seconds * 1000) for seconds in value] for key, value in pauses.items()} == PAUSES
 
 
 def window(window_id: int, **others: Any) -> Window:
@@ -108,90 +95,56 @@ def test_list_windows_has_popups_and_minimised_windows() -> None:
     small = window(5, is_minimised=True, is_on_screen=False)
     elsewhere = window(6, is_on_screen=False)
     nobodys = window(7, kind="popup", app_name="")
-    found = catalogue_windows(scene(menu, lost, nobodys, main, back, small, elsewhere))
+    found = catalogue_windows(scene(small, menu, lost, nobodys, main, back, elsewhere))
     assert [one.window_id for one in found] == [4, 1, 3, 2, 5]
 
 
-@pytest.mark.parametrize("name", ["Ｋeepassxc", "Kee\u200bPassXC", "KÉEPASSXC"])
-def test_policy_takes_names_that_read_alike_for_one(name: str) -> None:
-    assert plain_name(name) == plain_name("KeePassXC")
+def test_policy_takes_names_that_read_alike_for_one() -> None:
+    for name in ("Ｋeepassxc", "Kee\u200bPassXC", "KÉEPASSXC"):
+        assert plain_name(name) == plain_name("KeePassXC")
     assert plain_name("Form") != plain_name("Firm")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "KeePass2", "KeePassXC", "Bitwarden", "bitwarden-desktop", "1Password", "Enpass", "Seahorse",
-        "org.gnome.seahorse.Application", "Gcr-prompter", "Pinentry-gtk-2", "Keychain Access",
-    ],
-)  # fmt: skip
-def test_policy_refuses_password_managers(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PEEKABOO_STOP_FILE", str(tmp_path / "STOP"))
-    monkeypatch.delenv("PEEKABOO_DENY_APPS", raising=False)
-    with pytest.raises(PeekabooError) as refused:
-        check_may_act("click", name)
-    assert refused.value.code is ErrorCode.POLICY_DENIED
+def test_policy_refuses_password_managers(environment: Callable[..., None], tmp_path: Path) -> None:
+    environment(PEEKABOO_STOP_FILE=str(tmp_path / "STOP"))
+    for name in (
+        *("KeePass2", "KeePassXC", "Bitwarden", "bitwarden-desktop", "1Password", "Enpass", "Seahorse"),
+        *("org.gnome.seahorse.Application", "Gcr-prompter", "Pinentry-gtk-2", "Keychain Access"),
+    ):
+        assert error_of(check_may_act, "click", name).code is ErrorCode.POLICY_DENIED, name
     check_may_act("click", "Form")
-
-
-def test_list_windows_has_minimised_windows_last() -> None:
-    away = window(1, is_minimised=True, is_on_screen=False)
-    front, popup, behind = window(2), window(3, kind="popup", parent_id=2), window(4)
-    listed = catalogue_windows(scene(away, popup, front, behind))
-    assert [one.window_id for one in listed] == [2, 3, 4, 1]
 
 
 # the X server itself --------------------------------------------------------------------------------
 
 
-def form_of(peek: Program) -> dict[str, Any]:
-    def find() -> list[dict[str, Any]]:
-        windows = peek.data("windows", "--app", "Form")["windows"]
-        return [one for one in windows if one["bounds"]["width"] > 300]
+def test_shadow_that_a_program_draws_is_cut_off(
+    display: str, open_form: Callable[..., Form], tmp_path: Path
+) -> None:
+    peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+    form = open_form("Shadowed")
+    whole = window_titled(peek, form.title)
+    window_id, place = whole["window_id"], whole["bounds"]
 
-    return wait_for(find, "the form is listed")[0]
+    def bounds_with(extents: str) -> dict[str, Any]:
+        words = ["-f", "_GTK_FRAME_EXTENTS", "32c", "-set", "_GTK_FRAME_EXTENTS", extents]
+        subprocess.run(["xprop", "-id", str(window_id), *words], env=peek.environment, check=True)
+        return window_titled(peek, form.title)["bounds"]
 
-
-def test_shadow_that_a_program_draws_is_cut_off(display: str, tmp_path: Path) -> None:
-    peek = Program(program_words("package"), clean_environment(tmp_path, DISPLAY=display))
-    form = Form(display, tmp_path / "report.jsonl", "Shadowed", "+60+60")
-    try:
-        whole = form_of(peek)
-        left, right, top, bottom = 7, 11, 20, 40
-        words = [
-            "-f",
-            "_GTK_FRAME_EXTENTS",
-            "32c",
-            "-set",
-            "_GTK_FRAME_EXTENTS",
-            f"{left},{right},{top},{bottom}",
-        ]
-        set_property = ["xprop", "-id", str(whole["window_id"]), *words]
-        subprocess.run(set_property, env=peek.environment, check=True)
-        bounds = form_of(peek)["bounds"]
-        assert bounds == {
-            "x": whole["bounds"]["x"] + left,
-            "y": whole["bounds"]["y"] + top,
-            "width": whole["bounds"]["width"] - left - right,
-            "height": whole["bounds"]["height"] - top - bottom,
-        }
-        shot = peek.data("screenshot", whole["window_id"], "--path", tmp_path / "cut.png")
-        assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
-        x, y = form.centre("agree")
-        peek.data("click", whole["window_id"], x - left, y - top)
-        assert form.wait_for_event("toggle")["value"] == 1
-        # what cannot be a shadow is none
-        words[-1] = "400,400,0,0"
-        subprocess.run(["xprop", "-id", str(whole["window_id"]), *words], env=peek.environment, check=True)
-        assert form_of(peek)["bounds"] == whole["bounds"]
-    finally:
-        form.close()
+    bounds = bounds_with("7,11,20,40")  # left, right, top, bottom
+    assert (bounds["x"], bounds["y"]) == (place["x"] + 7, place["y"] + 20)
+    assert (bounds["width"], bounds["height"]) == (place["width"] - 18, place["height"] - 60)
+    shot = peek.data("screenshot", window_id)
+    assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
+    x, y = form.centre("agree")
+    peek.data("click", window_id, x - 7, y - 20)
+    assert form.wait_for_event("toggle")["value"] == 1
+    assert bounds_with("400,400,0,0") == place  # what cannot be a shadow is none
 
 
 def test_shadow_of_a_gtk_window_is_cut_off(tmp_path: Path) -> None:
-    need(
-        "xfwm4", "dbus-daemon", "mousepad", "tesseract"
-    )  # GTK draws shadows only where the window manager knows of them
+    # GTK draws shadows only where the window manager knows of them
+    need("xfwm4", "dbus-daemon", "mousepad", "tesseract")
     (tmp_path / "note.txt").write_text("Four apples\n")
     tmp_path.chmod(0o700)
     with x_server(with_window_manager=False) as display, ExitStack() as stack:
@@ -199,7 +152,7 @@ def test_shadow_of_a_gtk_window_is_cut_off(tmp_path: Path) -> None:
             tmp_path, DISPLAY=display, GTK_CSD="1", NO_AT_BRIDGE="1", GSETTINGS_BACKEND="memory",
             GIO_USE_VFS="local", XDG_RUNTIME_DIR=str(tmp_path),
         )  # fmt: skip
-        peek = Program(program_words("package"), environment)
+        peek = InProcessProgram(environment)
         environment["DBUS_SESSION_BUS_ADDRESS"] = stack.enter_context(session_bus(environment))
 
         def prints(*words: str) -> str:
@@ -226,20 +179,24 @@ def test_shadow_of_a_gtk_window_is_cut_off(tmp_path: Path) -> None:
                 assert menu["parent_id"] == window_id
 
 
-@pytest.mark.parametrize("name", ["", ":999", "nonsense", "localhost:999", "127.0.0.1:999.7"])
-def test_connection_without_a_server_names_the_next_step(program: Program, name: str) -> None:
-    error = program.error("windows", DISPLAY=name)
-    assert (error["code"], "set DISPLAY" in error["message"]) == ("NO_GUI_SESSION", True)
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    return InProcessProgram(clean_environment(tmp_path))
+
+
+def test_connection_without_a_server_names_the_next_step(program: Program) -> None:
+    for name in ("", ":999", "nonsense", "localhost:999", "127.0.0.1:999.7"):
+        error = program.error("windows", DISPLAY=name)
+        assert (error["code"], "set DISPLAY" in error["message"]) == ("NO_GUI_SESSION", True), name
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), EOFError("no more"), struct.error("short")])
-def test_connection_passes_on_errors_of_its_user(display: str, error: Exception) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DISPLAY", display)
-        forget_environment()
-        with pytest.raises(type(error), match=str(error)), x_connection():
-            raise error
-    forget_environment()
+def test_connection_passes_on_errors_of_its_user(
+    display: str, environment: Callable[..., None], error: Exception
+) -> None:
+    environment(DISPLAY=display)
+    with pytest.raises(type(error), match=str(error)), x_connection():
+        raise error
 
 
 @pytest.mark.parametrize(
