@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from in_process import InProcessProgram
@@ -36,24 +37,20 @@ def test_operation_starts_each_program_once(tmp_path: Path) -> None:
     log = tmp_path / "children"
     # a program that is asked what it is does nothing yet
     counted = programs_by(tmp_path / "bin", f'[ "$1" = -version ] || echo $name >> {log}')
-    with x_server() as display:
+    with (
+        x_server() as display,
+        closing(Form(display, tmp_path / "left.jsonl", "Left", "+20+20")),
+        closing(Form(display, tmp_path / "right.jsonl", "Right", "+660+20")),
+    ):
         peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-        forms = [
-            Form(display, tmp_path / f"{title}.jsonl", title, place)
-            for title, place in (("Left", "+20+20"), ("Right", "+660+20"))
-        ]
-        try:
-            windows = [window_titled(peek, form.title)["window_id"] for form in forms]
-            peek.data("focus", windows[0])
+        window_id, _ = (window_titled(peek, title)["window_id"] for title in ("Left", "Right"))
+        peek.data("focus", window_id)
 
-            def children(command: str) -> dict[str, int]:
-                log.write_text("")
-                peek.data(*command.replace("ID", str(windows[0])).split(), **counted)
-                return dict(Counter(log.read_text().split()))
+        def children(command: str) -> dict[str, int]:
+            log.write_text("")
+            peek.data(*command.replace("ID", str(window_id)).split(), **counted)
+            return dict(Counter(log.read_text().split()))
 
-            assert {command: children(command) for command in OPERATIONS} == OPERATIONS
-            found = children("find-text ID Name")
-            assert found["maim"] == 1 and found.keys() == {"maim", "convert", "tesseract"}
-        finally:
-            for form in forms:
-                form.close()
+        assert {command: children(command) for command in OPERATIONS} == OPERATIONS
+        found = children("find-text ID Name")
+        assert found["maim"] == 1 and found.keys() == {"maim", "convert", "tesseract"}

@@ -40,9 +40,6 @@ def below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-# all or nothing ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def two(peek: Program, open_form: Callable[..., Form]) -> list[int]:
     open_form("First", "+20+20")
@@ -66,9 +63,6 @@ def test_multi_that_fails_leaves_and_replaces_nothing(peek: Program, two: list[i
     assert {name: (folder / name).read_bytes() for name in below(folder)} == old
     assert not (tmp_path / "new").exists() and not (tmp_path / "folder").exists()
     assert [below(path) for path in (tmp_path / "tmp").iterdir()] == [[]]
-
-
-# names ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("stem", ["s" * 60, "s" * 240, "日" * 80])
@@ -96,8 +90,6 @@ def test_path_of_another_kind_of_image_is_refused(peek: Program, tmp_path: Path)
         (entry,) = peek.data("image", "--path", path)["saved_files"]
         assert Path(entry["path"]).parent == Path(path)
 
-
-# what must be granted, before anything else -----------------------------------------------------------------
 
 UNGRANTED = (
     "image --app Safari --window-title Start",
@@ -130,9 +122,6 @@ def test_screen_recording_is_checked_before_anything(mac: FakeMac, mac_peek: Pro
         assert (mac.calls("screencapture"), (tmp_path / "new").exists()) == ([], False), command
     left = below(mac.folder / "tmp")
     assert [name for name in left if name.endswith((".png", ".json"))] == []
-
-
-# in front ---------------------------------------------------------------------------------------------------
 
 
 def minimise(peek: Program, form: Form) -> int:
@@ -239,8 +228,6 @@ def test_foreground_without_accessibility_is_a_warning(mac: FakeMac, mac_peek: P
     assert (mac.front_window() or {})["id"] in (1004, 1012)  # the app itself was activated
 
 
-# a window that moves while it is captured -------------------------------------------------------------------
-
 # What xdotool does to the window (600x400) before and after maim runs, n counting the runs, and how often.
 RACES: dict[str, tuple[str, str, int]] = {
     "resized once": ("windowsize --sync ID 720 480", "", 1),
@@ -325,9 +312,6 @@ def test_screenshot_of_a_resized_window_is_repeated_on_a_mac(
     assert answer["point"] == {"x": x + 140, "y": y + 200}
 
 
-# by rectangle -----------------------------------------------------------------------------------------------
-
-
 def test_screenshot_by_rectangle_cannot_be_clicked(peek: Program, two: list[int], tmp_path: Path) -> None:
     """ "Take full screen screenshot then crop to the window bounds (using existing capture path)", and
     "ウィンドウ ID のフォールバックに対応する".
@@ -369,9 +353,6 @@ def test_shadow_that_is_not_captured_is_reported(mac_peek: Program, options: str
     argv = ["screenshot-app-window", "--appName", "Form", *options.split(), "--json"]
     messages = mac_peek.run(*argv).json["messages"]
     assert (len(messages), all("without a shadow" in message for message in messages)) == (count, True)
-
-
-# what has expired -------------------------------------------------------------------------------------------
 
 
 def test_sweep_warns_of_what_it_cannot_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

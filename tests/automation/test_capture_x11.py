@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -24,9 +25,8 @@ from peekaboo_min.system.images import read_image_info
 @pytest.fixture(scope="module")
 def book(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
     """A form that stays open for all tests here that only look at it."""
-    form = Form(display, tmp_path_factory.mktemp("book") / "report.jsonl", "Guest book")
-    yield form
-    form.close()
+    with closing(Form(display, tmp_path_factory.mktemp("book") / "report.jsonl", "Guest book")) as form:
+        yield form
 
 
 @pytest.fixture
@@ -47,10 +47,7 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-# what is captured -------------------------------------------------------------------------------------------
-
-
-def test_image_without_an_app_is_the_screen(peek: Program, tmp_path: Path) -> None:
+def test_image_without_an_app_is_the_screen_at_its_size(peek: Program, tmp_path: Path) -> None:
     (entry,) = saved(peek, "--path", tmp_path / "a.png")
     assert isinstance(entry.pop("windows"), list)
     assert entry == {
@@ -61,8 +58,8 @@ def test_image_without_an_app_is_the_screen(peek: Program, tmp_path: Path) -> No
         "image_height": 800,
     }
     assert read_image_info(tmp_path / "a.png") == ImageInfo("png", 1280, 800)
-    (entry,) = saved(peek, "--mode", "screen", "--screen-index", 0, "--path", tmp_path / "b.png")
-    assert entry["image_width"] == 1280
+    (entry,) = saved(peek, "--mode", "screen", "--screen-index", 0, "--max-dimension", 9000)
+    assert (entry["image_width"], entry["image_height"]) == (1280, 800)
 
 
 def test_image_of_an_app_has_its_coordinates(peek: Program, book: Form, book_id: int, tmp_path: Path) -> None:
@@ -106,16 +103,12 @@ def test_image_of_several_windows_is_of_the_asked(
         assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND"), argv
 
 
-def test_max_dimension_shrinks_and_never_enlarges(peek: Program, book_id: int, tmp_path: Path) -> None:
+def test_max_dimension_shrinks_to_what_was_asked(peek: Program, book_id: int, tmp_path: Path) -> None:
     (entry,) = saved(peek, "--app", "Form", "--max-dimension", 100, "--path", tmp_path / "a.png")
     assert max(entry["image_width"], entry["image_height"]) == 100
     size = entry["image_width"], entry["image_height"]
     assert read_image_info(tmp_path / "a.png") == ImageInfo("png", *size)
-    (entry,) = saved(peek, "--max-dimension", 9000)
-    assert (entry["image_width"], entry["image_height"]) == (1280, 800)
 
-
-# where it goes, and as what ---------------------------------------------------------------------------------
 
 # the path, --format -> the file's kind, and the name that it gets (None: a made-up name in that folder)
 PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
@@ -185,9 +178,6 @@ def test_image_at_once_into_one_folder_does_not_meet(peek: Program, book_id: int
     assert all(read_image_info(path) for path in paths)
 
 
-# our folder -------------------------------------------------------------------------------------------------
-
-
 def our_folder(tmp_path: Path) -> Path:
     return tmp_path / "tmp" / f"peekaboo_min-{os.getuid()}"
 
@@ -231,9 +221,6 @@ def test_ttl_ends_an_image_but_none_with_a_path(peek: Program, book_id: int, tmp
     assert (files_below(folder), mine.exists()) == ([], True)
 
 
-# odd windows and screens ------------------------------------------------------------------------------------
-
-
 def test_screenshot_of_a_minimised_window_is_refused(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
@@ -275,7 +262,7 @@ def test_window_partly_off_the_screen_is_whole(peek: Program, form: Form, tmp_pa
 TITLES = {
     "a line of a listing": 'Evil": ()  9x9+0+0  +0+0\n     0x1234567 "Fake": ("fake" "Fake")  500x400+10+10',
     "lines of the properties": 'Evil"\n_NET_WM_PID(CARDINAL) = 1\nWM_CLASS(STRING) = "fake", "Fake"',
-    "quotes and backslashes": 'a "quoted" \\ and \\" title \\n',
+    "quotes and backslashes": 'a "quoted" \\ and \\" title \\n $(touch x) `id`',
     "controls and directions": "a\tb\u202ec\u200bd",
     "beyond ASCII": "日本語 😀 Zoë",
 }
@@ -306,11 +293,10 @@ def test_window_manager_is_not_needed(program: Program, tmp_path: Path) -> None:
     with x_server(with_window_manager=False) as display:
         peek = program.having(DISPLAY=display)
         assert peek.data("windows") == {"windows": []}
-        form = Form(display, tmp_path / "report.jsonl", "Bare book", "+30+30")
-        cover = Form(display, tmp_path / "cover.jsonl", "Cover", "+200+60")
-        try:
+        bare = Form(display, tmp_path / "report.jsonl", "Bare book", "+30+30")
+        with closing(bare) as form, closing(Form(display, tmp_path / "cover.jsonl", "Cover", "+200+60")):
             window_id = window_titled(peek, form.title)["window_id"]
-            window_titled(peek, cover.title)
+            window_titled(peek, "Cover")
             assert peek.data("focus", window_id)["is_focused"] is True
             assert peek.data("windows")["windows"][0]["window_id"] == window_id
             shot = peek.data("screenshot", window_id, "--path", tmp_path / "a.png")
@@ -320,9 +306,6 @@ def test_window_manager_is_not_needed(program: Program, tmp_path: Path) -> None:
             peek.data("type", window_id, "Zoë")
             peek.data("press", window_id, "f12")
             assert form.wait_for_event("text")["name"] == "Zoë"
-        finally:
-            form.close()
-            cover.close()
 
 
 def test_screens_are_listed_and_captured_each(tmp_path: Path) -> None:
@@ -344,8 +327,6 @@ def test_screens_are_listed_and_captured_each(tmp_path: Path) -> None:
         assert (second["item_label"], info) == ("Display 2", ImageInfo("png", 640, 480))
         assert peek.error("image", "--screen-index", 2)["code"] == "INVALID_ARGUMENT"
 
-
-# what keeps us from acting ----------------------------------------------------------------------------------
 
 REFUSALS: dict[str, dict[str, str]] = {
     "read-only": {"PEEKABOO_READONLY": "1"},

@@ -23,6 +23,7 @@ TEXTS = {
     "lines and tabs": "one\r\ntwo\tthree\n\nfour",
     "mixed": "-x Grüße\n\t世界 & more",
     "leading dashes": "--json is text here",
+    "of a shell": "$(touch x) \"'\\ %s {} [exit] \\n",
 }
 
 
@@ -119,17 +120,13 @@ def test_click_raises_a_covered_window_that_has_the_focus(
     assert cover.events("click") == []
 
 
-def test_verify_takes_a_blinking_caret_for_no_change(peek: Program, form: Form, form_id: int) -> None:
+def test_verify_tells_a_blinking_caret_a_change_and_a_window(peek: Program, form: Form, form_id: int) -> None:
     peek.data("screenshot", form_id)
     peek.data("click", form_id, *form.centre("name"))
     form.wait_for_event("click")
     seen = [peek.data("press", form_id, "f9", "--verify")["changed"] for _ in range(2)]
     assert seen == [False] * 2
     assert peek.data("press", form_id, "x", "--verify")["changed"] is True
-
-
-def test_verify_names_a_window_that_an_act_opens(peek: Program, form: Form, form_id: int) -> None:
-    peek.data("screenshot", form_id)
     finished = peek.run("click", form_id, *form.centre("details"), "--verify")
     details = window_titled(peek, "Details")["window_id"]
     assert finished.out.rstrip().endswith(f"window {details} 'Details' came")
@@ -256,23 +253,24 @@ def test_scroll_turns_the_asked_notches_over_the_pixel(peek: Program, pad: Pad, 
         assert (line["direction"], line["amount"]) == (direction, amount)
 
 
-def test_drag_moves_a_slider_to_its_end(peek: Program, pad: Pad, pad_id: int) -> None:
+def test_drag_moves_a_slider_and_move_presses_nothing(peek: Program, pad: Pad, pad_id: int) -> None:
     answer = peek.data("drag", pad_id, *SLIDER, 310, SLIDER[1], "--verify")
     assert float(pad.wait_for("slider")[-1][0]) >= 90
     assert (answer["delivered"], answer["changed"], answer["clamped"]) == (True, True, False)
     assert answer["to_pixel"] == {"x": 310, "y": SLIDER[1]}
     assert answer["to_point"]["x"] - answer["point"]["x"] == 310 - SLIDER[0]
-
-
-def test_move_presses_nothing(peek: Program, pad: Pad, pad_id: int) -> None:
     assert peek.data("move", pad_id, 77, 66)["delivered"] is True
     wait_for(lambda: pad.lines("moved")[-1:] == [["57", "46"]], "the pointer is there")
     assert pad.lines("press") == []
+    answer = peek.data("drag", pad_id, 60, 50, 60, 320)
+    assert (answer["clamped"], answer["to_pixel"]["y"]) == (True, 319)
+    error = peek.error("move", pad_id, 60, 50, "--screenshot-id", "0" * 16)
+    assert error["code"] == "STALE_SCREENSHOT"
 
 
 def test_click_with_modifiers_and_three_clicks_arrive(peek: Program, pad: Pad, pad_id: int) -> None:
     peek.data("click", pad_id, 60, 50, "--modifiers", "ctrl,shift")
-    peek.data("click", pad_id, 60, 50, "--clicks", 3, "--modifiers", "shift")
+    peek.data("click", pad_id, 90, 80, "--clicks", 3, "--modifiers", "shift")
     pad.wait_for("triple")
     peek.data("click", pad_id, 60, 50, "--button", "right")
     pressed = [(row[0], int(row[3]) & 0b1101) for row in pad.wait_for("press", 4)]
@@ -311,10 +309,14 @@ def test_type_replaces_nothing_in_a_terminal(peek: Program, wish: Callable[..., 
     assert [row[0] for row in terminal.lines("key")] == ["l", "s"]
 
 
-def test_press_repeats_and_holds(peek: Program, pad: Pad, pad_id: int) -> None:
+def test_press_repeats_and_holds_and_type_pauses(peek: Program, pad: Pad, pad_id: int) -> None:
+    peek.data("type", pad_id, "abcd", "--delay-ms", 120)
+    pad.wait_for("up", 4)
+    times = [int(row[2]) for row in pad.lines("key")]
+    assert min(after - before for before, after in zip(times, times[1:])) >= 90, times
     peek.data("press", pad_id, "shift+x", "--repeat", 4)
-    pad.wait_for("up", 5)
-    assert [row[0] for row in pad.lines("key") if row[0] != "Shift_L"] == ["X"] * 4
+    pad.wait_for("up", 4 + 5)
+    assert [row[0] for row in pad.lines("key")[4:] if row[0] != "Shift_L"] == ["X"] * 4
     peek.data("press", pad_id, "f5", "--hold-ms", 400)
     up = wait_for(lambda: [row for row in pad.lines("up") if row[0] == "F5"], "F5 is released")[-1]
     down = next(row for row in pad.lines("key") if row[0] == "F5")
@@ -331,13 +333,6 @@ def test_stop_file_ends_a_held_key(peek: Program, pad: Pad, pad_id: int, tmp_pat
     assert "POLICY_DENIED" in out and "1 of 3 key press(es) went out" in out
     pad.wait_for("up")
     assert {row[0] for row in pad.lines("key")} == {"F5"}
-
-
-def test_type_pauses_between_the_keys(peek: Program, pad: Pad, pad_id: int) -> None:
-    peek.data("type", pad_id, "abcd", "--delay-ms", 120)
-    pad.wait_for("key", 4)
-    times = [int(row[2]) for row in pad.lines("key")]
-    assert min(after - before for before, after in zip(times, times[1:])) >= 90, times
 
 
 # an act, and what its refusal says; what is one above a limit would be done at the limit
@@ -377,10 +372,3 @@ def test_focus_that_fails_names_what_would_allow_it(mac: FakeMac) -> None:
     mac.switch(activation="stubborn")
     error = on_mac.error("focus", 1090)
     assert (error["code"], "PEEKABOO_SAFE_CLICK=1" in error["message"]) == ("FOCUS_FAILED", True)
-
-
-def test_drag_and_move_need_a_screenshot_and_clamp(peek: Program, pad: Pad, pad_id: int) -> None:
-    answer = peek.data("drag", pad_id, 60, 50, 60, 320)
-    assert (answer["clamped"], answer["to_pixel"]["y"]) == (True, 319)
-    error = peek.error("move", pad_id, 60, 50, "--screenshot-id", "0" * 16)
-    assert error["code"] == "STALE_SCREENSHOT"

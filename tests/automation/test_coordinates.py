@@ -62,26 +62,25 @@ def test_record_of_another_scale_counts_by_its_id(records: Path) -> None:
     assert find_record("x11-0", SHOWN, new.screenshot_id) == new
 
 
-@pytest.mark.parametrize(
-    ("points", "widths", "is_one"),
-    [
-        ((1900, 1900), (1900, 1899), True),
-        ((1900, 1901), (1900, 1901), True),
-        ((1000, 1001), (1568, 1568), True),
-        ((1575, 1575), (1575, 1568), False),
-        ((300, 300), (600, 300), False),
-    ],
+# two windows' widths in points, those of their images in pixels, and whether that is one scale
+SCALES = (
+    ((1900, 1900), (1900, 1899), True),
+    ((1900, 1901), (1900, 1901), True),
+    ((1000, 1001), (1568, 1568), True),
+    ((1575, 1575), (1575, 1568), False),
+    ((300, 300), (600, 300), False),
 )
-def test_record_of_one_scale_to_the_last_pixel_counts(
-    records: Path, points: tuple[int, int], widths: tuple[int, int], is_one: bool
-) -> None:
-    for size, width in zip(points, widths):
-        resized = SHOWN._replace(bounds=Rect(0, 0, size, 600))
-        kept = save_record("x11-0", resized, ImageInfo("png", width, round(600 * width / size)))
-    if is_one:
-        assert find_record("x11-0", resized) == kept
-    else:
-        assert error_of(find_record, "x11-0", resized).code is ErrorCode.STALE_SCREENSHOT
+
+
+def test_record_of_one_scale_to_the_last_pixel_counts(records: Path) -> None:
+    for number, (points, widths, is_one) in enumerate(SCALES):
+        for size, width in zip(points, widths):
+            resized = window(number, bounds=Rect(0, 0, size, 600))
+            kept = save_record("x11-0", resized, ImageInfo("png", width, round(600 * width / size)))
+        if is_one:
+            assert find_record("x11-0", resized) == kept
+        else:
+            assert error_of(find_record, "x11-0", resized).code is ErrorCode.STALE_SCREENSHOT
 
 
 CHANGED = {
@@ -119,17 +118,16 @@ def test_record_at_another_size_does_not_make_the_scale_doubtful(records: Path) 
     assert find_record("x11-0", resized) == kept
 
 
-@pytest.mark.parametrize("bad", ["", "*", "../../x", "0" * 15, "0" * 17, "G" * 16, "0" * 16 + "\n", "A" * 16])
-def test_record_id_that_is_none_is_refused(records: Path, bad: str) -> None:
+def test_record_id_that_is_none_is_refused(records: Path) -> None:
     save_record("x11-0", SHOWN, PICTURE)
-    assert error_of(find_record, "x11-0", SHOWN, bad).code is ErrorCode.INVALID_ARGUMENT
+    for bad in ("", "*", "../../x", "0" * 15, "0" * 17, "G" * 16, "0" * 16 + "\n", "A" * 16):
+        assert error_of(find_record, "x11-0", SHOWN, bad).code is ErrorCode.INVALID_ARGUMENT, bad
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"bounds": 1}', '{"bounds": {"x": 1}}', "\x00\xff", "null"]
-)
-def test_record_that_is_broken_is_none(records: Path, text: str) -> None:
+def test_record_that_is_broken_is_none(records: Path) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
-    path.write_text(text, encoding="latin-1")
-    assert error_of(find_record, "x11-0", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
+    for text in ("", "{", "[]", "{}", '{"bounds": 1}', '{"bounds": {"x": 1}}', "\x00\xff", "null"):
+        path.write_text(text, encoding="latin-1")
+        error = error_of(find_record, "x11-0", SHOWN, kept.screenshot_id)
+        assert error.code is ErrorCode.STALE_SCREENSHOT, text

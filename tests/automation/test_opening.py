@@ -18,7 +18,7 @@ from macs import mac_environment
 from worlds import Program, clean_environment, need, wait_for
 
 READER = """
-set f [open {%(pids)s} a]; puts $f [pid]; close $f
+set f [open {%(folder)s/pids} a]; puts $f [pid]; close $f
 wm title . "Reading [file tail [lindex $argv 0]]"
 wm geometry . 320x120+120+90
 label .l -text [lindex $argv 0]
@@ -30,47 +30,40 @@ if [ -e %(folder)s/running ]; then exec touch %(folder)s/asked; fi
 touch %(folder)s/running
 exec wish %(folder)s/single.tcl -name Single
 """
-SINGLE_WINDOW = (
-    READER
-    + """
-proc watch {} {
-    if {[file exists {%(folder)s/asked}]} {file delete {%(folder)s/asked}; raise .; focus -force .}
+SINGLE_WINDOW = f"""{READER}
+proc watch {{}} {{
+    if {{[file exists {{%(folder)s/asked}}]}} {{file delete {{%(folder)s/asked}}; raise .; focus -force .}}
     after 100 watch
-}
+}}
 watch
 """
-)
+ENTRIES = {
+    "reader": ("Note Reader", "wish %(folder)s/reader.tcl -name Reader -- %%u"),
+    "org.example.other-name": ("Quite Another", "wish %(folder)s/reader.tcl -name Odd -- %%u"),
+    "single": ("Single", "%(folder)s/single"),
+    "windowless": ("Windowless", "true"),
+}
+KINDS = ("text/plain", "x-scheme-handler/http", "x-scheme-handler/https")
 
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Iterator[Program]:
     need("gtk-launch", "xdg-mime", "wish", "xdotool")
-    folder, pids = tmp_path / "data" / "applications", tmp_path / "pids"
+    folder, config = tmp_path / "data" / "applications", tmp_path / "home" / ".config"
     folder.mkdir(parents=True)
-    names = {"folder": tmp_path, "pids": pids}
-    (tmp_path / "reader.tcl").write_text(READER % names)
-    (tmp_path / "single.tcl").write_text(SINGLE_WINDOW % names)
-    (tmp_path / "single").write_text(SINGLE % names)
-    (tmp_path / "single").chmod(0o755)
-    entries = {
-        "reader": ("Note Reader", f"wish {tmp_path}/reader.tcl -name Reader -- %u"),
-        "org.example.other-name": ("Quite Another", f"wish {tmp_path}/reader.tcl -name Odd -- %u"),
-        "single": ("Single", f"{tmp_path}/single"),
-        "windowless": ("Windowless", "true"),
-    }
-    for name, (title, command) in entries.items():
-        (folder / f"{name}.desktop").write_text(
-            f"[Desktop Entry]\nType=Application\nName={title}\nExec={command}\n"
-            "MimeType=text/plain;x-scheme-handler/http;x-scheme-handler/https;\n"
-        )
-    config = tmp_path / "home" / ".config"
     config.mkdir(parents=True)
-    kinds = ("text/plain", "x-scheme-handler/http", "x-scheme-handler/https")
-    defaults = "".join(f"{kind}=reader.desktop\n" for kind in kinds)
+    for name, text in {"reader.tcl": READER, "single.tcl": SINGLE_WINDOW, "single": SINGLE}.items():
+        (tmp_path / name).write_text(text % {"folder": tmp_path})
+        (tmp_path / name).chmod(0o755)
+    for name, (title, command) in ENTRIES.items():
+        (folder / f"{name}.desktop").write_text(
+            f"[Desktop Entry]\nType=Application\nName={title}\nExec={command % {'folder': tmp_path}}\n"
+            f"MimeType={';'.join(KINDS)};\n"
+        )
+    defaults = "".join(f"{kind}=reader.desktop\n" for kind in KINDS)
     (config / "mimeapps.list").write_text(f"[Default Applications]\n{defaults}")
     environment = clean_environment(tmp_path, DISPLAY=display, XDG_DATA_HOME=str(tmp_path / "data"))
-    program = InProcessProgram(environment)
-    yield program
+    yield (program := InProcessProgram(environment))
     for pid in started(tmp_path):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -135,13 +128,13 @@ def test_open_without_a_window_is_a_timeout(peek: Program) -> None:
 def test_open_asks_the_policy_for_the_handler(peek: Program, tmp_path: Path) -> None:
     note = tmp_path / "note.txt"
     note.write_text("Some text.\n")
-    for name, value in (
-        ("PEEKABOO_READONLY", "1"),
-        ("PEEKABOO_DENY_APPS", "Note*"),
-        ("PEEKABOO_ALLOW_APPS", "Safari"),
+    for variables in (
+        {"PEEKABOO_READONLY": "1"},
+        {"PEEKABOO_DENY_APPS": "Note*"},
+        {"PEEKABOO_ALLOW_APPS": "Safari"},
     ):
         for words in (["--app", "Note Reader"], ["--path", note], ["--url", "https://example.org"]):
-            assert peek.error("open", *words, **{name: value})["code"] == "POLICY_DENIED"
+            assert peek.error("open", *words, **variables)["code"] == "POLICY_DENIED"
     assert (started(tmp_path), audit(peek)) == ([], [])
 
 
@@ -202,11 +195,8 @@ def test_open_refuses_what_cannot_be_opened(peek: Program, tmp_path: Path) -> No
     for words, problem in BAD:
         finished = peek.run("--json", "open", *words)
         assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out
-    assert started(tmp_path) == []
-
-
-def test_open_of_what_is_not_there_is_an_error(peek: Program, tmp_path: Path) -> None:
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
     for name in ("missing.txt", "loop.txt"):
         assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"
     assert peek.error("open", "--app", "No such application")["code"] == "APP_NOT_FOUND"
+    assert started(tmp_path) == []

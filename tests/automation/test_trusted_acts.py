@@ -28,7 +28,6 @@ from peekaboo_min.system.images import Bitmap
 
 Run = Callable[..., Wish]
 Xdotool = Callable[[str], dict[str, str]]
-PLACE = "wm geometry . 300x200+600+100\n"
 Opened = Callable[[str, str], "tuple[Wish, int]"]
 LONG = "a line of text that is typed in pieces " * 20
 PNG = bytes.fromhex(
@@ -48,7 +47,7 @@ def opened(peek: Program, wish: Run) -> Opened:
     """Opens a window with a title by a script: its program and its id, of which there is a screenshot."""
 
     def open_one(title: str, script: str) -> tuple[Wish, int]:
-        program = wish(f"wm title . {title}; {PLACE}{script}")
+        program = wish(f"wm title . {title}; wm geometry . 300x200+600+100\n{script}")
         window_id = window_titled(peek, title)["window_id"]
         peek.data("screenshot", window_id)
         return program, window_id
@@ -96,9 +95,6 @@ def typed(form: Form) -> str:
     before = len(form.events("text"))
     form.xdotool("key", "F12")
     return str(form.wait_for_event("text", after=before)["name"])
-
-
-# clicks
 
 
 def test_click_on_an_unmanaged_cover_is_refused(peek: Program, form: Form, form_id: int, wish: Run) -> None:
@@ -200,9 +196,6 @@ def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: 
     assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
 
 
-# focus
-
-
 def test_focus_clicks_a_title_bar_where_allowed(
     peek: Program, form: Form, form_id: int, wish: Run, xdotool_by: Xdotool
 ) -> None:
@@ -249,9 +242,6 @@ def test_acts_are_refused_while_a_foreign_menu_is_open(
     wait_for(lambda: window_titled(peek, "Menu")["kind"] == "tooltip", "it is a menu no more")
     for words in acts:
         peek.data(*words)
-
-
-# wheel, drag, held keys
 
 
 HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
@@ -394,9 +384,6 @@ def test_type_what_takes_too_long_is_refused(peek: Program, form: Form, form_id:
     assert typed(form) == ""
 
 
-# typing
-
-
 def type_until(peek: Program, form: Form, form_id: int, act: Callable[[Any], Any], **more: str) -> str:
     """What typing prints that something happens to while it types; it is waited for."""
     with peek.start("type", form_id, LONG, "--json", **more) as process:
@@ -458,9 +445,6 @@ def test_type_counts_what_arrived_before_focus_went(
     assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["20"]
     peek.data("focus", form_id)
     assert typed(form) == "xy" * 10
-
-
-# the clipboard
 
 
 def test_clipboard_image_is_put_back_as_itself(peek: Program, form: Form, form_id: int) -> None:
@@ -539,9 +523,6 @@ def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, for
         copy(peek, b"theirs")
         process.communicate(timeout=PATIENCE_S)
     assert clipboard(peek) == b"theirs"
-
-
-# effects
 
 
 class Windows:

@@ -7,16 +7,15 @@ import socket
 import struct
 import subprocess
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
-from accessible import group_of, session_bus
 from in_process import InProcessProgram
-from samples import error_of
+from samples import error_of, window
 from tk_windows import window_titled
-from worlds import PATIENCE_S, Form, Program, clean_environment, need, wait_for, x_server
+from worlds import PATIENCE_S, Form, Program, clean_environment
 
 from peekaboo_min.automation.policy import check_may_act, plain_name
 from peekaboo_min.core.errors import ErrorCode
@@ -51,11 +50,6 @@ def test_type_goes_out_in_pieces_with_pauses() -> None:
     assert {key: [round(seconds * 1000) for seconds in value] for key, value in pauses.items()} == PAUSES
 
 
-def window(window_id: int, **others: Any) -> Window:
-    values: dict[str, Any] = {"app_name": "Notes", "pid": 60, "bounds": Rect(0, 0, 300, 200), **others}
-    return Window(window_id, title=f"w{window_id}", **values)
-
-
 def scene(*windows: Window) -> Scene:
     return Scene(windows, (), ())
 
@@ -67,9 +61,8 @@ def test_modal_dialog_blocks_and_the_innermost_is_named() -> None:
     nested = window(4, kind="dialog", parent_id=3, is_modal=True)
     hidden = window(5, kind="dialog", parent_id=9, is_modal=True, is_on_screen=False)
     everything = scene(nested, dialog, find_bar, main, hidden, other)
-    assert [blocking_dialog(one, everything) for one in (main, dialog, nested, find_bar, other)] == [
-        nested, nested, None, None, None,
-    ]  # fmt: skip
+    blocked = [blocking_dialog(one, everything) for one in (main, dialog, nested, find_bar, other)]
+    assert blocked == [nested, nested, None, None, None]
     round_about = [window(1, is_modal=True, parent_id=2), window(2, is_modal=True, parent_id=1)]
     assert blocking_dialog(round_about[0], scene(*round_about)) == round_about[1]
 
@@ -115,9 +108,6 @@ def test_policy_refuses_password_managers(environment: Callable[..., None], tmp_
     check_may_act("click", "Form")
 
 
-# the X server itself --------------------------------------------------------------------------------
-
-
 def test_shadow_that_a_program_draws_is_cut_off(
     display: str, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
@@ -140,43 +130,6 @@ def test_shadow_that_a_program_draws_is_cut_off(
     peek.data("click", window_id, x - 7, y - 20)
     assert form.wait_for_event("toggle")["value"] == 1
     assert bounds_with("400,400,0,0") == place  # what cannot be a shadow is none
-
-
-def test_shadow_of_a_gtk_window_is_cut_off(tmp_path: Path) -> None:
-    # GTK draws shadows only where the window manager knows of them
-    need("xfwm4", "dbus-daemon", "mousepad", "tesseract")
-    (tmp_path / "note.txt").write_text("Four apples\n")
-    tmp_path.chmod(0o700)
-    with x_server(with_window_manager=False) as display, ExitStack() as stack:
-        environment = clean_environment(
-            tmp_path, DISPLAY=display, GTK_CSD="1", NO_AT_BRIDGE="1", GSETTINGS_BACKEND="memory",
-            GIO_USE_VFS="local", XDG_RUNTIME_DIR=str(tmp_path),
-        )  # fmt: skip
-        peek = InProcessProgram(environment)
-        environment["DBUS_SESSION_BUS_ADDRESS"] = stack.enter_context(session_bus(environment))
-
-        def prints(*words: str) -> str:
-            done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
-            return done.stdout
-
-        with group_of(["xfwm4", "--compositor=off"], environment):
-            supported = ["xprop", "-root", "_NET_SUPPORTED"]
-            wait_for(lambda: "_GTK_FRAME_EXTENTS" in prints(*supported), "the window manager is up")
-            with group_of(["mousepad", str(tmp_path / "note.txt")], environment):
-                (window,) = wait_for(lambda: peek.data("windows")["windows"], "the editor is listed")
-                window_id, bounds = window["window_id"], window["bounds"]
-                found = prints("xprop", "-id", str(window_id), "_GTK_FRAME_EXTENTS").rpartition("=")[2]
-                left, right, top, bottom = map(int, found.split(","))
-                assert min(left, right, top, bottom) > 9
-                whole = prints("xwininfo", "-id", str(window_id))
-                width, height = (int(whole.split(f"{name}: ")[1].split()[0]) for name in ("Width", "Height"))
-                assert (bounds["width"], bounds["height"]) == (width - left - right, height - top - bottom)
-                shot = peek.data("screenshot", window_id, "--path", tmp_path / "cut.png")
-                assert (shot["image_width"], shot["image_height"]) == (bounds["width"], bounds["height"])
-                peek.data("click-text", window_id, "Help")
-                popups = lambda: [one for one in peek.data("windows")["windows"] if one["kind"] == "popup"]  # noqa: E731
-                (menu,) = wait_for(popups, "its menu opens")
-                assert menu["parent_id"] == window_id
 
 
 @pytest.fixture
