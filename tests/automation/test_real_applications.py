@@ -506,7 +506,6 @@ def test_click_and_type_in_a_browser(on: RealDesktop, page: Page) -> None:
     wait_for_value(seen, "text", lambda text: text == f"{UNICODE} 100%")
 
 
-@on_openbox
 def test_acts_in_a_browser_are_as_a_hand_makes_them(on: RealDesktop, page: Page) -> None:
     window, seen = page
     shot = on.done("take_window_screenshot", window)["screenshot_id"]

@@ -55,13 +55,13 @@ def opened(peek: Program, wish: Run) -> Opened:
     return open_one
 
 
-def cover(peek: Program, wish: Run, geometry: str) -> Wish:
-    """A window that no manager knows, in front of all others; prints `hit` for a click."""
+def cover(wish: Run, geometry: str) -> Wish:
+    """A window that no manager knows, in front of all others; prints `shown`, then `hit` for each click."""
     covering = wish(
         f"wm withdraw .; toplevel .c; wm overrideredirect .c 1; wm geometry .c {geometry}+0+0; raise .c\n"
-        "bind .c <Button> {puts hit}"
+        "bind .c <Button> {puts hit}; tkwait visibility .c; puts shown"
     )
-    wait_for(lambda: geometry in tops_of(peek), "the cover is there")
+    covering.wait_for("shown")
     return covering
 
 
@@ -99,10 +99,10 @@ def typed(form: Form) -> str:
 
 def test_click_on_an_unmanaged_cover_is_refused(peek: Program, form: Form, form_id: int, wish: Run) -> None:
     peek.data("screenshot", form_id)
-    covering = cover(peek, wish, "900x700")
+    covering = cover(wish, "900x700")
     error = peek.error("click", form_id, *form.centre("agree"))
     assert error["code"] == "WINDOW_COVERED"
-    assert (form.events("click"), covering.lines()) == ([], [])
+    assert (form.events("click"), covering.lines()) == ([], ["shown"])
 
 
 def test_click_on_a_popup_does_not_focus_it(peek: Program, wish: Run) -> None:
@@ -218,11 +218,11 @@ def test_focus_clicks_a_title_bar_where_allowed(
     assert window_titled(peek, form.title)["is_focused"]
     # a title bar that another window covers is left alone
     peek.data("focus", front)
-    covering = cover(peek, wish, "1200x90")
+    covering = cover(wish, "1200x90")
     refused = peek.run(*asked, **deaf, PEEKABOO_SAFE_CLICK="1")
     assert refused.error["code"] == "FOCUS_FAILED"
     assert "PEEKABOO_SAFE_CLICK" not in refused.error["message"]
-    assert (covering.lines(), form.events("click")) == ([], [])
+    assert (covering.lines(), form.events("click")) == (["shown"], [])
 
 
 def test_acts_are_refused_while_a_foreign_menu_is_open(

@@ -69,7 +69,7 @@ def test_wait_for_text_reads_each_picture_once(peek: Program, open_window: Opene
     )
     log = tmp_path / "children"
     logged = programs_by(tmp_path / "bin", f"echo $name $* >> {log}")
-    words = ["--window-id", window_id, "--text", "saved", "--timeout-s", 6]
+    words = ["--window-id", window_id, "--text", "saved", "--timeout-s", 8]
     error = peek.error("wait-for", *words, **logged)
     assert error["code"] == "TIMEOUT"
     runs = log.read_text().splitlines()
