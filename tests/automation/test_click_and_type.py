@@ -366,6 +366,17 @@ def test_acts_out_of_range_are_refused(peek: Program, pad: Pad, pad_id: int) -> 
     assert pad.lines() == before
 
 
+def test_type_of_a_text_beyond_its_limits_is_refused(peek: Program) -> None:
+    for text, code in (
+        ("x" * 20_000, "WINDOW_NOT_FOUND"),
+        ("x" * 20_001, "INVALID_ARGUMENT"),
+        ("\n" * 500 + "\t" * 500, "WINDOW_NOT_FOUND"),
+        ("\n" * 500 + "\t" * 501, "INVALID_ARGUMENT"),
+        ("a\x07", "INVALID_ARGUMENT"),
+    ):
+        assert peek.error("type", 1, "--", text)["code"] == code, text[-3:]
+
+
 def test_focus_that_fails_names_what_would_allow_it(mac: FakeMac) -> None:
     """ "Fallback to clicking a safe point (e.g. window center) to ensure focus": where the user allows it."""
     on_mac = InProcessProgram(mac_environment(mac))
