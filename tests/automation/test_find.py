@@ -98,14 +98,14 @@ def test_find_text_and_click_text_press_the_button(peek: Program, form: Form, fo
     assert best["confidence"] > 0.7
     box = best["box"]
     assert box["x"] < best["x"] < box["x"] + box["width"] and box["y"] < best["y"] < box["y"] + box["height"]
-    # another screenshot since: the id tells whose pixels these are
-    peek.data("screenshot", form_id, "--max-dimension", 200)
-    peek.data("click", form_id, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
-    assert form.wait_for_event("sign")["agreed"] == 0
     answer = peek.data("click-text", form_id, "sign the BOOK", "--verify")
-    form.wait_for_event("sign", after=1)
+    assert form.wait_for_event("sign")["agreed"] == 0
     assert (answer["text"], answer["delivered"], answer["changed"]) == ("Sign the book", True, True)
     assert widget_at(form, answer["pixel"]) == "sign"
+    # other screenshots since: the id tells whose pixels these are
+    peek.data("screenshot", form_id, "--max-dimension", 200)
+    peek.data("click", form_id, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
+    form.wait_for_event("sign", after=1)
 
 
 def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]:
