@@ -264,6 +264,7 @@ def test_drag_moves_a_slider_and_move_presses_nothing(peek: Program, pad: Pad, p
     assert pad.lines("press") == []
     answer = peek.data("drag", pad_id, 60, 50, 60, 320)
     assert (answer["clamped"], answer["to_pixel"]["y"]) == (True, 319)
+    pad.wait_for("dragged", 3)  # by steps, so that a program notices a drag
     error = peek.error("move", pad_id, 60, 50, "--screenshot-id", "0" * 16)
     assert error["code"] == "STALE_SCREENSHOT"
 
