@@ -29,30 +29,14 @@ from worlds import (
 
 from peekaboo_min.frontends.tools import COMMANDS, TOOLS
 
-FOLDER = "{folder}"  # in a row: the test's own folder
 NOBODY = ":64999"  # a display that no X server serves
+NEXT_STEP = "; "
 
 
-def finish(process: subprocess.Popen, seconds: float = PATIENCE_S) -> Finished:
-    out, err = process.communicate(timeout=seconds)
-    return Finished(process.returncode, out.decode("utf-8"), err.decode("utf-8"))
-
-
-@dataclass(frozen=True)
-class TwoForms:
-    """Both forms side by side: the package answers people, the single file answers programs."""
-
-    package: Program
-    single_file: Program
-
-    def fails(self, words: list[str], code: str, exit_code: int, message: str, **variables: str) -> None:
-        """The error as text on stderr, and as one JSON document on stdout; nothing besides."""
-        text = self.package.run(*words, **variables)
-        document = self.single_file.run("--json", *words, **variables)
-        assert (text.code, text.out) == (exit_code, "")
-        assert text.err.startswith("peekaboo-min: ") and message in text.err and "Traceback" not in text.err
-        assert "; " in text.err, "the next step is missing"
-        assert_is_refused(document, code, exit_code, message)
+@pytest.fixture(scope="module")
+def empty_display() -> Iterator[str]:
+    with x_server(with_window_manager=False, screen="640x480x24") as name:
+        yield name
 
 
 def assert_is_refused(finished: Finished, code: str, exit_code: int, message: str) -> None:
@@ -60,152 +44,125 @@ def assert_is_refused(finished: Finished, code: str, exit_code: int, message: st
     assert set(finished.json) == {"success", "error", "debug_logs"}
     assert set(finished.error) == {"code", "message", "details"}
     assert finished.error["code"] == code and message in finished.error["message"]
-    assert "; " in finished.error["message"], "the next step is missing"
+    assert NEXT_STEP in finished.error["message"]
 
 
-@pytest.fixture
-def two_forms(tmp_path: Path) -> TwoForms:
-    environment = clean_environment(tmp_path)
-    return TwoForms(*(Program(program_words(form), environment) for form in ("package", "single file")))
+def assert_fails(program: Program, words: list[str], code: str, exit_code: int, message: str) -> None:
+    """The error as text on stderr, and as one JSON document on stdout; nothing besides."""
+    text = program.run(*words)
+    assert (text.code, text.out) == (exit_code, "")
+    assert text.err.startswith("peekaboo-min: ") and message in text.err and "Traceback" not in text.err
+    assert NEXT_STEP in text.err
+    assert_is_refused(program.run("--json", *words), code, exit_code, message)
 
 
-@pytest.fixture
-def forked_forms(forked: Program) -> TwoForms:
-    return TwoForms(forked, forked)
+# words => a part of the message; all are INVALID_ARGUMENT
+USAGE = """
+nothing-known                    => there is no command 'nothing-known'; see peekaboo-min --help
+wndows                           => 'wndows'; did you mean peekaboo-min windows?
+take_window_screenshot 7         => did you mean peekaboo-min screenshot?
+get_slide_size                   => did you mean peekaboo-min keynote size?
+exec image --app Form            => '--app' is not an option; put -- before a text
+list fonts                       => list apps, list windows
+windows --frob                   => --frob
+click-text Sign                  => 'Sign' is not a whole number; see peekaboo-min click-text
+type 7 -h                        => '-h' is not an option; put -- before a text
+type 7 a -- b                    => unrecognized arguments: b; see
+type 7 -hello                    => is not an option; put -- before a text
+image --app -x                   => the value of --app begins with a dash; write --app=-x
+list                             => `list` needs a subcommand
+                                 => no command was given
+image --path ~nosuchuser/a.png   => cannot be a path
+type 7                           => TEXT
+list windows                     => --app
+image --app                      => --app
+windows --json=1                 => --json
+image --mode all                 => screen, window, multi, frontmost
+list windows --app x --include-details ids,size => 'size'
+focus seven                      => 'seven' is not a whole number
+image --window-id 7 --window-title a => several of a window's title, index and id
+click 7 nan 1                    => 'nan'
+click 7 1 -inf                   => '-inf'
+click 7 1e400 1                  => '1e400'
+click 7 1 1 --clicks 4           => clicks is 4; give a number from 1 to 3
+click 7 1 1 --button side        => left, right, middle
+type 7 ''                        => the text is empty
+wait-for --window-id 7 --still --timeout-s 46 => timeout_s is 46; give a number from 1 to 45
+press 7 Retrun                   => known are a-z, 0-9, f1-f20, return
+press 7 a --modifiers hyper      => 'hyper'
+image --max-dimension 0          => max
+image --path a.webp              => .png or .jpg
+screenshot 7 --path a.gif        => .png or .jpg
+analyze shot.png ?               => Set the PEEKABOO_AI_PROVIDERS environment variable; for example
+"""
+ODD_USAGE = [
+    (["type", "7", "a\x1b[31m"], "control character"),
+    (["type", "7", "x" * 20_001], "20000"),
+    (["focus", "0x" + "f" * 6000], "is not a whole number"),
+]
+
+# words => the error's code => a part of the message; on a display that is there and empty
+ON_A_DISPLAY = """
+screenshot 7                     => WINDOW_NOT_FOUND => there is no window 7; list the windows again
+focus 0x1F                       => WINDOW_NOT_FOUND => there is no window 31
+click -5 -1 -.5                  => WINDOW_NOT_FOUND => there is no window -5
+type 7 -- --json                 => WINDOW_NOT_FOUND => there is no window 7
+type 7 -- -h                     => WINDOW_NOT_FOUND => window 7
+press --modifiers cmd,shift --verify 7 - => WINDOW_NOT_FOUND => window 7
+image --mode frontmost           => WINDOW_NOT_FOUND => no window on the screen
+image --app Zoë                  => APP_NOT_FOUND    => no running application is called 'Zoë'
+image --app ' '                  => INVALID_ARGUMENT => the app's name is empty
+image --mode multi               => INVALID_ARGUMENT => needs an app
+list windows --app PID:me        => INVALID_ARGUMENT => PID:501
+image --screen-index 9           => INVALID_ARGUMENT => there is no screen 9
+image --path file/shot.png       => FILE_IO_ERROR    => file
+image --path file                => FILE_IO_ERROR    => file is a file, not a folder; choose another path
+image --path file/shots          => FILE_IO_ERROR    => file
+image --path /proc/shot.png      => FILE_IO_ERROR    => /proc/shot.png
+image --path /proc/shots         => FILE_IO_ERROR    => /proc/shots
+image --path notes.png           => FILE_IO_ERROR    => is not an image
+image --path link.png            => FILE_IO_ERROR    => is not an image
+image --path pipe.png            => FILE_IO_ERROR    => is not an image
+"""
+ODD_ON_A_DISPLAY = [
+    (["image", "--path", f"{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
+    (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
+    (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "PID:111"),
+    (["image", "--app", "$(touch x) \"'\\"], "APP_NOT_FOUND", "is called '$(touch x) \"'\\'"),
+]
+EXIT_CODES = {"INVALID_ARGUMENT": 2, "WINDOW_NOT_FOUND": 15, "FILE_IO_ERROR": 17, "APP_NOT_FOUND": 18}
 
 
-EXIT_CODES = {
-    "INVALID_ARGUMENT": 2,
-    "WINDOW_NOT_FOUND": 15,
-    "FILE_IO_ERROR": 17,
-    "APP_NOT_FOUND": 18,
-}
-
-# name -> arguments, a part of the message; all are INVALID_ARGUMENT
-USAGE: dict[str, tuple[list[str], str]] = {
-    "an unknown command": (["nothing-known"], "there is no command 'nothing-known'; see peekaboo-min --help"),
-    "a command with a slip": (["wndows"], "'wndows'; did you mean peekaboo-min windows?"),
-    "a tool's name": (["take_window_screenshot", "7"], "did you mean peekaboo-min screenshot?"),
-    "a tool's name, of Keynote": (["get_slide_size"], "did you mean peekaboo-min keynote size?"),
-    "another program's option":
-        (["exec", "image", "--app", "Form"], "'--app' is not an option; put -- before a text"),
-    "an unknown command of a group": (["list", "fonts"], "list apps, list windows"),
-    "an unknown option": (["windows", "--frob"], "--frob"),
-    "a text without its window":
-        (["click-text", "Sign"], "'Sign' is not a whole number; see peekaboo-min click-text"),
-    "a text that looks like a request for help":
-        (["type", "7", "-h"], "'-h' is not an option; put -- before a text"),
-    "a text too many after the dashes": (["type", "7", "a", "--", "b"], "unrecognized arguments: b; see"),
-    "a text that begins with a dash": (["type", "7", "-hello"], "is not an option; put -- before a text"),
-    "an option's value that begins with a dash":
-        (["image", "--app", "-x"], "the value of --app begins with a dash; write --app=-x"),
-    "a group alone": (["list"], "`list` needs a subcommand"),
-    "nothing but the flag": ([], "no command was given"),
-    "a path at nobody's home": (["image", "--path", "~nosuchuser/a.png"], "cannot be a path"),
-    "an argument missing": (["type", "7"], "TEXT"),
-    "a required option missing": (["list", "windows"], "--app"),
-    "an option's value missing": (["image", "--app"], "--app"),
-    "a value for a flag of all commands": (["windows", "--json=1"], "--json"),
-    "a word that is no choice": (["image", "--mode", "all"], "screen, window, multi, frontmost"),
-    "a detail that is none": (["list", "windows", "--app", "x", "--include-details", "ids,size"], "'size'"),
-    "a window that is no number": (["focus", "seven"], "'seven' is not a whole number"),
-    "a window of 6000 digits": (["focus", "0x" + "f" * 6000], "is not a whole number"),
-    "a window that is named twice":
-        (["image", "--window-id", "7", "--window-title", "a"], "several of a window's title, index and id"),
-    "a pixel that is NaN": (["click", "7", "nan", "1"], "'nan'"),
-    "a pixel that is infinite": (["click", "7", "1", "-inf"], "'-inf'"),
-    "a pixel beyond all numbers": (["click", "7", "1e400", "1"], "'1e400'"),
-    "four clicks": (["click", "7", "1", "1", "--clicks", "4"], "clicks is 4; give a number from 1 to 3"),
-    "a button that is none": (["click", "7", "1", "1", "--button", "side"], "left, right, middle"),
-    "an empty text": (["type", "7", ""], "the text is empty"),
-    "a text with an escape character": (["type", "7", "a\x1b[31m"], "control character"),
-    "a wait that is too long":
-        (["wait-for", "--window-id", "7", "--still", "--timeout-s", "46"],
-         "timeout_s is 46; give a number from 1 to 45"),
-    "a text that is too long": (["type", "7", "x" * 20_001], "20000"),
-    "a key name with a slip": (["press", "7", "Retrun"], "known are a-z, 0-9, f1-f20, return"),
-    "a modifier that is none": (["press", "7", "a", "--modifiers", "hyper"], "'hyper'"),
-    "an image of no size": (["image", "--max-dimension", "0"], "max"),
-    "a kind of image that we do not write": (["image", "--path", f"{FOLDER}/a.webp"], ".png or .jpg"),
-    "an image that would not be what its name says":
-        (["screenshot", "7", "--path", f"{FOLDER}/a.gif"], ".png or .jpg"),
-}  # fmt: skip
-
-# name -> arguments, the error's code, a part of the message; on a display that is there and empty
-ON_A_DISPLAY: dict[str, tuple[list[str], str, str]] = {
-    "an unknown window":
-        (["screenshot", "7"], "WINDOW_NOT_FOUND", "there is no window 7; list the windows again"),
-    "a file name that no file system takes":
-        (["image", "--path", f"{FOLDER}/{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
-    "a hexadecimal window": (["focus", "0x1F"], "WINDOW_NOT_FOUND", "there is no window 31"),
-    "a negative window": (["click", "-5", "-1", "-.5"], "WINDOW_NOT_FOUND", "there is no window -5"),
-    "a window beyond all ids": (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
-    "a text that looks like a flag":
-        (["type", "7", "--", "--json"], "WINDOW_NOT_FOUND", "there is no window 7"),
-    "a request for help after the dashes": (["type", "7", "--", "-h"], "WINDOW_NOT_FOUND", "window 7"),
-    "a process id without end": (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "PID:111"),
-    "the options first":
-        (["press", "--modifiers", "cmd,shift", "--verify", "7", "-"], "WINDOW_NOT_FOUND", "window 7"),
-    "an unknown app": (["image", "--app", "Zoë"], "APP_NOT_FOUND", "no running application is called 'Zoë'"),
-    "an empty app": (["image", "--app", " "], "INVALID_ARGUMENT", "the app's name is empty"),
-    "a mode without its app": (["image", "--mode", "multi"], "INVALID_ARGUMENT", "needs an app"),
-    "a process id that is none": (["list", "windows", "--app", "PID:me"], "INVALID_ARGUMENT", "PID:501"),
-    "a screen that is not there":
-        (["image", "--screen-index", "9"], "INVALID_ARGUMENT", "there is no screen 9"),
-    "nothing in front": (["image", "--mode", "frontmost"], "WINDOW_NOT_FOUND", "no window on the screen"),
-    "a path below a file": (["image", "--path", f"{FOLDER}/file/shot.png"], "FILE_IO_ERROR", "file"),
-    "a file in a folder's place":
-        (["image", "--path", f"{FOLDER}/file"], "FILE_IO_ERROR",
-         "file is a file, not a folder; choose another path"),
-    "a folder below a file": (["image", "--path", f"{FOLDER}/file/shots"], "FILE_IO_ERROR", "file"),
-    "a path where nothing is written":
-        (["image", "--path", "/proc/shot.png"], "FILE_IO_ERROR", "/proc/shot.png"),
-    "a folder where nothing is written": (["image", "--path", "/proc/shots"], "FILE_IO_ERROR", "/proc/shots"),
-    "a file that is no image":
-        (["image", "--path", f"{FOLDER}/notes.png"], "FILE_IO_ERROR", "is not an image"),
-    "a link to a file that is no image":
-        (["image", "--path", f"{FOLDER}/link.png"], "FILE_IO_ERROR", "is not an image"),
-    "a pipe": (["image", "--path", f"{FOLDER}/pipe.png"], "FILE_IO_ERROR", "is not an image"),
-}  # fmt: skip
+def rows(table: str) -> list[Any]:
+    """The rows of a table, their first column split as a shell does it."""
+    cells = [[cell.strip() for cell in line.split("=>")] for line in table.strip("\n").splitlines()]
+    return [(shlex.split(words), *others) for words, *others in cells]
 
 
-@pytest.mark.parametrize("row", USAGE.values(), ids=USAGE.keys())
-def test_bad_usage_is_refused_before_anything_is_asked(
-    forked: Program, tmp_path: Path, row: tuple[list[str], str]
+@pytest.mark.parametrize(("words", "message"), [*rows(USAGE), *ODD_USAGE], ids=lambda cell: str(cell)[:60])
+def test_usage_that_is_bad_is_refused_before_anything_is_asked(
+    forked: Program, words: list[str], message: str
 ) -> None:
-    arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in row[0]]
-    assert_is_refused(forked.run("--json", *arguments), "INVALID_ARGUMENT", 2, row[1])
+    assert_is_refused(forked.run("--json", *words), "INVALID_ARGUMENT", 2, message)
 
 
-def test_a_message_that_is_a_sentence_is_joined_to_the_next_step_by_one_sign(forked: Program) -> None:
-    message = forked.error("analyze", "shot.png", "What does it say?")["message"]
-    assert "Set the PEEKABOO_AI_PROVIDERS environment variable; for example " in message
-
-
-@pytest.fixture(scope="module")
-def empty_display() -> Any:
-    with x_server(with_window_manager=False, screen="640x480x24") as name:
-        yield name
-
-
-@pytest.mark.parametrize("row", ON_A_DISPLAY.values(), ids=ON_A_DISPLAY.keys())
-def test_what_is_not_there_or_cannot_be_written_is_an_error_with_the_next_step(
-    forked_forms: TwoForms, tmp_path: Path, empty_display: str, row: tuple[list[str], str, str]
-) -> None:
-    arguments, code, message = row
-    (tmp_path / "file").write_text("file")
-    (tmp_path / "notes.png").write_text("my notes")
+@pytest.mark.parametrize(
+    ("words", "code", "message"), [*rows(ON_A_DISPLAY), *ODD_ON_A_DISPLAY], ids=lambda cell: str(cell)[:60]
+)
+def test_failure_has_its_exit_code_and_next_step_and_replaces_nothing(
+    forked: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_display: str,
+    words: list[str], code: str, message: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for name, text in {"file": "file", "notes.png": "my notes"}.items():
+        (tmp_path / name).write_text(text)
     (tmp_path / "link.png").symlink_to("notes.png")
     os.mkfifo(tmp_path / "pipe.png")
-    arguments = [argument.replace(FOLDER, str(tmp_path)) for argument in arguments]
-    forked_forms.fails(arguments, code, EXIT_CODES[code], message, DISPLAY=empty_display)
+    assert_fails(forked.having(DISPLAY=empty_display), words, code, EXIT_CODES[code], message)
     kept = [(tmp_path / name).read_text() for name in ("file", "notes.png", "link.png")]
     assert (kept, (tmp_path / "pipe.png").is_fifo()) == (["file", "my notes", "my notes"], True)
-    assert [
-        path
-        for path in tmp_path.rglob("*.png")
-        if path.is_file() and path.name not in ("notes.png", "link.png")
-    ] == []
+    folders = {"file", "notes.png", "link.png", "pipe.png", "home", "state", "tmp"}
+    assert {path.name for path in tmp_path.iterdir()} == folders
 
 
 @pytest.mark.parametrize(
