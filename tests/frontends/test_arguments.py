@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from typing import Annotated, Any, Literal, Optional
-
-from worlds import ROOT
 
 from peekaboo_min.core.models import MCP_ONLY, SHELL_ONLY, Offer
 from peekaboo_min.frontends.arguments import Parameter, Signature, read_signature, shell_arguments
@@ -38,7 +32,7 @@ def example_tool(
 MODE, TAGS = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
 
 
-def test_a_signature_is_read_whole_and_each_front_end_has_what_is_its_own() -> None:
+def test_signature_is_read_whole_for_mcp_and_for_the_shell() -> None:
     over_mcp, in_shell = read_signature(example_tool), read_signature(example_tool, True)
     tags = Parameter("tags", "which", str, TAGS, ("x", "y"), True, False, True, None)
     form = dict[str, int]
@@ -76,7 +70,7 @@ def with_flags(
 ) -> None: ...
 
 
-def test_a_flag_is_had_as_shells_write_it_and_by_its_wire_name() -> None:
+def test_flag_is_written_as_shells_do_or_by_its_wire_name() -> None:
     signature = read_signature(with_flags)
     assert [each.flag for each in signature.parameters] == ["--app-name", "--no-is-shown", "--all-of"]
     given = shell_arguments("thing", signature, ["Form", "--no-is-shown"])
@@ -92,7 +86,7 @@ def with_lists(
 ) -> None: ...
 
 
-def test_a_list_has_commas_between_and_one_of_numbers_may_have_spaces() -> None:
+def test_list_option_has_commas_and_one_of_numbers_may_have_spaces() -> None:
     def read(*arguments: str) -> dict[str, Any]:
         return shell_arguments("thing", read_signature(with_lists), arguments)
 
@@ -100,18 +94,3 @@ def test_a_list_has_commas_between_and_one_of_numbers_may_have_spaces() -> None:
     for region in ("1,2.5,3,4", "1, 2.5, 3, 4", "1 2.5 3 4", " 1,2.5\t3 4,"):
         assert read("--region", region) == four
     assert read("--tags", "a b, c", "--tags", "d") == {"region": None, "tags": ["a b", "c", "d"]}
-
-
-def test_each_command_is_introduced_by_a_whole_sentence() -> None:
-    words, environment = (
-        [sys.executable, "-m", "peekaboo_min", "--help"],
-        {**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    out = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
-    unwrapped = re.sub(r"\n {10,}", " ", out)
-    commands = dict(re.findall(r"^  ([a-z][a-z _-]*?)  +(\S.*)$", unwrapped, re.M))
-    assert {"click", "elements", "wait-for", "open"} <= set(commands)
-    for name, sentence in commands.items():
-        assert sentence.count("(") == sentence.count(")"), (name, sentence)
-        assert not re.search(r"(,| like| and| or| the)$", sentence), (name, sentence)
-        assert len(sentence) <= 140, (name, sentence)

@@ -6,27 +6,18 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import (
-    PATIENCE_S,
-    Finished,
-    Form,
-    Program,
-    both_forms,
-    clean_environment,
-    need,
-    program_words,
-    wait_for,
-    x_server,
-)
+from worlds import PATIENCE_S, Finished, Form, Program, need, wait_for, x_server
 
+from peekaboo_min import __version__
 from peekaboo_min.frontends.tools import COMMANDS, TOOLS
 
 NOBODY = ":64999"  # a display that no X server serves
@@ -93,7 +84,6 @@ press 7 a --modifiers hyper      => 'hyper'
 image --max-dimension 0          => max
 image --path a.webp              => .png or .jpg
 screenshot 7 --path a.gif        => .png or .jpg
-analyze shot.png ?               => Set the PEEKABOO_AI_PROVIDERS environment variable; for example
 """
 ODD_USAGE = [
     (["type", "7", "a\x1b[31m"], "control character"),
@@ -123,14 +113,22 @@ image --path /proc/shots         => FILE_IO_ERROR    => /proc/shots
 image --path notes.png           => FILE_IO_ERROR    => is not an image
 image --path link.png            => FILE_IO_ERROR    => is not an image
 image --path pipe.png            => FILE_IO_ERROR    => is not an image
+analyze shot.png ?               => AI_NOT_CONFIGURED => AI_PROVIDERS environment variable; for example
 """
+HOSTILE = "$(touch x) \"'\\"
 ODD_ON_A_DISPLAY = [
     (["image", "--path", f"{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
     (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
     (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "PID:111"),
-    (["image", "--app", "$(touch x) \"'\\"], "APP_NOT_FOUND", "is called '$(touch x) \"'\\'"),
+    (["image", "--app", HOSTILE], "APP_NOT_FOUND", f"is called {HOSTILE!r}"),
 ]
-EXIT_CODES = {"INVALID_ARGUMENT": 2, "WINDOW_NOT_FOUND": 15, "FILE_IO_ERROR": 17, "APP_NOT_FOUND": 18}
+EXIT_CODES = {
+    "AI_NOT_CONFIGURED": 1,
+    "INVALID_ARGUMENT": 2,
+    "WINDOW_NOT_FOUND": 15,
+    "FILE_IO_ERROR": 17,
+    "APP_NOT_FOUND": 18,
+}
 
 
 def rows(table: str) -> list[Any]:
@@ -165,30 +163,26 @@ def test_failure_has_its_exit_code_and_next_step_and_replaces_nothing(
     assert {path.name for path in tmp_path.iterdir()} == folders
 
 
+DISPLAYS = {
+    "": "DISPLAY is not set",
+    NOBODY: f"DISPLAY is '{NOBODY}': No such file or directory",
+    "no display": "DISPLAY is 'no display'",
+}
+
+
 @pytest.mark.parametrize(
     ("display", "words"),
-    [
-        (None, ["windows"]),
-        (None, ["list", "apps"]),
-        (None, ["image"]),
-        (NOBODY, ["windows"]),
-        ("no display", ["image"]),
-    ],
+    [("", "windows"), ("", "list apps"), ("", "image"), (NOBODY, "windows"), ("no display", "image")],
 )
-def test_without_a_display_the_error_says_how_to_get_one(
-    two_forms: TwoForms, display: Any, words: list[str]
+def test_display_that_is_missing_is_an_error_that_says_how_to_get_one(
+    forked: Program, display: str, words: str
 ) -> None:
-    variables = {} if display is None else {"DISPLAY": display}
-    two_forms.fails(words, "NO_GUI_SESSION", 1, "set DISPLAY to a running X server", **variables)
-    details = {
-        None: "DISPLAY is not set",
-        NOBODY: f"DISPLAY is '{NOBODY}': No such file or directory",
-        "no display": "DISPLAY is 'no display'",
-    }
-    assert two_forms.package.run(*words, **variables).err.splitlines()[1:] == [f"  {details[display]}"]
+    program = forked.having(DISPLAY=display) if display else forked
+    assert_fails(program, words.split(), "NO_GUI_SESSION", 1, "set DISPLAY to a running X server")
+    assert program.run(*words.split()).err.splitlines()[1:] == [f"  {DISPLAYS[display]}"]
 
 
-def test_a_hung_display_is_given_up_in_time(forked: Program) -> None:
+def test_display_that_hangs_is_given_up_in_time(forked: Program) -> None:
     need("Xvfb")
     reader, writer = os.pipe()
     server = subprocess.Popen(
@@ -200,47 +194,49 @@ def test_a_hung_display_is_given_up_in_time(forked: Program) -> None:
             display = f":{f.readline().strip()}"
         server.send_signal(signal.SIGSTOP)
         running = [forked.start("--json", word, DISPLAY=display) for word in ("windows", "image")]
-        finished = [finish(one) for one in running]
+        errors = [json.loads(process.communicate(timeout=PATIENCE_S)[0])["error"] for process in running]
     finally:
         server.kill()
         server.wait()
-    assert [(one.code, one.error["code"]) for one in finished] == [(22, "TIMEOUT")] * 2
-    assert all("did not" in each.error["message"] for each in finished)
+    assert [process.returncode for process in running] == [22, 22]
+    assert [(error["code"], "did not" in error["message"]) for error in errors] == [("TIMEOUT", True)] * 2
 
 
 BAD_VARIABLES = {
-    "PEEKABOO_TTL_SECONDS": ["abc", "-1", "1.5", "nan"],
-    "PEEKABOO_READONLY": ["maybe"],
-    "PEEKABOO_AI_TIMEOUT": ["inf", "soon"],
-    "PEEKABOO_DESKTOP": ["windows"],
+    "PEEKABOO_TTL_SECONDS": "abc -1 1.5 nan",
+    "PEEKABOO_READONLY": "maybe",
+    "PEEKABOO_AI_TIMEOUT": "inf soon",
+    "PEEKABOO_DESKTOP": "windows",
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [(name, value) for name, values in BAD_VARIABLES.items() for value in values]
-)
-def test_a_bad_variable_is_named(forked: Program, empty_display: str, name: str, value: str) -> None:
-    variables = {"DISPLAY": empty_display, name: value}
-    finished = forked.run("windows", "--json", **variables)
-    assert_is_refused(finished, "INVALID_ARGUMENT", 2, f"{name} is '{value}'")
+@pytest.mark.parametrize(("name", "values"), BAD_VARIABLES.items())
+def test_variable_that_is_bad_is_named_but_not_by_help(
+    forked: Program, empty_display: str, name: str, values: str
+) -> None:
+    for value in values.split():
+        finished = forked.run("windows", "--json", DISPLAY=empty_display, **{name: value})
+        assert_is_refused(finished, "INVALID_ARGUMENT", 2, f"{name} is '{value}'")
+        assert forked.run("windows", "--help", **{name: value}).code == 0
 
 
-def test_doctor_names_our_folders_and_the_log(forked: Program, tmp_path: Path, empty_display: str) -> None:
-    log = tmp_path / "the server.log"
-    data = forked.data("doctor", DISPLAY=empty_display, PEEKABOO_LOG_FILE=str(log))
+def test_variable_that_is_empty_is_an_unset_one(forked: Program, empty_display: str) -> None:
+    empty = dict.fromkeys(BAD_VARIABLES, "")
+    assert forked.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
+
+
+def test_doctor_names_our_folders_the_log_and_what_has_no_effect(
+    forked: Program, tmp_path: Path, empty_display: str
+) -> None:
+    program, log = forked.having(DISPLAY=empty_display), str(tmp_path / "the server.log")
+    data = program.data("doctor", PEEKABOO_LOG_FILE=log, PEEKABOO_READ_ONLY="1", PEEKABOO_READONLY="1")
     found = {check["name"]: check["found"] for check in data["checks"]}
-    assert (found["server's log"], data["log_file"]) == (str(log), str(log))
-    lines = forked.run("doctor", DISPLAY=empty_display).out.splitlines()
-    names = ("temporary folder", "state folder", "server's log")
-    assert [name for name in names if any(line.startswith(f"ok      {name}: /") for line in lines)] == list(
-        names
-    )
-
-
-def test_doctor_names_a_variable_that_has_no_effect(forked: Program, empty_display: str) -> None:
-    data = forked.data("doctor", DISPLAY=empty_display, PEEKABOO_READ_ONLY="1", PEEKABOO_READONLY="1")
-    found = {check["name"]: check["found"] for check in data["checks"] if "PEEKABOO" in check["name"]}
-    assert list(found) == ["PEEKABOO_READ_ONLY"] and found["PEEKABOO_READ_ONLY"].startswith("has no effect")
+    assert (found["server's log"], data["log_file"]) == (log, log)
+    assert [name for name in found if "PEEKABOO" in name] == ["PEEKABOO_READ_ONLY"]
+    assert found["PEEKABOO_READ_ONLY"].startswith("has no effect")
+    shown = program.run("doctor").out
+    for name in ("temporary folder", "state folder", "server's log"):
+        assert f"ok      {name}: /" in shown
 
 
 def test_doctor_says_what_a_python_without_gi_lacks(
@@ -259,63 +255,40 @@ def test_doctor_says_what_a_python_without_gi_lacks(
     assert f"{problem}\n        install it: sudo apt-get install python3-gi " in done.out
 
 
-def test_under_wayland_what_looks_warns_that_it_sees_x11_alone(forked: Program, empty_display: str) -> None:
+def test_wayland_is_warned_of_where_x11_alone_is_seen(forked: Program, empty_display: str) -> None:
     session = {"DISPLAY": empty_display, "WAYLAND_DISPLAY": "wayland-0"}
-    warning = (
-        "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
-    )
-    for words in (["windows"], ["image"]):
-        assert forked.run(*words, "--json", **session).json["messages"] == [warning]
-        assert forked.run(*words, "--json", DISPLAY=empty_display).json["messages"] == []
+    sight = "a Wayland session: only programs that run through XWayland can be seen"
+    warning = f"{sight}; log in to an X11 session"
+    for word in ("windows", "image"):
+        assert forked.run(word, "--json", **session).json["messages"] == [warning]
+        assert forked.run(word, "--json", DISPLAY=empty_display).json["messages"] == []
     assert warning in forked.error("doctor", **session)["details"]
-
-
-def test_help_works_with_bad_variables_all_the_same(forked: Program) -> None:
-    assert (
-        forked.run("windows", "--help", **{name: values[0] for name, values in BAD_VARIABLES.items()}).code
-        == 0
-    )
-
-
-def test_an_empty_variable_is_an_unset_one(forked: Program, empty_display: str) -> None:
-    empty = dict.fromkeys(BAD_VARIABLES, "")
-    assert forked.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
 
 
 # the envelope -----------------------------------------------------------------------------------------------
 
 
-WITH_THE_FLAG = [
-    "-j windows",
-    "windows --json",
-    "windows --json-output --all -j",
-    "-j list apps",
-    "list --json apps",
-]
-
-
-@pytest.mark.parametrize("words", WITH_THE_FLAG)
-def test_the_envelope_is_one_document_wherever_the_flag_stands(
-    two_forms: TwoForms, empty_display: str, words: str
+@pytest.mark.parametrize(
+    "words",
+    ["-j windows", "windows --json", "windows --json-output --all -j", "-j list apps", "list --json apps"],
+)
+def test_json_is_one_document_wherever_the_flag_stands(
+    forked: Program, empty_display: str, words: str
 ) -> None:
-    program = two_forms.single_file if words.startswith("-j") else two_forms.package
-    finished = program.run(*words.split(), DISPLAY=empty_display)
+    finished = forked.run(*words.split(), DISPLAY=empty_display)
     data = {"applications": []} if "apps" in words else finished.data if "all" in words else {"windows": []}
     expected = {"success": True, "data": data, "messages": [], "debug_logs": finished.json["debug_logs"]}
     assert (finished.code, finished.json, finished.err) == (0, expected, "")
     assert all(isinstance(line, str) for line in expected["debug_logs"])
 
 
-@both_forms
-def test_the_version_and_help_are_documents_too_where_that_is_asked(program: Program) -> None:
-    from peekaboo_min import __version__
-
+def test_json_holds_the_version_and_help_too(program: Program) -> None:
     assert program.run("--version") == Finished(0, f"{__version__}\n", "")
     assert program.data("--version") == {"version": __version__}
     assert program.data("help")["help"] == program.run("--help").out.rstrip()
 
 
-def test_without_the_flag_people_get_text(forked: Program, empty_display: str) -> None:
+def test_text_is_what_people_get_without_the_flag(forked: Program, empty_display: str) -> None:
     finished = forked.run("windows", DISPLAY=empty_display)
     assert finished == Finished(0, "0 window(s), front to back:\n", "")
 
@@ -324,20 +297,35 @@ def test_without_the_flag_people_get_text(forked: Program, empty_display: str) -
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_a_command_has_an_example(forked: Program, name: str) -> None:
+def test_help_of_a_command_fits_80_columns_and_has_an_example(forked: Program, name: str) -> None:
     finished = forked.run(*name.split(), "--help")
     assert (finished.code, finished.err) == (0, "")
     assert finished.out.startswith(f"usage: peekaboo-min {name}")
     same = [other for other, place in COMMANDS.items() if place == COMMANDS[name]]
     assert any(f"example:\n  peekaboo-min {other}" in finished.out for other in same)
+    assert_is_for_shells(finished.out.partition("\nexample:")[0])
 
 
-@pytest.mark.parametrize("word", ["--help", "-h", "help"])
-def test_the_overview_names_every_command(two_forms: TwoForms, word: str) -> None:
-    finished = (two_forms.single_file if word == "-h" else two_forms.package).run(word)
+def assert_is_for_shells(text: str) -> None:
+    """It fits, and names no tools but those whose name is the command's, too."""
+    assert [line for line in text.splitlines() if len(line) > 79] == []
+    tools = {tool.name for tool in TOOLS if "_" in tool.name}
+    assert sorted(tools & set(re.findall(r"\w+", text))) == []
+
+
+def test_help_introduces_every_command_by_a_whole_sentence(forked: Program) -> None:
+    finished = forked.run("--help")
     assert (finished.code, finished.err) == (0, "")
-    listed = re.findall(r"^  ([a-z].*?)  +\S", finished.out, re.M)
-    assert listed == list(COMMANDS)
+    assert finished.out == forked.run("-h").out == forked.run("help").out
+    assert_is_for_shells(finished.out)
+    assert_is_for_shells(forked.run("list", "--help").out)
+    unwrapped = re.sub(r"\n {10,}", " ", finished.out)
+    commands = dict(re.findall(r"^  ([a-z].*?)  +(\S.*)$", unwrapped, re.M))
+    assert list(commands) == list(COMMANDS)
+    for name, sentence in commands.items():
+        assert sentence.count("(") == sentence.count(")"), (name, sentence)
+        assert not re.search(r"(,| like| and| or| the)$", sentence), (name, sentence)
+        assert len(sentence) <= 140, (name, sentence)
 
 
 def test_help_shows_what_may_be_chosen(forked: Program) -> None:
@@ -346,23 +334,14 @@ def test_help_shows_what_may_be_chosen(forked: Program) -> None:
     assert "find-text WINDOW_ID [TEXT] [options]" in forked.run("find-text", "--help").out
 
 
-def test_help_fits_80_columns_and_names_commands_not_tools(forked: Program) -> None:
-    texts = [forked.run(*name.split(), "--help").out.partition("\nexample:")[0] for name in COMMANDS]
-    texts += [forked.run("--help").out, forked.run("list", "--help").out]
-    assert [line for text in texts for line in text.splitlines() if len(line) > 79] == []
-    tools = {tool.name for tool in TOOLS if "_" in tool.name}
-    # MCP's own group name is a name in the shell as well
-    assert sorted(tools & set(re.findall(r"\w+", " ".join(texts)))) == []
-
-
-def test_help_is_had_before_a_command_and_right_after_it(forked: Program) -> None:
-    program = forked
-    asked = (["click", "--help"], ["-h", "click"], ["help", "click"])
-    texts = {program.run(*words).out for words in asked}
-    assert len(texts) == 1 and texts.pop().startswith("usage: peekaboo-min click ")
-    for words in (["type", "-h"], ["help", "type"]):
-        assert program.run(*words).out.startswith("usage: peekaboo-min type "), words
-    assert "list apps" in program.run("list", "--help").out
+def test_help_stands_before_a_command_or_right_after_it(forked: Program) -> None:
+    for name, *words in (
+        ("click", "click --help", "-h click", "help click"),
+        ("type", "type -h", "help type"),
+    ):
+        texts = {forked.run(*word.split()).out for word in words}
+        assert len(texts) == 1 and texts.pop().startswith(f"usage: peekaboo-min {name} ")
+    assert "list apps" in forked.run("list", "--help").out
 
 
 # the surroundings -------------------------------------------------------------------------------------------
@@ -372,70 +351,52 @@ def test_stdin_is_never_read(forked: Program, tmp_path: Path, empty_display: str
     (tmp_path / "stdin").write_text("windows\n" * 100)
     with open(tmp_path / "stdin") as f:
         for words in (["windows", "-j"], ["type", "7", "x"], ["nonsense"]):
-            subprocess.run(
-                [*forked.words, *words],
-                env={**forked.environment, "DISPLAY": empty_display},
-                stdin=f,
-                capture_output=True,
-                timeout=PATIENCE_S,
-            )
+            start(forked, words, stdin=f, DISPLAY=empty_display)
         assert os.lseek(f.fileno(), 0, os.SEEK_CUR) == 0
 
 
-@pytest.mark.parametrize("words", [["--help"], ["windows", "--json"], ["nonsense", "--json"]])
-def test_a_reader_that_goes_away_is_no_error(
-    two_forms: TwoForms, empty_display: str, words: list[str]
-) -> None:
-    program = two_forms.package
-    reader, writer = os.pipe()
-    os.close(reader)
+def start(
+    program: Program,
+    words: list[str],
+    closing: str = "",
+    stdout: int = -1,
+    stdin: Any = None,
+    **variables: str,
+) -> tuple[int, bytes]:
+    """The exit code and stderr of a process that a shell starts with some streams closed."""
     done = subprocess.run(
-        [*program.words, *words],
-        env={**program.environment, "DISPLAY": empty_display},
-        stdin=subprocess.DEVNULL,
-        stdout=writer,
+        ["sh", "-c", f'exec "$@" {closing}', "sh", *program.words, *words],
+        env={**program.environment, **variables},
+        stdin=stdin or subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         timeout=PATIENCE_S,
     )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", [["--help"], ["windows", "--json"], ["nonsense", "--json"]])
+def test_reader_that_goes_away_is_no_error(forked: Program, empty_display: str, words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = start(forked, words, stdout=writer, DISPLAY=empty_display)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (2 if words[0] == "nonsense" else 0, b"")
+    assert done == (2 if words[0] == "nonsense" else 0, b"")
 
 
 @pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-"])
-def test_closed_streams_change_no_exit_code(two_forms: TwoForms, closing: str) -> None:
-    program = two_forms.single_file if len(closing) > 4 else two_forms.package
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" nonsense {closing}', "sh", *program.words],
-        env=program.environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE_S,
-    )
-    assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
+def test_closed_streams_change_no_exit_code(program: Program, closing: str) -> None:
+    code, err = start(program, ["nonsense"], closing)
+    assert (code, b"Traceback" in err) == (2, False)
 
 
-def test_an_image_for_a_closed_stdout_is_no_crash(forked: Program, empty_display: str) -> None:
-    done = subprocess.run(
-        ["sh", "-c", 'exec "$@" image --path - >&-', "sh", *forked.words],
-        env={**forked.environment, "DISPLAY": empty_display},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE_S,
-    )
-    assert (done.returncode, done.stderr) == (0, b"")
+def test_closed_stdout_for_an_image_is_no_crash(forked: Program, empty_display: str) -> None:
+    assert start(forked, ["image", "--path", "-"], ">&-", DISPLAY=empty_display) == (0, b"")
 
 
-def test_a_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*forked.words, "--help"],
-            env=forked.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            timeout=PATIENCE_S,
-        )
-    assert (done.returncode != 0, b"Traceback" in done.stderr) == (True, False)
+def test_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program) -> None:
+    code, err = start(forked, ["--help"], ">/dev/full")
+    assert code != 0 and err.startswith(b"peekaboo-min: the output could not be written: ")
 
 
 def on_a_terminal(program: Program, *words: str, **variables: str) -> tuple[int, str]:
@@ -459,88 +420,67 @@ def on_a_terminal(program: Program, *words: str, **variables: str) -> tuple[int,
     pytest.fail(f"{words} does not end: {shown!r}")
 
 
-@both_forms
-def test_the_bare_command_on_a_terminal_is_help(program: Program) -> None:
+def test_command_line_without_words_on_a_terminal_is_help(program: Program) -> None:
     code, shown = on_a_terminal(program)
     assert code == 0 and shown == program.run("--help").out
     assert "`config` prints what your MCP client needs" in shown
 
 
-LOCALES = {
-    "C": {"LC_ALL": "C"},
-    "POSIX": {"LC_ALL": "POSIX", "LANG": ""},
-    "unknown": {"LC_ALL": "xx_YY.ISO-8859-1"},
-    "another encoding of Python's": {"PYTHONIOENCODING": "latin-1"},
-}
-
-
-@pytest.mark.parametrize("locale", LOCALES.values(), ids=LOCALES.keys())
-def test_text_beyond_ascii_survives_every_locale(two_forms: TwoForms, locale: dict[str, str]) -> None:
-    two_forms.fails(["Zoë😀"], "INVALID_ARGUMENT", 2, "there is no command 'Zoë😀'", **locale)
+@pytest.mark.parametrize(
+    "locale", ["LC_ALL=C", "LC_ALL=POSIX", "LC_ALL=xx_YY.ISO-8859-1", "PYTHONIOENCODING=latin-1"]
+)
+def test_text_beyond_ascii_survives_every_locale(program: Program, locale: str) -> None:
+    name, _, value = locale.partition("=")
+    program = program.having(**{name: value}, LANG="")
+    assert_fails(program, ["Zoë😀"], "INVALID_ARGUMENT", 2, "there is no command 'Zoë😀'")
 
 
 # urllib.parse alone is what pathlib imports
-HEAVY = {
-    "mcp",
-    "pydantic",
-    "anyio",
-    "asyncio",
-    "urllib.request",
-    "http",
-    "email",
-    "ssl",
-    "concurrent",
-}
+HEAVY = {"mcp", "pydantic", "anyio", "asyncio", "urllib.request", "http", "email", "ssl", "concurrent"}
 
 
-@both_forms
-def test_a_command_imports_nothing_of_mcp_and_nothing_slow(
-    program: Program, tmp_path: Path, empty_display: str
-) -> None:
-    words = [program.words[0], "-X", "importtime", *program.words[1:], "windows", "--json"]
-    done = subprocess.run(
-        words,
-        env={**program.environment, "DISPLAY": empty_display},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=PATIENCE_S,
-        encoding="utf-8",
-    )
-    assert json.loads(done.stdout)["success"]
-    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines() if "|" in line}
+def test_import_of_a_command_is_of_nothing_slow(program: Program, empty_display: str) -> None:
+    by_time = Program([program.words[0], "-X", "importtime", *program.words[1:]], program.environment)
+    finished = by_time.run("windows", "--json", DISPLAY=empty_display)
+    assert finished.json["success"]
+    imported = {line.rsplit("|", 1)[-1].strip() for line in finished.err.splitlines() if "|" in line}
     assert "selectors" in imported
     assert sorted(imported & HEAVY) == []
 
 
-def test_every_command_works_where_mcp_cannot_be_imported(forked: Program, tmp_path: Path) -> None:
+def test_import_of_mcp_is_needed_by_no_command(forked: Program, tmp_path: Path) -> None:
     (tmp_path / "mcp").mkdir()
     (tmp_path / "mcp" / "__init__.py").write_text(
         "raise ModuleNotFoundError('No module named mcp', name='mcp')"
     )
     path = f"{tmp_path}{os.pathsep}{forked.environment['PYTHONPATH']}"
-    finished = forked.run("doctor", "--json", PYTHONPATH=path, DISPLAY=NOBODY)
+    program = Program(forked.words, {**forked.environment, "PYTHONPATH": path})
+    finished = program.run("doctor", "--json", DISPLAY=NOBODY)
     assert (finished.code, finished.error["code"]) == (1, "NO_GUI_SESSION")
-    assert forked.run("--help", PYTHONPATH=path).code == 0
+    assert program.run("--help").code == 0
 
 
-def test_an_image_is_not_written_over_a_folder(forked: Program, open_form: Any, tmp_path: Path) -> None:
-    form: Form = open_form()
+def test_image_is_not_written_over_a_folder(forked: Program, form: Form, tmp_path: Path) -> None:
     program = forked.having(DISPLAY=form.display)
     (window_id,) = wait_for(
-        lambda: [one["window_id"] for one in program.data("windows", "--app", "Form")["windows"]],
+        lambda: [row["window_id"] for row in program.data("windows", "--app", "Form")["windows"]],
         "the form is listed",
     )
     error = program.error("screenshot", window_id, "--path", tmp_path)
     assert (error["code"], "is a folder" in error["message"]) == ("FILE_IO_ERROR", True)
 
 
-@both_forms
-def test_nothing_is_written_but_in_our_folders(program: Program, tmp_path: Path, empty_display: str) -> None:
+# what stays -------------------------------------------------------------------------------------------------
+
+
+def test_files_are_written_into_our_folders_alone(
+    program: Program, tmp_path: Path, empty_display: str
+) -> None:
     need("maim")
     program.data("image", DISPLAY=empty_display)
-    found = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir())
+    found = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir()}
     ours = {"state/peekaboo_min", "state/peekaboo_min/bytecode", f"tmp/peekaboo_min-{os.getuid()}"}
-    assert set(found) - ours == {"home", "state", "tmp"}
+    assert found - ours == {"home", "state", "tmp"}
 
 
 WAITING = """#!/bin/sh
@@ -570,34 +510,35 @@ def test_clean_spares_the_folder_of_a_running_exec(forked: Program, tmp_path: Pa
     assert not folder.exists()
 
 
-def test_clean_all_leaves_nothing_but_what_is_the_users(forked: Program, empty_display: str) -> None:
+def test_clean_all_leaves_nothing_but_what_is_the_users(
+    forked: Program, tmp_path: Path, empty_display: str
+) -> None:
+    def left() -> list[Path]:
+        paths = [path for name in ("tmp", "state", "home") for path in (tmp_path / name).rglob("*")]
+        return [path for path in paths if path.is_file() or not list(path.iterdir())]
+
     need("maim")
-    home = Path(forked.environment["HOME"]).parent
-    log = home / "tmp" / "peekaboo-mcp.log"
-    log.write_text("a line")
-    gmail = home / "state" / "peekaboo_min" / "gmail"
+    (tmp_path / "tmp" / "peekaboo-mcp.log").write_text("a line")
+    gmail = tmp_path / "state" / "peekaboo_min" / "gmail"
     gmail.mkdir(parents=True, mode=0o700)
     gmail.parent.chmod(0o700)
     for name in ("token.json", "credentials.json"):
         (gmail / name).write_text("{}")
+    own_log = tmp_path / "home" / "own.log"
+    own_log.write_text("a line")
     forked.data("image", DISPLAY=empty_display)
+    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == [str(gmail)]
+    assert left() == [tmp_path / "tmp" / "peekaboo-mcp.log", gmail / "credentials.json"]
     assert forked.data("clean", "--all")["kept"] == [str(gmail)]
-    left = [path for name in ("tmp", "state", "home") for path in (home / name).rglob("*") if path.is_file()]
-    assert left == [gmail / "credentials.json"]
-    (gmail / "credentials.json").unlink()
-    gmail.rmdir()
+    assert left() == [gmail / "credentials.json"]
+    shutil.rmtree(gmail)
     stop = gmail.parent / "STOP"
     stop.write_text("")
-    assert forked.data("clean", "--all")["kept"] == [str(stop)]
-    stop.unlink()
-    own_log = home / "home" / "own.log"
-    own_log.write_text("a line")
-    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == []
-    assert not own_log.exists()
     own_log.mkdir()
     (own_log / "a note").write_text("no log")
-    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == [str(own_log)]
-    (own_log / "a note").unlink()
-    own_log.rmdir()
+    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == [str(own_log), str(stop)]
+    assert left() == [stop, own_log / "a note"]
+    stop.unlink()
+    shutil.rmtree(own_log)
     assert forked.data("clean", "--all")["kept"] == []
-    assert [path for name in ("tmp", "state", "home") for path in (home / name).iterdir()] == []
+    assert [path for name in ("tmp", "state", "home") for path in (tmp_path / name).iterdir()] == []

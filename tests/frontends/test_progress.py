@@ -26,9 +26,7 @@ def reported(server: Server) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("form_name", list(FORMS))
-def test_a_model_that_thinks_long_is_waited_for_with_signs_of_life(
-    tmp_path: Path, display: str, form_name: str
-) -> None:
+def test_progress_is_reported_while_a_model_thinks(tmp_path: Path, display: str, form_name: str) -> None:
     may_answer = threading.Event()
 
     def think(_request: Any) -> str:
@@ -53,7 +51,7 @@ def test_a_model_that_thinks_long_is_waited_for_with_signs_of_life(
             assert json.loads(server.lines[-1])["id"] == number, "nothing follows the answer"
 
 
-def test_a_client_without_a_token_gets_no_progress(tmp_path: Path, display: str, form: Form) -> None:
+def test_progress_is_for_clients_with_a_token(tmp_path: Path, display: str, form: Form) -> None:
     with serving("package", clean_environment(tmp_path, DISPLAY=display)) as server:
         server.shake_hands()
         windows = server.call("list_windows")["structuredContent"]["windows"]

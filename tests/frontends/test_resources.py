@@ -6,22 +6,18 @@ import base64
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import pytest
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import serving
 
 
-def test_a_linked_image_can_be_read_while_it_lives_and_nothing_else_can(mac: FakeMac, tmp_path: Path) -> None:
+def test_resources_are_linked_images_while_they_live(mac: FakeMac, tmp_path: Path) -> None:
     """ "出力: `structuredContent` + `content` (text/resource)" """
     with serving("package", mac_environment(mac)) as server:
         server.shake_hands()
         assert server.ask("resources/list")["result"]["resources"] == []
-        (link,) = [
-            block
-            for block in server.call("screenshot_app_window", appName="Calculator")["content"]
-            if block["type"] == "resource_link"
-        ]
+        answer = server.call("screenshot_app_window", appName="Calculator")
+        (link,) = [block for block in answer["content"] if block["type"] == "resource_link"]
         path = Path(unquote(urlsplit(link["uri"]).path))
         (listed,) = server.ask("resources/list")["result"]["resources"]
         assert listed == {"uri": link["uri"], "name": path.name, "mimeType": "image/png"}
@@ -32,22 +28,7 @@ def test_a_linked_image_can_be_read_while_it_lives_and_nothing_else_can(mac: Fak
         other = tmp_path / "other.png"
         other.write_bytes(path.read_bytes())
         path.unlink()
-        for uri in (
-            other.as_uri(),
-            "file:///etc/passwd",
-            f"{link['uri']}/../{path.name}",
-            "x:y",
-            link["uri"],
-        ):
+        climbing = f"{link['uri']}/../{path.name}"
+        for uri in (other.as_uri(), "file:///etc/passwd", climbing, "x:y", link["uri"]):
             assert "error" in server.ask("resources/read", {"uri": uri})
         assert server.ask("resources/list")["result"]["resources"] == []
-
-
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26"])
-def test_an_older_client_gets_the_path_and_no_link(mac: FakeMac, version: str) -> None:
-    """ "{path, uri, appName, rect, scale, format}" """
-    with serving("package", mac_environment(mac)) as server:
-        server.shake_hands(version)
-        answer = server.call("screenshot_app_window", appName="Calculator")
-        assert [block["type"] for block in answer["content"]] == ["text"]
-        assert '"path":"' in answer["content"][0]["text"]
