@@ -34,9 +34,8 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     site = folder / "lib" / version / "site-packages"
     if with_mcp:
-        (site / "all.pth").write_text(
-            "\n".join(path for path in sys.path if path.endswith("site-packages")), encoding="utf-8"
-        )
+        paths = [path for path in sys.path if path.endswith("site-packages")]
+        (site / "all.pth").write_text("\n".join(paths), encoding="utf-8")
     return folder / "bin" / "python"
 
 
@@ -129,87 +128,80 @@ CASES = [(client, list(FORMS)[number % 3]) for number, client in enumerate(CLIEN
 
 
 @pytest.mark.parametrize(("client", "form_name"), CASES, ids=["-".join(one) for one in CASES])
-def test_what_is_printed_starts_a_server_that_lists_windows(
+def test_config_starts_a_server_that_lists_windows(
     tmp_path: Path, environment: dict[str, str], display: str, form: Form, client: str, form_name: str
 ) -> None:
     terminal = {**environment, "DISPLAY": display}
-    done = config(
-        FORMS[form_name](tmp_path / ODD), terminal, client, "--env", "TMPDIR", "--env", "LANG,XDG_STATE_HOME"
-    )
+    passed = ["--env", "TMPDIR", "--env", "LANG,XDG_STATE_HOME"]
+    done = config(FORMS[form_name](tmp_path / ODD), terminal, client, *passed)
     assert done.code == 0, done.err
     assert "note: put this into " in done.err and "note: put" not in done.out
     block = block_of(client, done.out)
     foreign = ForeignFolder(tmp_path / "foreign")
-    launcher = {
-        name: terminal[name] for name in ("HOME", "PATH", "TMPDIR", "LANG", "XDG_STATE_HOME", "XAUTHORITY")
-    }
+    names = ("HOME", "PATH", "TMPDIR", "LANG", "XDG_STATE_HOME", "XAUTHORITY")
+    launcher = {name: terminal[name] for name in names}
     assert form.title in start(client, block, launcher, foreign.path, listed_titles)
     assert foreign.executed() == []
 
 
-def test_codex_forwards_what_it_would_filter_and_its_file_holds_no_key(environment: dict[str, str]) -> None:
-    terminal = {**environment, "DISPLAY": ":7", "SOME_KEY": "secret"}
-    done = config(PACKAGE, terminal, "codex", "--env", "SOME_KEY")
-    block = block_of("codex", done.out)
-    assert block["args"] == [str(ROOT / "peekaboo_min" / "__main__.py")]
-    assert (block["startup_timeout_sec"], block["env_vars"]) == (60, ["SOME_KEY"])
-    assert block["env"] == {"DISPLAY": ":7", "XAUTHORITY": environment["XAUTHORITY"]}
-    assert "secret" not in done.out + done.err
-
-
-def test_a_key_is_in_the_file_alone_and_a_note_says_so(environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("client", ["codex", "claude-code"])
+def test_config_holds_a_key_only_for_clients_that_cannot_forward_it(
+    environment: dict[str, str], client: str
+) -> None:
     terminal = {**environment, "DISPLAY": ":7", "SOME_KEY": "se cret"}
-    done = config(PACKAGE, terminal, "claude-code", "--env", "SOME_KEY")
-    assert "the value of SOME_KEY: let nobody else read that file" in done.err and "se cret" not in done.err
+    done = config(PACKAGE, terminal, client, "--env", "SOME_KEY")
+    block = block_of(client, done.out)
     usual = {"DISPLAY": ":7", "XAUTHORITY": environment["XAUTHORITY"]}
-    assert block_of("claude-code", done.out)["env"] == {**usual, "SOME_KEY": "se cret"}
+    note = "the value of SOME_KEY: let nobody else read that file"
+    assert block["args"] == [str(ROOT / "peekaboo_min" / "__main__.py")]
+    assert "se cret" not in done.err
+    if client == "codex":  # it filters what it passes on, and waits 10 s for a server otherwise
+        assert (block["startup_timeout_sec"], block["env_vars"], block["env"]) == (60, ["SOME_KEY"], usual)
+        assert "se cret" not in done.out and note not in done.err
+    else:
+        assert block["env"] == {**usual, "SOME_KEY": "se cret"} and note in done.err
 
 
-def test_json_holds_the_same(environment: dict[str, str]) -> None:
+def test_config_as_json_holds_the_same(environment: dict[str, str]) -> None:
     plain = config(PACKAGE, environment, "claude-code")
     told = config(PACKAGE, environment, "claude-code", "--json").json
     assert sorted(told["data"]) == ["client", "file", "text"]
     assert told["data"]["text"] + "\n" == plain.out
-    assert [f"note: {one}" for one in told["messages"]] == plain.err.splitlines()
+    assert [f"note: {message}" for message in told["messages"]] == plain.err.splitlines()
 
 
 FILES = {
-    "claude-desktop": (
-        "~/.config/Claude/claude_desktop_config.json",
-        "~/Library/Application Support/Claude/",
-    ),
-    "vscode": ("~/.config/Code/User/mcp.json", "~/Library/Application Support/Code/User/mcp.json"),
+    "claude-desktop": [".config/Claude/claude_desktop_config.json", "Library/Application Support/Claude/"],
+    "vscode": [".config/Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json"],
 }
 
 
 @pytest.mark.parametrize("client", FILES)
-def test_each_system_has_its_own_paths_and_a_mac_no_display(environment: dict[str, str], client: str) -> None:
+def test_config_has_each_systems_paths_and_for_a_mac_no_display(
+    environment: dict[str, str], client: str
+) -> None:
     terminal = {**environment, "DISPLAY": ":7"}
-    linux = config(PACKAGE, terminal, client, "--json").data
-    mac = config(PACKAGE, {**terminal, "PEEKABOO_DESKTOP": "macos"}, client, "--json").data
-    assert linux["file"].startswith(FILES[client][0]) and mac["file"].startswith(FILES[client][1])
-    assert "DISPLAY" in linux["text"] and "DISPLAY" not in mac["text"]
+    for system, path in zip(("x11", "macos"), FILES[client]):
+        data = config(PACKAGE, {**terminal, "PEEKABOO_DESKTOP": system}, client, "--json").data
+        assert data["file"].startswith(f"~/{path}")
+        assert ("DISPLAY" in data["text"]) is (system == "x11")
 
 
 REFUSED = {
-    "unset": (
-        ["cursor", "--env", "NOT_SET_AT_ALL"],
-        "the environment variable NOT_SET_AT_ALL is not set here",
-    ),
-    "a value": (["cursor", "--env", "A=b"], "the environment variable A=b is not set here"),
-    "a client": (["emacs"], "'emacs' is not one of claude-code, claude-desktop"),
+    "cursor --env NOT_SET_AT_ALL": "the environment variable NOT_SET_AT_ALL is not set here",
+    "cursor --env A=b": "the environment variable A=b is not set here",
+    "emacs": "'emacs' is not one of claude-code, claude-desktop",
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_printed_is_refused(environment: dict[str, str], case: str) -> None:
-    words, message = REFUSED[case]
-    done = config(PACKAGE, environment, *words)
+@pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=REFUSED)
+def test_config_refuses_what_cannot_be_printed(environment: dict[str, str], words: str, message: str) -> None:
+    done = config(PACKAGE, environment, *words.split())
     assert (done.code, done.out) == (2, "") and message in done.err
 
 
 @pytest.mark.parametrize("form_name", ["package", "single file"])
-def test_a_python_without_mcp_is_never_printed(
+def test_config_never_prints_a_python_without_mcp(
     tmp_path: Path, environment: dict[str, str], form_name: str
 ) -> None:
     python = make_environment(tmp_path / "venv", with_mcp=False)
@@ -220,7 +212,7 @@ def test_a_python_without_mcp_is_never_printed(
     assert ("uv run " if form_name == "single file" else "uv tool install ") in done.err
 
 
-def test_an_interpreter_in_a_cache_is_never_printed(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_config_never_prints_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:
     python = make_environment(tmp_path / "uv cache" / "environments-v2" / "peekaboo-1f2e")
     done = config([python, "-m", "peekaboo_min"], environment, "cursor")
     assert (done.code, done.out) == (2, "")
@@ -233,7 +225,7 @@ def test_an_interpreter_in_a_cache_is_never_printed(tmp_path: Path, environment:
     assert [block["command"], *block["args"]] == ["/opt/uv", "run", "--script", str(SINGLE_FILE)]
 
 
-def test_a_server_without_a_display_says_where_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_config_without_a_display_says_where_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
     done = config(PACKAGE, environment, "cursor", "--env", "TMPDIR", "--env", "XDG_STATE_HOME")
     assert "note: DISPLAY is not set here: run this in a terminal of the desktop" in done.err
 
@@ -244,11 +236,3 @@ def test_a_server_without_a_display_says_where_to_set_it(tmp_path: Path, environ
 
     text = start("cursor", block_of("cursor", done.out), {}, tmp_path, said)
     assert text.startswith("NO_GUI_SESSION: ") and "set DISPLAY in this server's configuration" in text
-    shell = subprocess.run(
-        [sys.executable, "-m", "peekaboo_min", "windows"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert "set DISPLAY to a running X server" in shell.stderr and "configuration" not in shell.stderr

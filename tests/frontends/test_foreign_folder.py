@@ -24,11 +24,8 @@ def pythons() -> list[str]:
     """This Python, and one of each other version that is here."""
     found = {sys.version_info[:2]: sys.executable}
     for minor in range(9, 16):
-        named = [
-            shutil.which(f"python3.{minor}"),
-            *Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python"),
-        ]
-        for path in filter(None, map(str, filter(None, named))):
+        brought = Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python")
+        for path in filter(None, [shutil.which(f"python3.{minor}"), *map(str, brought)]):
             works = subprocess.run([path, "-c", ""], capture_output=True, timeout=30).returncode == 0
             if works:  # a version manager's shim may stand for nothing
                 found.setdefault((3, minor), path)
@@ -61,7 +58,7 @@ def without_pythonpath(tmp_path: Path, **variables: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("python", pythons())
-def test_a_command_and_the_command_line_that_exec_starts_import_nothing_from_there(
+def test_foreign_folder_gives_no_module_to_a_command_and_its_child(
     tmp_path: Path, foreign: ForeignFolder, python: str, form: str
 ) -> None:
     words = [python, FORMS[form], "exec", "--cwd", foreign.path, "--", "list", "server_status", "--json"]
@@ -83,85 +80,55 @@ def imported_by_m(python: str) -> list[str]:
         return run([python, "-m", "probe"], folder, without_pythonpath(folder)).out.split()
 
 
+STARTS = {"-m from elsewhere": "-m peekaboo_min", "-m in a checkout": "-m peekaboo_min", "": "peekaboo.py"}
+
+
+@pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("python", pythons())
-def test_m_imports_nothing_from_there_once_our_first_line_runs(tmp_path: Path, python: str) -> None:
-    foreign = ForeignFolder(tmp_path / "foreign", without=[*imported_by_m(python), "peekaboo_min"])
-    done = run(
-        [python, "-m", "peekaboo_min", "exec", "--", "--version"], foreign.path, clean_environment(tmp_path)
-    )
-    assert foreign.executed() == []
-    assert (done.code, done.err) == (0, "")
+def test_foreign_modules_beside_us_are_not_imported(tmp_path: Path, python: str, start: str) -> None:
+    """By -m: none once our first line runs. In the checkout's own folder, and in that of the single file."""
+    without = [*imported_by_m(python), "peekaboo_min"] if start else []
+    beside = ForeignFolder(tmp_path / "beside", without=without)
+    environment = without_pythonpath(tmp_path)
+    if "checkout" in start:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "peekaboo_min", beside.path / "peekaboo_min", ignore=ignored)
+    elif start:
+        environment = clean_environment(tmp_path)
+    else:
+        shutil.copy(SINGLE_FILE, beside.path)
+    done = run([python, *STARTS[start].split(), "exec", "--", "--version"], beside.path, environment)
+    assert (beside.executed(), done.code, done.err) == ([], 0, "")
 
 
-@pytest.mark.parametrize("python", pythons())
-def test_a_checkout_runs_in_its_own_folder_without_importing_what_else_lies_there(
-    tmp_path: Path, python: str
-) -> None:
-    checkout = ForeignFolder(tmp_path / "checkout", without=[*imported_by_m(python), "peekaboo_min"])
-    shutil.copytree(
-        ROOT / "peekaboo_min", checkout.path / "peekaboo_min", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    done = run(
-        [python, "-m", "peekaboo_min", "exec", "--", "--version"], checkout.path, without_pythonpath(tmp_path)
-    )
-    assert checkout.executed() == []
-    assert (done.code, done.err) == (0, "")
-
-
-def test_python_p_is_respected(tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 brought -P")
+def test_foreign_path_that_python_p_keeps_is_respected(tmp_path: Path) -> None:
     """The first entry is PYTHONPATH's then, and stays."""
-    folder = tmp_path / "path"
-    folder.mkdir()
-    (folder / "textwrap.py").write_text("raise SystemExit('found by PYTHONPATH')\n")
+    (tmp_path / "textwrap.py").write_text("raise SystemExit('found by PYTHONPATH')\n")
+    environment = clean_environment(tmp_path, PYTHONSAFEPATH="1", PYTHONPATH=str(tmp_path))
     for form in FORMS.values():
-        done = run(
-            [sys.executable, form],
-            tmp_path,
-            clean_environment(tmp_path, PYTHONSAFEPATH="1", PYTHONPATH=str(folder)),
-        )
-        if sys.version_info >= (3, 11):
-            assert done.err == "found by PYTHONPATH\n"
-
-
-@pytest.mark.parametrize("python", pythons())
-def test_the_single_file_imports_nothing_that_lies_beside_it(tmp_path: Path, python: str) -> None:
-    downloads = ForeignFolder(tmp_path / "downloads")
-    shutil.copy(SINGLE_FILE, downloads.path)
-    done = run(
-        [python, "peekaboo.py", "exec", "--", "--version"], downloads.path, without_pythonpath(tmp_path)
-    )
-    assert downloads.executed() == [] and done.code == 0, done.err
+        done = run([sys.executable, form], tmp_path / "home", environment)
+        assert done.err == "found by PYTHONPATH\n"
 
 
 # Both agents start their server by the same code, which knows two forms: one of them for each.
 
 
-def test_the_vision_agents_server_imports_nothing_from_there(
+def test_foreign_folder_gives_no_module_to_the_vision_agents_server(
     tmp_path: Path, foreign: ForeignFolder, open_form: Callable[..., Form], display: str
 ) -> None:
     open_form()
     nothing = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
-    with FakeAI(
-        brain=lambda request: {**nothing, "action": "done", "done": True, "why": "it is reached"}
-    ) as ai:
+    done_at_once = {**nothing, "action": "done", "done": True, "why": "it is reached"}
+    with FakeAI(brain=lambda request: done_at_once) as ai:
         environment = without_pythonpath(tmp_path, DISPLAY=display, **ai.env("openai", "gpt-5.4-mini"))
-        words = [
-            sys.executable,
-            SINGLE_FILE,
-            "agent",
-            "--goal",
-            "Look",
-            "--app",
-            "Form",
-            "--run-folder",
-            tmp_path / "run",
-        ]
-        done = run(words, foreign.path, environment)
+        words = ["agent", "--goal", "Look", "--app", "Form", "--run-folder", tmp_path / "run"]
+        done = run([sys.executable, SINGLE_FILE, *words], foreign.path, environment)
     assert foreign.executed() == []
     assert done.code == 0, done.err
 
 
-def test_the_keynote_agents_server_imports_nothing_from_there(
+def test_foreign_folder_gives_no_module_to_the_keynote_agents_server(
     own_mac: FakeMac, foreign: ForeignFolder
 ) -> None:
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", *["FINAL_ANSWER: [done]"] * 2])) as ai:
@@ -171,7 +138,7 @@ def test_the_keynote_agents_server_imports_nothing_from_there(
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")
 
 
-def test_a_program_of_the_working_folder_is_not_executed_where_path_names_it(
+def test_foreign_program_of_the_working_folder_is_not_executed(
     tmp_path: Path, foreign: ForeignFolder, display: str
 ) -> None:
     for name in ("maim", "xdotool", "peekaboo"):
@@ -180,8 +147,7 @@ def test_a_program_of_the_working_folder_is_not_executed_where_path_names_it(
         program.chmod(0o755)
     path = os.pathsep.join([".", "", os.environ["PATH"]])
     environment = without_pythonpath(tmp_path, DISPLAY=display, PATH=path)
-    done = run(
-        [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "image"], foreign.path, environment
-    )
+    words = [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "image"]
+    done = run(words, foreign.path, environment)
     assert foreign.executed() == []
     assert done.code == 0 and "Captured 1 image(s)" in done.out, done.err
