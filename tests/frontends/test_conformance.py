@@ -183,26 +183,10 @@ def test_messages_have_links_only_for_versions_that_know_links(session: Recorded
     assert all(f'"{key}":"{data[key]}"' in answer["content"][0]["text"] for key in ("path", "uri"))
 
 
-@pytest.mark.parametrize("changed", [{"saved_files": []}, {"content": [{"type": "file", "path": "/a"}]}])
-def test_messages_that_do_not_conform_would_be_seen(changed: Message) -> None:
-    try:
-        told = unlike(methods.SERVER_RESULTS["tools/call", "2025-06-18"], {"content": [], **changed})
-    except ValueError as e:  # pydantic's ValidationError is one
-        told = [str(e)]
-    assert told
-
-
 # tools/list -------------------------------------------------------------------------------------------------
 
-ONLY_ON_A_MAC = {
-    "peekaboo_exec",
-    "open_keynote",
-    "get_slide_size",
-    "draw_rectangle",
-    "add_text_in_keynote",
-    "screenshot_slide",
-}
-ONLY_WITH_MAIL = {"send_email"}
+NOT_ON_X11 = """peekaboo_exec open_keynote get_slide_size draw_rectangle add_text_in_keynote screenshot_slide
+    send_email"""  # the last for want of an OAuth client
 
 
 def in_lines(tool: Message) -> dict[str, str]:
@@ -243,8 +227,7 @@ def test_tools_list_on_x11_is_the_pinned_one_but_for_those_of_the_mac(display: s
     with serving("single file", clean_environment(tmp_path, DISPLAY=display)) as server:
         server.shake_hands()
         listed = {tool["name"]: in_lines(tool) for tool in server.ask("tools/list")["result"]["tools"]}
-    without = ONLY_ON_A_MAC | ONLY_WITH_MAIL
-    assert listed == {name: tool for name, tool in pinned().items() if name not in without}
+    assert listed == {name: tool for name, tool in pinned().items() if name not in NOT_ON_X11.split()}
 
 
 def every_schema(node: Any, place: str = "") -> Iterator[Any]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
@@ -14,39 +11,16 @@ from unittest.mock import ANY
 import pytest
 from answers import APPLICATIONS, files_in, kept_by, screen_row, window_row
 from fakemac import FakeMac, image_size
+from in_process import InProcessProgram
 from macs import mac_environment
-from worlds import Finished, Form, Program, clean_environment, program_words, wait_for
+from worlds import Form, clean_environment, wait_for
 
 from peekaboo_min import __version__
 from peekaboo_min.system.images import sniff_image
 
 
-class Shell:
-    """The command line as the original's server runs it: its stdin is an open pipe that is never read."""
-
-    def __init__(self, form: str, environment: dict[str, str]) -> None:
-        self._program = Program(program_words(form), environment)
-        self._done: dict[tuple[str, ...], Finished] = {}
-
-    def run_beforehand(self, commands: list[list[str]]) -> None:
-        """Run these, some at a time, and keep how they ended for run()."""
-        with ThreadPoolExecutor(3) as pool:
-            for words, done in zip(commands, pool.map(lambda words: self._run(*words), commands)):
-                self._done[tuple(words)] = done
-
-    def run(self, *words: Any) -> Finished:
-        return self._done.pop(tuple(map(str, words)), None) or self._run(*words)
-
-    def _run(self, *words: Any) -> Finished:
-        reader, writer = os.pipe()
-        with os.fdopen(reader) as stdin, os.fdopen(writer, "wb", buffering=0) as unread:
-            unread.write(b"unread")
-            done = subprocess.run(
-                [*self._program.words, *map(str, words)],
-                env=self._program.environment, stdin=stdin, capture_output=True, timeout=60, encoding="utf-8",
-            )  # fmt: skip
-            assert os.read(reader, 100) == b"unread"
-        return Finished(done.returncode, done.stdout, done.stderr)
+class Shell(InProcessProgram):
+    """The command line, with a look at the shape of what it answers."""
 
     def answer(self, *words: Any) -> dict[str, Any]:
         """The envelope of a success; --json-output stands last."""
@@ -56,8 +30,10 @@ class Shell:
         assert all(isinstance(line, str) for line in [*done.json["messages"], *done.json["debug_logs"]])
         return done.json
 
-    def data(self, *words: Any) -> dict[str, Any]:
-        return self.answer(*words)["data"]
+    def data(self, *words: Any, **variables: str) -> dict[str, Any]:
+        assert not variables
+        data: dict[str, Any] = self.answer(*words)["data"]
+        return data
 
     def refusal(self, *words: Any) -> str:
         """Exit code and error code of a failure."""
@@ -76,26 +52,12 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(mac: FakeMac) -> Shell:
-    """The command line on a fake Mac; the tables' commands have run, and left only the asked files."""
-    shell = Shell("package", mac_environment(mac))
-    commands = [
-        *(target_words(mac, options) for options in TARGETS),
-        *(["list", "windows", "--app", "Safari", *shlex.split(options)] for options in DETAILS),
-        *(shlex.split(words) for words in REFUSED),
-    ]
-    shell.run_beforehand([[*words, "--json-output"] for words in commands])
-    assert kept_by(mac) == []
-    return shell
-
-
-@pytest.fixture
-def own_shell(own_mac: FakeMac) -> Shell:
-    return Shell("package", mac_environment(own_mac))
+    return Shell(mac_environment(mac))
 
 
 @pytest.fixture(scope="module")
 def x11(display: str, shared_form: Form, tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    shell = Shell("single file", clean_environment(tmp_path_factory.mktemp("x11"), DISPLAY=display))
+    shell = Shell(clean_environment(tmp_path_factory.mktemp("x11"), DISPLAY=display))
     wait_for(lambda: shell.data("list", "apps")["applications"], "the form is listed")
     return shell
 
@@ -130,34 +92,26 @@ TARGETS: dict[str, Any] = {
 TAILS = [("png", "background"), ("png", "auto"), ("jpg", "auto")]  # foreground changes the world: see below
 
 
-def album(mac: FakeMac, target: str) -> Path:
-    """Where a row of a table saves its pictures."""
-    return mac.folder / "album" / re.sub(r"\W", "_", target)
-
-
-def target_words(mac: FakeMac, target: str) -> list[str]:
-    kind, focus = TAILS[list(TARGETS).index(target) % len(TAILS)]
-    tail = ["--path", str(album(mac, target)), "--format", kind, "--capture-focus", focus]
-    return ["image", *shlex.split(target), *tail]
-
-
 @pytest.mark.parametrize(("target", "outcome"), TARGETS.items(), ids=TARGETS)
 def test_image_does_what_the_originals_words_say(
-    shell: Shell, mac: FakeMac, target: str, outcome: Any
+    shell: Shell, mac: FakeMac, tmp_path: Path, target: str, outcome: Any
 ) -> None:
-    words = target_words(mac, target)
+    kind, focus = TAILS[list(TARGETS).index(target) % len(TAILS)]
+    album, before = tmp_path / "album", kept_by(mac)
+    tail = ["--path", album, "--format", kind, "--capture-focus", focus]
+    words = ["image", *shlex.split(target), *tail]
     if isinstance(outcome, str):
         assert shell.refusal(*words) == outcome
-        assert not album(mac, target).exists()
+        assert (album.exists(), kept_by(mac)) == (False, before)
         return
     rows = shell.data(*words)["saved_files"]
-    kind = words[words.index("--format") + 1]
     mime_type = {"png": "image/png", "jpg": "image/jpeg"}[kind]
     assert [(row["item_label"], row["mime_type"]) for row in rows] == [(one, mime_type) for one in outcome]
-    assert files_in(album(mac, target)) == sorted(Path(row["path"]).name for row in rows)
+    assert files_in(album) == sorted(Path(row["path"]).name for row in rows)
     infos = [sniff_image(Path(row["path"]).read_bytes()) for row in rows]
     sizes = [(kind, row["image_width"], row["image_height"]) for row in rows]
     assert [(info.kind, info.width, info.height) for info in infos if info] == sizes
+    assert kept_by(mac) == before
 
 
 @pytest.mark.parametrize("word", ["server_status", "permissions"])
@@ -227,8 +181,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("words", "outcome"), REFUSED.items(), ids=REFUSED)
-def test_failure_is_one_document_with_the_specifications_code(shell: Shell, words: str, outcome: str) -> None:
-    assert shell.refusal(*shlex.split(words)) == outcome
+def test_failure_is_one_document_with_the_specifications_code(
+    shell: Shell, mac: FakeMac, words: str, outcome: str
+) -> None:
+    before = kept_by(mac)
+    assert shell.refusal(*words.split()) == outcome
+    assert kept_by(mac) == before
 
 
 def test_failure_of_an_ambiguous_app_shows_its_candidates(shell: Shell) -> None:
@@ -254,14 +212,14 @@ def test_failure_without_screen_recording_leaves_nothing(shell: Shell, mac: Fake
 
 @pytest.mark.parametrize("world", ["usual", "stubborn", "no Accessibility"])
 def test_image_in_the_foreground_raises_the_window_or_says_why_not(
-    own_shell: Shell, own_mac: FakeMac, tmp_path: Path, world: str
+    own_mac: FakeMac, tmp_path: Path, world: str
 ) -> None:
     if world == "stubborn":
         own_mac.switch(activation="stubborn")
     elif world == "no Accessibility":
         own_mac.deny("accessibility")
     words = ["image", "--app", "Safari", "--window-index", "1", "--capture-focus", "foreground"]
-    answer = own_shell.answer(*words, "--path", tmp_path / "a.png")
+    answer = Shell(mac_environment(own_mac)).answer(*words, "--path", tmp_path / "a.png")
     (row,) = answer["data"]["saved_files"]
     assert (row["window_id"], row["window_title"]) == BUG
     assert (own_mac.front_window()["id"] == BUG[0]) is (world == "usual")  # type: ignore[index]

@@ -9,21 +9,11 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from accessible import need_elements, session_bus
-from worlds import (
-    PATIENCE_S,
-    ROOT,
-    Form,
-    Program,
-    clean_environment,
-    need,
-    program_words,
-    wait_for,
-    x_server,
-)
+from in_process import InProcessProgram
+from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 
 def start(name: str, folder: Path, display: str, *arguments: str, **variables: str) -> subprocess.Popen:
@@ -45,20 +35,19 @@ def run(name: str, folder: Path, display: str, *arguments: str, **variables: str
     return process.returncode, out, err
 
 
-def test_the_readmes_session_is_what_a_terminal_shows(form: Form, display: str, tmp_path: Path) -> None:
+def test_readmes_session_is_what_a_terminal_shows(
+    form: Form, display: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     chapter = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Shell\n")[1]
     session = chapter.split("```")[1].strip().splitlines()
-    environment = clean_environment(tmp_path, DISPLAY=display)
-    window = Program(program_words("package"), environment).data("windows")["windows"][0]["window_id"]
+    peekaboo = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+    window = str(peekaboo.data("windows")["windows"][0]["window_id"])
     shown = []
     for line in session:
         if line.startswith("$ peekaboo-min "):
-            words = [str(window) if word == "6291489" else word for word in shlex.split(line)[2:]]
-            done = subprocess.run(
-                [*program_words("package"), *words],
-                cwd=tmp_path, env=environment, capture_output=True, timeout=PATIENCE_S, encoding="utf-8",
-            )  # fmt: skip
-            shown += [line, *(done.stdout + done.stderr).splitlines()]
+            done = peekaboo.run(*shlex.split(line.replace("6291489", window))[2:])
+            shown += [line, *(done.out + done.err).splitlines()]
 
     def without_this_runs_own(lines: list[str], folder: str) -> list[str]:
         plain = (re.sub(r"\b[0-9a-f]{16}\b", "ID", line.replace(folder, "FOLDER")) for line in lines)
@@ -68,25 +57,20 @@ def test_the_readmes_session_is_what_a_terminal_shows(form: Form, display: str, 
     assert without_this_runs_own(shown, str(tmp_path)) == expected
 
 
-def test_a_text_is_waited_for_and_clicked(form: Form, display: str, tmp_path: Path) -> None:
+def test_wait_and_click_clicks_a_text_or_ends_the_wait(form: Form, display: str, tmp_path: Path) -> None:
     need("tesseract")
+    code, out, err = run("wait_and_click.sh", tmp_path, display, "Form", "Xylophone", "1")
+    assert (code, out) == (1, "")
+    assert "waited 1 s for the text 'Xylophone' in a window of 'Form'" in err
     code, out, err = run("wait_and_click.sh", tmp_path, display, "Form", "Sign the book", "30")
     assert (code, err) == (0, ""), err
     assert out.startswith("clicked 'Sign the book' in window ")
     form.wait_for_event("sign")
 
 
-def test_a_text_that_does_not_come_ends_the_wait(form: Form, display: str, tmp_path: Path) -> None:
-    need("tesseract")
-    code, out, err = run("wait_and_click.sh", tmp_path, display, "Form", "Xylophone", "1")
-    assert (code, out) == (1, "")
-    assert "waited 1 s for the text 'Xylophone' in a window of 'Form'" in err
-
-
-def test_a_watched_window_is_reported_at_each_change_until_it_is_closed(
-    open_form: Any, display: str, tmp_path: Path
+def test_watch_window_reports_each_change_until_it_is_closed(
+    form: Form, display: str, tmp_path: Path
 ) -> None:
-    form: Form = open_form()
     with start("watch_window.sh", tmp_path, display, "Form", "0.2") as process:
         try:
             assert process.stdout and process.stderr
@@ -105,7 +89,9 @@ def test_a_watched_window_is_reported_at_each_change_until_it_is_closed(
     assert not list((tmp_path / "tmp").glob("tmp.*")), "its own screenshots are deleted"
 
 
-def test_an_interrupted_watch_leaves_no_screenshot(form: Form, display: str, tmp_path: Path) -> None:
+def test_watch_window_that_is_interrupted_leaves_no_screenshot(
+    form: Form, display: str, tmp_path: Path
+) -> None:
     with start("watch_window.sh", tmp_path, display, "Form", "0.2") as process:
         assert process.stdout and process.stdout.readline().startswith("watching window ")
         os.killpg(process.pid, signal.SIGINT)
@@ -125,7 +111,7 @@ def accessible(tmp_path: Path) -> Iterator[dict[str, str]]:
             yield {**variables, "DBUS_SESSION_BUS_ADDRESS": address}
 
 
-def test_a_form_is_filled_in_by_the_labels_of_its_fields(accessible: dict[str, str], tmp_path: Path) -> None:
+def test_fill_form_finds_fields_by_their_labels(accessible: dict[str, str], tmp_path: Path) -> None:
     words = ["zenity", "--forms", "--add-entry", "First name", "--add-entry", "City"]
     environment = clean_environment(tmp_path, **accessible)
     bus = dict(accessible)
@@ -154,20 +140,27 @@ def test_a_form_is_filled_in_by_the_labels_of_its_fields(accessible: dict[str, s
             zenity.kill()
 
 
-def test_without_a_window_the_examples_end_with_a_message(display: str, tmp_path: Path) -> None:
-    for name, *arguments in (("watch_window.sh", "Nobody"), ("fill_form.sh", "Nobody", "Name=Ada")):
-        code, out, err = run(name, tmp_path, display, *arguments)
-        assert (code, out) == (1, "") and "no running application is called 'Nobody'" in err, err
+# the script and its arguments: exit code, and how stderr begins or what it says
+FAILURES = {
+    "watch_window.sh Nobody": (1, "no running application is called 'Nobody'"),
+    "fill_form.sh Nobody Name=Ada": (1, "no running application is called 'Nobody'"),
+    "wait_and_click.sh": (2, "usage: "),
+    "watch_window.sh": (2, "usage: "),
+    "fill_form.sh": (2, "usage: "),
+    "click_word.sh": (2, "usage: "),
+    "agent_form.sh": (2, "usage: "),
+}
 
 
-@pytest.mark.leaves("tmp/tmp[.].*")  # agent_form.sh: its trap ends at the kill that fails
-def test_a_form_that_does_not_open_ends_the_example(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("words", "outcome"), FAILURES.items(), ids=FAILURES)
+def test_examples_end_with_a_message(
+    display: str, tmp_path: Path, words: str, outcome: tuple[int, str]
+) -> None:
+    code, out, err = run(words.split()[0], tmp_path, display, *words.split()[1:])
+    assert (code, out) == (outcome[0], "") and outcome[1] in err, err
+
+
+def test_agent_form_ends_where_its_form_does_not_open(tmp_path: Path) -> None:
     need("wish")
     code, out, err = run("agent_form.sh", tmp_path, ":59999", "Zürich", "engineer")
     assert (code, out) == (1, "") and "the form did not open" in err, err
-
-
-def test_without_arguments_the_examples_show_their_usage(display: str, tmp_path: Path) -> None:
-    for name in ("wait_and_click.sh", "watch_window.sh", "fill_form.sh", "click_word.sh", "agent_form.sh"):
-        code, out, err = run(name, tmp_path, display)
-        assert (code, out, err.startswith("usage: ")) == (2, "", True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -15,14 +17,7 @@ import headless
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from worlds import (
-    PATIENCE_S,
-    ROOT,
-    Finished,
-    clean_environment,
-    need,
-    wait_for,
-)
+from worlds import PATIENCE_S, ROOT, Finished, clean_environment, need, wait_for
 
 from peekaboo_min.system.images import read_image_info
 
@@ -44,17 +39,15 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     program = folder / "peekaboo-min"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/scripts/peekaboo.py" "$@"\n')
     program.chmod(0o755)
-    options = {
-        "Port": port, "ListenAddress": "127.0.0.1", "HostKey": folder / "host_key", "PidFile": "none",
-        "AuthorizedKeysFile": folder / "key.pub", "StrictModes": "no", "UsePAM": "no",
-        "PasswordAuthentication": "no",
-        "SetEnv": f"TMPDIR={folder} PATH={folder}:{os.environ['PATH']}",
-    }  # fmt: skip
     config = folder / "sshd_config"
-    config.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
-    Path("/run/sshd").mkdir(exist_ok=True) if os.getuid() == 0 else None
-    sshd = subprocess.run(["sh", "-c", "command -v sshd"], capture_output=True, text=True, timeout=60).stdout
-    with headless.running([sshd.strip(), "-D", "-e", "-f", str(config)]):
+    config.write_text(
+        f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
+        f"AuthorizedKeysFile {folder}/key.pub\nStrictModes no\nUsePAM no\nPasswordAuthentication no\n"
+        f"SetEnv TMPDIR={folder} PATH={folder}:{os.environ['PATH']}\n"
+    )
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    with headless.running([str(shutil.which("sshd")), "-D", "-e", "-f", str(config)]):
         wait_for(lambda: is_open(port), "sshd listens", 60)
         yield (
             f"ssh -p {port} -i {folder / 'key'} -F none -o StrictHostKeyChecking=no"
@@ -67,9 +60,13 @@ def is_open(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def fleet(ssh: str, tmp_path: Path, *argv: str) -> Finished:
-    program = ssh.split(" -i ")[1].split()[0].rpartition("/")[0] + "/peekaboo-min"
-    environment = clean_environment(tmp_path, FLEET_SSH=ssh, FLEET_PROGRAM=program)
+def program_of(ssh: str) -> str:
+    """peekaboo-min on the host: it stands beside the key."""
+    return ssh.split(" -i ")[1].split()[0].rpartition("/")[0] + "/peekaboo-min"
+
+
+def fleet(tmp_path: Path, *argv: str, **variables: str) -> Finished:
+    environment = clean_environment(tmp_path, **variables)
     done = subprocess.run(
         ["sh", SCRIPT, *argv], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280
     )
@@ -80,30 +77,27 @@ def host(display: str) -> str:
     return f"{getpass.getuser()}@127.0.0.1/{display}"
 
 
-def folder_of(display: str) -> str:
-    return host(display).replace("/", "_")
-
-
-def test_a_dead_desktop_costs_only_itself(ssh: str, tmp_path: Path) -> None:
-    sizes = {"640x480x24": (640, 480), "800x600x24": (800, 600), "320x240x24": (320, 240)}
-    with (
-        headless.x_server(False, "640x480x24", with_compositor=False) as first,
-        headless.x_server(False, "800x600x24", with_compositor=False) as second,
-        headless.x_server(False, "320x240x24", with_compositor=False) as third,
-    ):
-        ended = ":59999"  # a number that no other test's server takes
-        hosts = ",".join(host(display) for display in (first, second, third, ended))
-        done = fleet(ssh, tmp_path, "-o", "shots", hosts, "--", "image", "--path", "it's a screen.png")
+def test_fleet_loses_only_the_desktop_that_is_dead(ssh: str, tmp_path: Path) -> None:
+    sizes = [(640, 480), (800, 600), (320, 240)]
+    ended = ":59999"  # a number that no other test's server takes
+    with ExitStack() as stack:
+        screens = [f"{width}x{height}x24" for width, height in sizes]
+        displays = [
+            stack.enter_context(headless.x_server(False, screen, with_compositor=False)) for screen in screens
+        ]
+        hosts = ",".join(map(host, [*displays, ended]))
+        argv = ["-o", "shots", hosts, "--", "image", "--path", "it's a screen.png"]
+        done = fleet(tmp_path, *argv, FLEET_SSH=ssh, FLEET_PROGRAM=program_of(ssh))
     lines = dict(line.split("\t", 1) for line in done.out.splitlines())
     assert done.code == 1 and done.err == f"{SCRIPT}: 1 of 4 failed\n"
-    for display, size in zip((first, second, third), sizes.values()):
+    for display, size in zip(displays, sizes):
         assert lines[host(display)].startswith("0\t")
-        info = read_image_info(tmp_path / "shots" / folder_of(display) / "it's a screen.png")
+        info = read_image_info(tmp_path / "shots" / host(display).replace("/", "_") / "it's a screen.png")
         assert info is not None and (info.width, info.height) == size
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 
 
-def test_a_host_that_hangs_or_is_down_is_given_up(ssh: str, tmp_path: Path) -> None:
+def test_fleet_gives_up_a_host_that_hangs_or_is_down(ssh: str, tmp_path: Path) -> None:
     """It says so, the others' results are there, and nothing of an earlier run is taken for an answer."""
     stale = tmp_path / "fleet" / "nobody@127.0.0.1_:7"
     stale.mkdir(parents=True)
@@ -114,20 +108,16 @@ def test_a_host_that_hangs_or_is_down_is_given_up(ssh: str, tmp_path: Path) -> N
         sleeper.chmod(0o755)
         hosts = tmp_path / "hosts.txt"
         hosts.write_text(f"{host(display)}  # an office\n\n{host(':99')}\nnobody@127.0.0.1/:7\n")
-        environment = clean_environment(tmp_path, FLEET_SSH=ssh, FLEET_PROGRAM=str(sleeper))
-        done = subprocess.run(
-            ["sh", SCRIPT, "-t", "2", str(hosts), "--", "list", "apps"],
-            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280,
-        )  # fmt: skip
-    lines = dict(line.split("\t", 1) for line in done.stdout.splitlines())
+        argv = ["-t", "2", str(hosts), "--", "list", "apps"]
+        done = fleet(tmp_path, *argv, FLEET_SSH=ssh, FLEET_PROGRAM=str(sleeper))
+    lines = dict(line.split("\t", 1) for line in done.out.splitlines())
     assert lines[host(display)] == "0\tquick"
     assert lines[host(":99")].startswith("124\t")
     assert lines["nobody@127.0.0.1/:7"].startswith("-\tno answer: ")
-    assert done.stderr.endswith("2 of 3 failed\n")
+    assert done.err.endswith("2 of 3 failed\n")
 
 
-@pytest.mark.leaves("tmp/tmp[.].*")  # by the stand-in for ssh
-def test_what_a_host_sends_stays_in_its_folder_and_is_no_command_of_a_terminal(tmp_path: Path) -> None:
+def test_fleet_keeps_what_a_host_sends_in_its_folder(tmp_path: Path) -> None:
     """A link of one run is not written through by the next one's archive; the exit code is a number."""
     need("parallel")
     victim = tmp_path / "victim"
@@ -143,40 +133,36 @@ mkdir link && echo written >link/file && exec tar -cf - exit_code stdout stderr 
 """
     )
     script.chmod(0o755)
-    environment = clean_environment(tmp_path, FLEET_SSH=str(script))
     for _ in range(2):
-        done = subprocess.run(
-            ["sh", SCRIPT, "box", "--", "windows"],
-            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout) == (1, "box\t1\t\n"), done.stderr
+        done = fleet(tmp_path, "box", "--", "windows", FLEET_SSH=str(script))
+        assert (done.code, done.out) == (1, "box\t1\t\n"), done.err
     assert (tmp_path / "fleet/box/link/file").read_text() == "written\n"
     assert list(victim.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("argv", "why"),
-    [
-        (["-oProxyCommand=x", "--", "list", "apps"], "usage: "),
-        (["box,../up", "--", "list", "apps"], "not a host: ../up"),
-        (["box/:1;reboot", "--", "list", "apps"], "not a host: box/:1;reboot"),
-        (["box", "list", "apps"], "usage: "),
-        ([",", "--", "list", "apps"], "there is no host in the list"),
-    ],
-)
-def test_what_is_no_host_is_refused(tmp_path: Path, argv: list[str], why: str) -> None:
+REFUSED = {
+    "-oProxyCommand=x -- list apps": "usage: ",
+    "box,../up -- list apps": "not a host: ../up",
+    "box/:1;reboot -- list apps": "not a host: box/:1;reboot",
+    "box list apps": "usage: ",
+    ", -- list apps": "there is no host in the list",
+}
+
+
+@pytest.mark.parametrize(("argv", "why"), REFUSED.items())
+def test_fleet_refuses_what_is_no_host(tmp_path: Path, argv: str, why: str) -> None:
     need("parallel")
-    done = subprocess.run(["sh", SCRIPT, *argv], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, list(tmp_path.iterdir())) == (2, []) and why in done.stderr
+    done = fleet(tmp_path, *argv.split())
+    assert done.code == 2 and why in done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "state", "tmp"]
 
 
-def test_a_server_is_started_over_ssh_on_another_machines_display(ssh: str, tmp_path: Path) -> None:
+def test_server_is_started_over_ssh_on_another_display(ssh: str, tmp_path: Path) -> None:
     """As the README says it, for the configuration of a client."""
-    program = ssh.split(" -i ")[1].split()[0].rpartition("/")[0] + "/peekaboo-min"
 
     async def windows(display: str) -> str:
         command, *options = ssh.split()
-        far = [f"{getpass.getuser()}@127.0.0.1", "env", f"DISPLAY={display}", program]
+        far = [f"{getpass.getuser()}@127.0.0.1", "env", f"DISPLAY={display}", program_of(ssh)]
         words = StdioServerParameters(command=command, args=[*options, "-T", *far])
         with anyio.fail_after(PATIENCE_S):
             async with stdio_client(words) as (reader, writer), ClientSession(reader, writer) as session:

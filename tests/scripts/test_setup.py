@@ -12,27 +12,18 @@ import pytest
 from worlds import ROOT, X_PROGRAMS, installed_for_tests, need
 
 # what setup.sh itself runs, without any program that it may find missing
-TOOLS = (
-    "sh",
-    "dirname",
-    "id",
-    "mktemp",
-    "rm",
-    "grep",
-    "cat",
-    "tail",
-    "tr",
-    "find",
-    "cksum",
-    "sort",
-    "cp",
-    "ln",
-)
-DESKTOP = {
-    "Xvfb": "xvfb", "openbox": "openbox", "xcompmgr": "xcompmgr", "wish": "tk", "xwininfo": "x11-utils",
-    "xprop": "x11-utils", "xdpyinfo": "x11-utils", "maim": "maim", "xdotool": "xdotool", "xclip": "xclip",
-    "convert": "imagemagick", "tesseract": "tesseract-ocr", "python3": "python3-venv",
-}  # fmt: skip
+TOOLS = "sh dirname id mktemp mkdir rm grep cat tail tr find cksum sort cp ln"
+PACKAGES = {
+    "Xvfb": "xvfb",
+    "wish": "tk",
+    "xwininfo": "x11-utils",
+    "xprop": "x11-utils",
+    "xdpyinfo": "x11-utils",
+    "convert": "imagemagick",
+    "tesseract": "tesseract-ocr",
+    "python3": "python3-venv",
+    **{name: name for name in ("openbox", "xcompmgr", "maim", "xdotool", "xclip")},
+}
 CONVERT = "echo 'Version: ImageMagick 6.9.11-60 Q16'"
 NO_PYTHON = "find_python() { return 1; }"  # it looks into /usr/bin, too
 REFUSING = "echo 'this is not it' >&2; exit 1"
@@ -89,7 +80,7 @@ def machine(tmp_path: Path) -> Machine:
     made = Machine(tmp_path / "a path with spaces and ü")
     for name in ("programs", "packages", "tools", "scripts", "peekaboo_min"):
         (made.folder / name).mkdir(parents=True)
-    for name in (*TOOLS, "mkdir"):
+    for name in TOOLS.split():
         (made.folder / "tools" / name).symlink_to(shutil.which(name) or name)
     for name in ("pyproject.toml", "README.md"):
         (made.folder / name).touch()
@@ -106,47 +97,56 @@ def packages(line: str) -> set[str]:
     return {name for name in line.split("recommends ")[1].split() if not name.startswith("fonts-")}
 
 
-def test_where_all_is_there_nothing_is_installed(machine: Machine, shell: str) -> None:
-    machine.have(*DESKTOP, "node")
+def test_setup_installs_nothing_where_all_is_there(machine: Machine, shell: str) -> None:
+    machine.have(*PACKAGES, "node")
     machine.with_apt(0)
     done = machine.run("need_desktop node:nodejs", shell)
     assert done.returncode == 0, done.stderr
     assert [name for call in machine.calls() for name in packages(call)] == []
 
 
-def test_all_that_is_missing_is_named_in_one_line(machine: Machine, shell: str) -> None:
+def test_setup_names_all_that_is_missing_in_one_line(machine: Machine, shell: str) -> None:
     machine.program("convert", REFUSING)
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; need_desktop node:nodejs", shell)
     assert (done.returncode, machine.calls(), done.stdout) == (1, [], "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("please run: sudo apt-get install --no-install-recommends ")
-    assert packages(line) == {*DESKTOP.values(), "nodejs"}
+    assert packages(line) == {*PACKAGES.values(), "nodejs"}
     (machine.folder / "programs" / "apt-get").unlink()
     done = machine.run("need_desktop", shell)
     assert done.returncode == 1 and done.stderr.startswith("please install these Debian packages, or what")
 
 
-def test_root_installs_all_in_one_go_and_what_has_only_the_name_of_convert(
-    machine: Machine, shell: str
-) -> None:
-    machine.have(*(name for name in DESKTOP if name != "maim"))
+def test_setup_as_root_installs_all_in_one_go_after_an_update_if_need_be(machine: Machine) -> None:
+    machine.have(*(name for name in PACKAGES if name != "maim"))
     machine.program("convert", REFUSING)
     machine.have("convert", "maim", where="packages")
+    machine.with_apt(0, 'case $1 in update) : >"$LOG.new" ;; *) [ -e "$LOG.new" ] || exit 100 ;; esac')
+    done = machine.run("need_desktop")
+    assert (done.returncode, [call.split()[0] for call in machine.calls()]) == (
+        0,
+        ["install", "update", "install"],
+    ), done.stderr
+    assert packages(machine.calls()[-1]) == {"maim", "imagemagick"}
+
+
+def test_setup_says_why_apt_failed_or_what_is_still_missing(machine: Machine, shell: str) -> None:
+    machine.with_apt(0, "echo 'E: Unable to fetch some archives' >&2; exit 100")
+    done = machine.run("need_desktop", shell)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1 and len(lines) == 2 and lines[0].startswith("installing ")
+    network = "check the network connection, then run: apt-get install "
+    assert lines[1].startswith(f"failed (E: Unable to fetch some archives); {network}")
+    machine.have(*PACKAGES, where="packages")
+    machine.program("convert", REFUSING, "packages")  # a program that has only the name
     machine.with_apt(0)
     done = machine.run("need_desktop", shell)
-    assert (done.returncode, list(map(packages, machine.calls()))) == (0, [{"maim", "imagemagick"}]), (
-        done.stderr
-    )
-    machine.program("convert", REFUSING)
-    machine.program("convert", REFUSING, "packages")
-    done = machine.run("need_desktop", shell)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("still missing: imagemagick")
+    assert (done.returncode, done.stderr.splitlines()[-1].strip()) == (1, "still missing: imagemagick")
 
 
-def test_a_stranger_called_convert_that_comes_first_is_passed_over(machine: Machine, shell: str) -> None:
-    machine.have("python3", *DESKTOP)
+def test_setup_passes_over_a_stranger_called_convert_that_comes_first(machine: Machine, shell: str) -> None:
+    machine.have(*PACKAGES)
     (machine.folder / "strangers").mkdir()
     machine.program("convert", REFUSING, "strangers")
     strangers = f'PATH="{machine.folder}/strangers:$PATH"'
@@ -154,62 +154,34 @@ def test_a_stranger_called_convert_that_comes_first_is_passed_over(machine: Mach
     assert (done.returncode, done.stdout) == (0, "Version: ImageMagick 6.9.11-60 Q16\n"), done.stderr
 
 
-def test_an_old_list_of_packages_is_fetched_anew(machine: Machine) -> None:
-    machine.have(*(name for name in DESKTOP if name != "maim"))
-    machine.have("maim", where="packages")
-    machine.with_apt(0, 'case $1 in update) : >"$LOG.new" ;; *) [ -e "$LOG.new" ] || exit 100 ;; esac')
-    done = machine.run("need_desktop")
-    assert (done.returncode, [call.split()[0] for call in machine.calls()]) == (
-        0,
-        ["install", "update", "install"],
-    ), done.stderr
+def test_setup_makes_a_broken_environment_anew_and_keeps_a_whole_one(machine: Machine, shell: str) -> None:
+    def made() -> list[str]:
+        return machine.run("make_environment pytest", shell).stderr.splitlines()
 
-
-def test_an_apt_that_fails_says_why_and_what_next(machine: Machine, shell: str) -> None:
-    machine.with_apt(0, "echo 'E: Unable to fetch some archives' >&2; exit 100")
-    done = machine.run("need_desktop", shell)
-    lines = done.stderr.splitlines()
-    assert done.returncode == 1 and len(lines) == 2 and lines[0].startswith("installing ")
-    assert lines[1].startswith(
-        "failed (E: Unable to fetch some archives); check the network connection, then run: apt-get install "
-    )
-
-
-def test_a_broken_environment_is_made_anew_and_a_whole_one_kept(machine: Machine, shell: str) -> None:
     machine.have("python3")
     venv = machine.folder / ".venv"
     venv.write_text("no environment")
-    done = machine.run("make_environment pytest", shell)
-    assert (done.returncode, len(machine.calls())) == (0, 1), done.stderr
-    assert machine.calls()[0].endswith(f" {machine.folder} pytest")
-    assert done.stderr.splitlines() == [f"making {venv}", "installing Python packages"]
-    assert machine.run("make_environment pytest", shell).stderr == ""
-    (machine.folder / "peekaboo_min" / "new.py").touch()
-    assert machine.run("make_environment pytest", shell).stderr == "installing Python packages\n"
-    (venv / "bin" / "python").unlink()
-    assert machine.run("make_environment pytest", shell).stderr == done.stderr
-
-
-def test_a_pip_that_fails_says_why_and_is_run_again_next_time(machine: Machine, shell: str) -> None:
-    machine.have("python3")
+    whole = [f"making {venv}", "installing Python packages"]
     offline = Path(f"{machine.log}.offline")
     offline.touch()
-    done = machine.run("make_environment", shell)
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (
-        1,
-        "failed (ERROR: no network); check the network connection, then run this again",
-    )
+    problem = "failed (ERROR: no network); check the network connection, then run this again"
+    assert made() == [*whole, problem]
     offline.unlink()
-    assert machine.run("make_environment", shell).stderr == "installing Python packages\n"
+    assert (made(), made()) == (whole[1:], [])
+    assert machine.calls()[-1].endswith(f" {machine.folder} pytest")
+    (machine.folder / "peekaboo_min" / "new.py").touch()
+    assert made() == whole[1:]
+    (venv / "bin" / "python").unlink()
+    assert made() == whole
 
 
-def test_without_a_python_that_makes_environments_its_package_is_named(machine: Machine) -> None:
+def test_setup_without_a_python_that_makes_environments_names_its_package(machine: Machine) -> None:
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; make_environment")
     assert (done.returncode, packages(done.stderr)) == (1, {"python3-venv"})
 
 
-def test_all_that_a_test_needs_is_installed_by_the_script() -> None:
+def test_setup_of_tests_installs_all_that_a_test_needs() -> None:
     """Names that a test computes are compared by need() itself: see tests/support/worlds.py."""
     calls = [
         node

@@ -26,7 +26,7 @@ def start(tmp_path: Path, command: str, **variables: str) -> subprocess.Popen[st
     )  # fmt: skip
 
 
-def test_a_command_gets_a_desktop_stdin_and_its_own_exit_code(tmp_path: Path) -> None:
+def test_with_desktop_gives_a_desktop_stdin_and_the_exit_code(tmp_path: Path) -> None:
     command = '"$PYTHON" "$FILE" image --path screen.png >&2; cat; echo " $GSK_RENDERER"; exit 7'
     process = start(tmp_path, command, SCREEN="800x600x24", GSK_RENDERER="")
     out, err = process.communicate("from stdin", timeout=120)
@@ -37,7 +37,7 @@ def test_a_command_gets_a_desktop_stdin_and_its_own_exit_code(tmp_path: Path) ->
     assert processes_of(tmp_path) == []
 
 
-def test_a_signal_ends_the_command_and_its_desktop(tmp_path: Path) -> None:
+def test_with_desktop_ends_command_and_desktop_at_a_signal(tmp_path: Path) -> None:
     process = start(tmp_path, 'echo "$DISPLAY"; exec sleep 300')
     assert process.stdout is not None
     assert process.stdout.readline().startswith(":") and processes_of(tmp_path)
@@ -47,7 +47,7 @@ def test_a_signal_ends_the_command_and_its_desktop(tmp_path: Path) -> None:
     assert processes_of(tmp_path) == []
 
 
-def test_a_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> None:
+def test_with_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> None:
     """Without xprop nothing can ask whether openbox is ready."""
     for name, code in (("xprop", 1), ("sleep", 0)):  # it looks 200 times, with a pause between
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
@@ -57,7 +57,7 @@ def test_a_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> None:
     assert (process.returncode, out) == (1, "") and "openbox did not start" in err
 
 
-def test_the_container_has_what_a_headless_desktop_needs() -> None:
+def test_container_has_what_a_headless_desktop_needs() -> None:
     """As setup.sh lists it, but for the demo's own form (tk)."""
     needed = re.search(r"need_desktop\(\).*?\"\$@\"", (ROOT / "scripts/setup.sh").read_text(), re.S)
     assert needed
