@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from fake_ai import FakeAI
@@ -36,40 +37,31 @@ Message = dict[str, Any]
 CONTENT_SINCE = {"text": "2024-11-05", "image": "2024-11-05", "resource_link": "2025-06-18"}
 
 
-class Recorded:
+class Recorded(Server):
     """A session in one version of the protocol; it keeps which method each answer belongs to."""
 
-    def __init__(self, server: Server, version: str) -> None:
+    def __init__(self, environment: dict[str, str], version: str) -> None:
+        super().__init__("package", environment)
         self.version = version
-        self._server = server
         self._asked: dict[int, str] = {}
         self.listed: list[Message] = []
         self.answers: dict[str, Message] = {}
 
-    def start(self, method: str, **params: Any) -> int:
+    def send(self, method: str, params: Optional[Message] = None, is_request: bool = True) -> int:
+        about: Message = {"progressToken": 7} if method == "tools/call" else {}
         if self.version in MODERN_PROTOCOL_VERSIONS:
-            about = {
-                "io.modelcontextprotocol/protocolVersion": self.version,
-                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
-            }
-            params["_meta"] = {**about, **params.get("_meta", {})}
-        number = self._server.send(method, params)
-        self._asked[number] = method
+            own = "io.modelcontextprotocol"
+            about[f"{own}/protocolVersion"] = self.version
+            about[f"{own}/clientInfo"] = {"name": "test", "version": "1"}
+            about[f"{own}/clientCapabilities"] = {}
+        number = super().send(method, {**(params or {}), "_meta": about}, is_request)
+        if is_request:
+            self._asked[number] = method
         return number
-
-    def start_call(self, tool: str, **arguments: Any) -> int:
-        return self.start("tools/call", name=tool, arguments=arguments, _meta={"progressToken": 7})
-
-    def answer_to(self, number: int) -> Message:
-        return self._server.answer_to(number)
-
-    def ask(self, method: str, **params: Any) -> Message:
-        return self.answer_to(self.start(method, **params))
 
     @property
     def messages(self) -> list[Message]:
-        return [json.loads(line) for line in self._server.lines]
+        return [json.loads(line) for line in self.lines]
 
     def problems_of(self, message: Message) -> list[str]:
         """What is wrong with a message that was sent, by this version's models."""
@@ -114,30 +106,26 @@ def session(request: pytest.FixtureRequest, mac: FakeMac, ai: FakeAI, gmail: Pat
     """Each kind of answer once: texts, pictures, links, errors of tools and of the protocol, empty lists."""
     version = request.param
     environment = mac_environment(mac, **ai.env("ollama", "llava:latest"), PEEKABOO_GMAIL_FOLDER=str(gmail))
-    with serving("package", environment) as server:
-        one = Recorded(server, version)
+    with closing(Recorded(environment, version)) as session:
         if version in HANDSHAKE_PROTOCOL_VERSIONS:
-            client = {"name": "test", "version": "1"}
-            hello = one.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
-            assert hello["result"]["protocolVersion"] == version
-            server.send("notifications/initialized", is_request=False)
-            one.ask("ping")
+            assert session.shake_hands(version)["protocolVersion"] == version
+            session.ask("ping")
         else:
-            assert version in one.ask("server/discover")["result"]["supportedVersions"]
-        one.listed = one.ask("tools/list")["result"]["tools"]
+            assert version in session.ask("server/discover")["result"]["supportedVersions"]
+        session.listed = session.ask("tools/list")["result"]["tools"]
         for method in ("resources/list", "resources/templates/list", "prompts/list"):
-            one.ask(method)
+            session.ask(method)
         calls = {
-            name: one.start_call(tool, **arguments)
+            name: session.start_call(tool, **arguments)
             for name, (tool, arguments, _) in calls_of(version).items()
         }
-        one.answers = {name: one.answer_to(number)["result"] for name, number in calls.items()}
-        one.ask("no/such/method")
-        one.ask("resources/read", uri="file:///no/such/resource")
-        one.ask("prompts/get", name="no such prompt")
-        one.ask("tools/call")
-        assert (server.end(), server.errors) == (0, "")
-        yield one
+        session.answers = {name: session.answer_to(number)["result"] for name, number in calls.items()}
+        session.ask("no/such/method")
+        session.ask("resources/read", {"uri": "file:///no/such/resource"})
+        session.ask("prompts/get", {"name": "no such prompt"})
+        session.ask("tools/call")
+        assert (session.end(), session.errors) == (0, "")
+        yield session
 
 
 MULTI = {"app": "Safari", "mode": "multi", "return_data": True, "max_dimension": 64}

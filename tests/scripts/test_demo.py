@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_ai import FakeAI
@@ -63,14 +64,9 @@ class Demo:
 
     def start(self, **variables: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in {**self.environment, **variables}.items() if value}
+        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
-            self.words,
-            env=environment,
-            cwd=self.output.parent,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
+            self.words, env=environment, cwd=self.output.parent, encoding="utf-8", **pipes
         )
 
     def completes(self, **variables: str) -> Finished:
@@ -138,7 +134,7 @@ def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subpro
     need(*X_PROGRAMS, "tesseract")
     runs: dict[str, subprocess.Popen[str]] = {}
     folders = [tmp_path_factory.mktemp("stuck") for _ in range(5)]
-    with socket.create_server(("127.0.0.1", free_display_port())) as silent:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
         displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
         for folder, name in zip(folders, [*OWN_HANGING, *displays]):
             demo = Demo(folder)
@@ -198,14 +194,6 @@ def test_demo_lets_the_agent_use_the_model_that_is_asked_for(demo: Demo, ai: Fak
     report = demo.output / "agent-run" / "report.html"
     assert f"the agent's report: {report}" in done.out and report.exists()
     assert "note:" not in done.out and len(ai.requests) > 0
-
-
-def free_display_port() -> int:
-    for port in range(X_PORT + 500, X_PORT + 1500):
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)):
-                return port
-    raise AssertionError("no port is free")
 
 
 def test_demo_only_looks_at_a_real_display(demo: Demo, form: Form, display: str) -> None:
