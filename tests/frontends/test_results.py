@@ -15,7 +15,6 @@ from peekaboo_min.frontends.arguments import given_arguments, read_signature
 from peekaboo_min.frontends.capture_tools import image, screenshot_app_window
 from peekaboo_min.frontends.desktop_tools import click, focus_window, type_text
 from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
-from peekaboo_min.frontends.tools import TOOLS
 
 
 def as_sent(message: dict[str, Any]) -> str:
@@ -102,11 +101,3 @@ KEPT: list[tuple[Any, dict[str, Any]]] = [
 def test_arguments_that_strict_clients_leave_out_are_absent() -> None:
     for tool, arguments, given in [*GIVEN, *((tool, kept, kept) for tool, kept in KEPT)]:
         assert given_arguments(read_signature(tool), arguments) == given, arguments
-
-
-def test_description_of_a_desktop_tool_does_not_say_macos() -> None:
-    ours = [tool for tool in TOOLS if tool.group == "desktop"]
-    for tool in ours:
-        signature = read_signature(tool.function)
-        texts = [signature.description, *(parameter.help for parameter in signature.parameters)]
-        assert not [text for text in texts if "macOS" in text or "Mac" in text], tool.name

@@ -1,7 +1,8 @@
-"""The server over raw JSON-RPC: life, signals, log, tools, arguments, results, and a form filled in."""
+"""The server over raw JSON-RPC: life, log, tools, results, progress, resources, and a form filled in."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pty
@@ -10,12 +11,17 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from answers import pictures_of, refused, seen
+from fake_ai import FakeAI
+from fakemac import FakeMac
+from macs import mac_environment
 from mcp_server import FORMS, Server, assert_all_dead, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, need, wait_for, x_server
 
@@ -327,6 +333,74 @@ def test_status_without_any_program_is_reported_and_holds_no_key(tmp_path: Path,
         status = server.call("list", item_type="server_status")
         assert "secret" not in json.dumps(status)
         assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)
+
+
+# progress and resources -------------------------------------------------------------------------------------
+
+
+def start_with_token(server: Server, tool: str, **arguments: Any) -> int:
+    return server.send("tools/call", {"name": tool, "arguments": arguments, "_meta": {"progressToken": "T"}})
+
+
+def reported(server: Server) -> list[dict[str, Any]]:
+    messages = [json.loads(line) for line in list(server.lines)]
+    return [each["params"] for each in messages if each.get("method") == "notifications/progress"]
+
+
+@pytest.mark.parametrize("form_name", FORMS)
+def test_progress_is_reported_while_a_model_thinks(tmp_path: Path, display: str, form_name: str) -> None:
+    may_answer = threading.Event()
+
+    def think(_request: Any) -> str:
+        assert may_answer.wait(PATIENCE_S)
+        return "A screen."
+
+    with FakeAI({"ollama/qwen3-vl:8b": True}, think) as ai:
+        environment = clean_environment(tmp_path, DISPLAY=display, **ai.env("ollama", "qwen3-vl:8b"))
+        with serving(form_name, environment) as server:
+            server.shake_hands()
+            number = start_with_token(server, "image", question="What is there?")
+            wait_for(lambda: len(reported(server)) >= 3, "the server says that the call still runs")
+            may_answer.set()
+            answer = server.answer_to(number)["result"]
+            assert "A screen." in answer["content"][0]["text"]
+            rows = reported(server)
+            assert [row["progress"] for row in rows] == list(range(1, len(rows) + 1))
+            assert {row["progressToken"] for row in rows} == {"T"}
+            assert rows[-1]["message"] == "asking ollama/qwen3-vl:8b"
+            assert json.loads(server.lines[-1])["id"] == number, "nothing follows the answer"
+
+
+def test_progress_is_for_clients_with_a_token(shared: Server, window_id: int) -> None:
+    shared.call("wait_for", window_id=window_id, still=True)
+    assert reported(shared) == []
+    shared.answer_to(start_with_token(shared, "wait_for", window_id=window_id, title="Visitor"))
+    shared.answer_to(start_with_token(shared, "wait_for", window_id=window_id, still=True))
+    still = f"waiting for window {window_id} to stop changing: window {window_id}"
+    assert [row["message"] for row in reported(shared)][:1] == [still]
+
+
+def test_resources_are_linked_images_while_they_live(mac: FakeMac, tmp_path: Path) -> None:
+    """ "出力: `structuredContent` + `content` (text/resource)" """
+    with serving("package", mac_environment(mac)) as server:
+        server.shake_hands()
+        assert server.ask("resources/list")["result"]["resources"] == []
+        answer = server.call("screenshot_app_window", appName="Calculator")
+        (link,) = [block for block in answer["content"] if block["type"] == "resource_link"]
+        path = Path(unquote(urlsplit(link["uri"]).path))
+        (listed,) = server.ask("resources/list")["result"]["resources"]
+        assert listed == {"uri": link["uri"], "name": path.name, "mimeType": "image/png"}
+        (content,) = server.ask("resources/read", {"uri": link["uri"]})["result"]["contents"]
+        assert (content["uri"], content["mimeType"]) == (link["uri"], "image/png")
+        assert base64.b64decode(content["blob"]) == path.read_bytes()
+
+        other = tmp_path / "other.png"
+        other.write_bytes(path.read_bytes())
+        path.unlink()
+        climbing = f"{link['uri']}/../{path.name}"
+        for uri in (other.as_uri(), "file:///etc/passwd", climbing, "x:y", link["uri"]):
+            assert "error" in server.ask("resources/read", {"uri": uri})
+        assert server.ask("resources/list")["result"]["resources"] == []
 
 
 # the loop ---------------------------------------------------------------------------------------------------

@@ -108,23 +108,30 @@ def test_image_does_what_the_originals_words_say(
     mime_type = {"png": "image/png", "jpg": "image/jpeg"}[kind]
     assert [(row["item_label"], row["mime_type"]) for row in rows] == [(one, mime_type) for one in outcome]
     assert files_in(album) == sorted(Path(row["path"]).name for row in rows)
+    assert {Path(row["path"]).suffix for row in rows} == {f".{kind}"}
     infos = [sniff_image(Path(row["path"]).read_bytes()) for row in rows]
     sizes = [(kind, row["image_width"], row["image_height"]) for row in rows]
     assert [(info.kind, info.width, info.height) for info in infos if info] == sizes
     assert kept_by(mac) == before
 
 
-@pytest.mark.parametrize("word", ["server_status", "permissions"])
+@pytest.mark.parametrize("denied", ["screen_recording", "accessibility"])
 def test_list_permissions_are_two_truths_and_a_missing_one_is_no_error(
-    shell: Shell, mac: FakeMac, word: str
+    shell: Shell, mac: FakeMac, denied: str
 ) -> None:
     told = {"screen_recording": True, "accessibility": True}
-    assert shell.data("list", word)["permissions"] == told
-    mac.deny("screen_recording")
+    assert shell.data("list", "server_status")["permissions"] == told
+    mac.deny(denied)
     try:
-        assert shell.data("list", word)["permissions"] == {**told, "screen_recording": False}
+        for word in ("server_status", "permissions"):
+            assert shell.data("list", word)["permissions"] == {**told, denied: False}
+        text = shell.text("list", "server_status")
     finally:
-        mac.grant("screen_recording")
+        mac.grant(denied)
+    assert text.startswith(f"--- Peekaboo MCP Server Status ---\nName: PeekabooMCP\nVersion: {__version__}\n")
+    missing = {"screen_recording": "Screen Recording", "accessibility": "Accessibility"}
+    for name, title in missing.items():
+        assert f"{title}: {'NOT granted' if name == denied else 'granted'}" in text
 
 
 # list -------------------------------------------------------------------------------------------------------
@@ -256,16 +263,6 @@ def test_image_text_shows_every_file_and_what_it_shows(shell: Shell, tmp_path: P
         f"2. {folder / 'a_window1_Bug_12_34_crash_in_usr_bin.png'} "
         "(Bug 12/34: crash in usr/bin, 1800x1280, window 1004, screenshot_id S)",
     ]
-
-
-def test_list_server_status_shows_the_version_and_the_grants(shell: Shell, mac: FakeMac) -> None:
-    mac.deny("accessibility")
-    try:
-        text = shell.text("list", "server_status")
-    finally:
-        mac.grant("accessibility")
-    assert text.startswith(f"--- Peekaboo MCP Server Status ---\nName: PeekabooMCP\nVersion: {__version__}\n")
-    assert "Screen Recording: granted" in text and "Accessibility: NOT granted" in text
 
 
 # X11 --------------------------------------------------------------------------------------------------------

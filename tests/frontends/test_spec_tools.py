@@ -239,18 +239,14 @@ DETAILS: list[dict[str, Any]] = [
 ]
 
 
-def test_list_applications_are_rows_of_the_specification(server: Server) -> None:
-    assert seen(server.call("list", item_type="running_applications")) == {"application_list": APPLICATIONS}
-
-
-def test_list_windows_are_rows_with_the_asked_details(server: Server) -> None:
+def test_list_has_the_specifications_rows_with_the_asked_details(server: Server) -> None:
     """Each detail alone: test_spec_shell."""
+    assert seen(server.call("list", item_type="running_applications")) == {"application_list": APPLICATIONS}
     everything = [{**row, **details} for row, details in zip(ROWS, DETAILS)]
+    asked = {"item_type": "application_windows", "app": "safari"}
     for details, rows in (([], ROWS[:2]), (["off_screen", "bounds", "ids"], everything)):
-        told = server.call(
-            "list", item_type="application_windows", app="safari", include_window_details=details
-        )
-        assert seen(told) == {"window_list": rows, "target_application_info": SAFARI}
+        told = seen(server.call("list", **asked, include_window_details=details))
+        assert told == {"window_list": rows, "target_application_info": SAFARI}
 
 
 def test_list_server_status_is_the_specifications_block_and_text_alone(server: Server) -> None:
@@ -326,13 +322,6 @@ def test_image_saved_files_has_a_row_for_each(server: Server, tmp_path: Path, ar
             assert pixel(Path(row["path"]), width // 2, height - 3) == window_colour(row["window_id"])
 
 
-def test_image_jpg_is_jpg_by_its_name_its_type_and_its_bytes(server: Server, tmp_path: Path) -> None:
-    (row,) = seen(server.call("image", app="Calculator", format="jpg", path=str(tmp_path)))["saved_files"]
-    assert row == window_row(Path(row["path"]), 1050, "Calculator", 0, (460, 816), 2.0)
-    info = sniff_image(Path(row["path"]).read_bytes())
-    assert (info and info.kind, Path(row["path"]).suffix) == ("jpg", ".jpg")
-
-
 def test_image_in_the_background_moves_nothing_in_the_foreground_it_raises(
     server: Server, mac: FakeMac
 ) -> None:
@@ -402,10 +391,10 @@ def brain(ai: FakeAI) -> Iterator[FakeAI]:
     ai.heal()
 
 
-def test_image_with_a_question_is_answered_and_leaves_no_file(
-    server: Server, mac: FakeMac, brain: FakeAI
+def test_image_with_a_question_is_answered_and_kept_only_by_a_path(
+    server: Server, mac: FakeMac, brain: FakeAI, tmp_path: Path
 ) -> None:
-    brain.brain = script(["A form."])
+    brain.brain = script(["A form.", "Again.", "Still a form."])
     before = kept_by(mac)
     data = seen(server.call("image", app="Form", question="What is it?"))
     assert data == {"saved_files": [], "analysis_text": "A form.", "model_used": "ollama/llava:latest"}
@@ -414,14 +403,8 @@ def test_image_with_a_question_is_answered_and_leaves_no_file(
         ("image/png", 960, 720)
     ]
     assert ("What is it?" in asked.prompt, kept_by(mac)) == (True, before)
-
-
-def test_image_with_a_question_and_a_path_is_kept_and_with_data_returned(
-    server: Server, brain: FakeAI, tmp_path: Path
-) -> None:
-    brain.brain = script(["A form.", "Still a form."])
     data = seen(server.call("image", app="Form", question="?", path=str(tmp_path / "form.png")))
-    assert (data["saved_files"][0]["path"], data["analysis_text"]) == (str(tmp_path / "form.png"), "A form.")
+    assert (data["saved_files"][0]["path"], data["analysis_text"]) == (str(tmp_path / "form.png"), "Again.")
     assert files_in(tmp_path) == ["form.png"]
     answer = server.call("image", app="Form", question="?", return_data=True)
     assert (seen(answer)["analysis_text"], len(pictures_of(answer))) == ("Still a form.", 1)
@@ -586,26 +569,31 @@ def attached(answer: Answer) -> list[str]:
     return data["attachments"]
 
 
-# the third only looks like JSON, and a number is no document
-METADATA = {
-    "echo out; echo err >&2; exit 3": {"exit_code": 3, "stdout": "out\n", "stderr": "err\n"},
-    "true": {"exit_code": 0, "stdout": "", "stderr": ""},
-    "echo '{not json'": {"exit_code": 0, "stdout": "{not json\n", "stderr": ""},
-    "echo 5": {"exit_code": 0, "stdout": "5\n", "stderr": ""},
+# a line's stdout, stderr, exit code and document: no number is one, nor what only looks like one
+METADATA: dict[str, tuple[str, str, int, Any]] = {
+    "echo out; echo err >&2; exit 3": ("out\n", "err\n", 3, None),
+    "true": ("", "", 0, None),
+    "echo '{not json'": ("{not json\n", "", 0, None),
+    "echo 5": ("5\n", "", 0, None),
+    """echo '{"success": true}'""": (ANY, "", 0, {"success": True}),
+    "echo '[1, 2]'": (ANY, "", 0, [1, 2]),
+    """printf ' \n{"a": "b"}'""": (ANY, "", 0, {"a": "b"}),
 }
 
 
-@pytest.mark.parametrize(("line", "metadata"), METADATA.items(), ids=METADATA)
-def test_exec_shows_stdout_stderr_and_the_exit_code(
-    server: Server, mac: FakeMac, line: str, metadata: dict[str, Any]
+@pytest.mark.parametrize(("line", "told"), METADATA.items(), ids=METADATA)
+def test_exec_shows_stdout_stderr_the_exit_code_and_a_json_document(
+    server: Server, mac: FakeMac, line: str, told: Any
 ) -> None:
+    data = seen(run(server, line))
+    assert (
+        data.pop("stdout", ANY),
+        data.pop("stderr"),
+        data.pop("exit_code"),
+        data.pop("json", None),
+    ) == told
     program = {"program": f"{mac.bin_dir}/peekaboo", "version": ANY}
-    assert seen(run(server, line)) == {**metadata, "attachments": [], "cwd": ANY, **program}
-
-
-@pytest.mark.parametrize("document", ['{"success": true}', "[1, 2]", ' \n{"a": "b"}'])
-def test_exec_parses_a_json_document(server: Server, document: str) -> None:
-    assert seen(run(server, f"printf %s {shlex.quote(document)}"))["json"] == json.loads(document)
+    assert data == {"attachments": [], "cwd": ANY, **program}
 
 
 def test_exec_passes_every_word_on_as_it_is_and_asks_no_shell(server: Server, tmp_path: Path) -> None:
@@ -651,20 +639,15 @@ def test_exec_attaches_no_more_than_the_limit_and_says_what_it_left(
     assert f", {10 - count} more not attached" in answer["content"][0]["text"]
 
 
-def test_exec_that_takes_too_long_is_killed_with_all_that_it_started(server: Server, tmp_path: Path) -> None:
-    pids = tmp_path / "pids"
-    line = f"trap '' TERM INT; echo $$ >> {pids}; sleep 600 & echo $! >> {pids}; wait"
-    assert run(server, line, timeout_seconds=2)["_meta"]["backend_error_code"] == "TIMEOUT"
-    assert [pid for pid in pids_in(pids) if is_alive(pid)] == []
-
-
-def test_exec_that_is_killed_returns_what_it_printed_and_left(server: Server, tmp_path: Path) -> None:
+def test_exec_that_takes_too_long_is_killed_and_returns_what_it_left(server: Server, tmp_path: Path) -> None:
     """ "Execute with `exec.CommandContext`", "Collect `stdout`, `stderr`, `exit_code`", "Scan `cwd` for
     images".
     """
-    source = shlex.quote(str(files(tmp_path / "files")))
-    line = f"echo halfway; echo waiting >&2; cp {source}/a.png left.png; exec sleep 600"
+    source, pids = shlex.quote(str(files(tmp_path / "files"))), tmp_path / "pids"
+    left = f"echo halfway; echo waiting >&2; cp {source}/a.png left.png"
+    line = f"trap '' TERM INT; {left}; echo $$ >> {pids}; sleep 600 & echo $! >> {pids}; wait"
     answer = run(server, line, timeout_seconds=3)
+    assert [pid for pid in pids_in(pids) if is_alive(pid)] == []
     error, result, image = answer["content"]
     assert (answer["isError"], answer["_meta"]["backend_error_code"]) == (True, "TIMEOUT")
     assert error["text"].startswith("TIMEOUT: peekaboo did not end within 3 seconds and was killed")

@@ -12,12 +12,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import anyio
 import headless
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from worlds import PATIENCE_S, ROOT, Finished, clean_environment, need, wait_for
+from worlds import ROOT, Finished, clean_environment, need, wait_for
 
 from peekaboo_min.system.images import read_image_info
 
@@ -155,20 +152,3 @@ def test_fleet_refuses_what_is_no_host(tmp_path: Path, argv: str, why: str) -> N
     done = fleet(tmp_path, *argv.split())
     assert done.code == 2 and why in done.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home", "state", "tmp"]
-
-
-def test_server_is_started_over_ssh_on_another_display(ssh: str, tmp_path: Path) -> None:
-    """As the README says it, for the configuration of a client."""
-
-    async def windows(display: str) -> str:
-        command, *options = ssh.split()
-        far = [f"{getpass.getuser()}@127.0.0.1", "env", f"DISPLAY={display}", program_of(ssh)]
-        words = StdioServerParameters(command=command, args=[*options, "-T", *far])
-        with anyio.fail_after(PATIENCE_S):
-            async with stdio_client(words) as (reader, writer), ClientSession(reader, writer) as session:
-                await session.initialize()
-                answer = await session.call_tool("list_windows", {})
-                return answer.content[0].text
-
-    with headless.x_server(False, "640x480x24", with_compositor=False) as display:
-        assert anyio.run(windows, display).startswith("0 window(s)")

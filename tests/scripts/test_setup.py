@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from worlds import ROOT, X_PROGRAMS, installed_for_tests, need
+from worlds import ROOT
 
 # what setup.sh itself runs, without any program that it may find missing
 TOOLS = "sh dirname id mktemp mkdir rm grep cat tail tr find cksum sort cp ln"
@@ -179,19 +178,3 @@ def test_setup_without_a_python_that_makes_environments_names_its_package(machin
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; make_environment")
     assert (done.returncode, packages(done.stderr)) == (1, {"python3-venv"})
-
-
-def test_setup_of_tests_installs_all_that_a_test_needs() -> None:
-    """Names that a test computes are compared by need() itself: see tests/support/worlds.py."""
-    calls = [
-        node
-        for path in (ROOT / "tests").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("need", "need_elements")
-    ]
-    needed = {word.value for call in calls for word in call.args if isinstance(word, ast.Constant)}
-    assert {"wmctrl", "node", "tesseract"} <= needed
-    assert needed | {*X_PROGRAMS} <= installed_for_tests()
-    unlisted = "true"
-    with pytest.raises(AssertionError, match=r"test\.sh does not install true"):
-        need(unlisted)
