@@ -166,20 +166,12 @@ def test_demo_names_a_strange_or_missing_program_of_the_package(
 def test_demo_is_not_changed_by_other_programs_and_variables(demo: Demo, tmp_path: Path) -> None:
     for name in {*X_PROGRAMS} - {"maim", "xdotool", "xclip"}:
         stranger(tmp_path / "first", name, FAILS)
-    ours = {
-        "READONLY": "1",
-        "TOOLS": "capture",
-        "AI_PROVIDERS": "nobody/nothing",
-        "DESKTOP": "macos",
-        "BIN_DIR": "/nowhere",
-        "CLI_PATH": "/nowhere/peekaboo",
-        "DENY_APPS": "*",
-        "TTL_SECONDS": "often",
-    }
+    ours = """READONLY=1 TOOLS=capture AI_PROVIDERS=nobody/nothing DESKTOP=macos BIN_DIR=/nowhere
+        CLI_PATH=/nowhere/peekaboo DENY_APPS=* TTL_SECONDS=often"""
     done = demo.completes(
         PATH=f"{tmp_path / 'first'}{os.pathsep}{os.environ['PATH']}",
         **dict.fromkeys(("HOME", "XDG_STATE_HOME", "TMPDIR"), "/proc/nowhere"),
-        **{f"PEEKABOO_{name}": value for name, value in ours.items()},
+        **{f"PEEKABOO_{name}": value for name, value in (pair.split("=") for pair in ours.split())},
         DISPLAY="",
         WAYLAND_DISPLAY="wayland-0",
     )
