@@ -147,7 +147,7 @@ def test_usage_that_is_bad_is_refused_before_anything_is_asked(
 @pytest.mark.parametrize(
     ("words", "code", "message"), [*rows(ON_A_DISPLAY), *ODD_ON_A_DISPLAY], ids=lambda cell: str(cell)[:60]
 )
-def test_failure_has_its_exit_code_and_next_step_and_replaces_nothing(
+def test_failure_has_a_code_a_next_step_and_replaces_nothing(
     forked: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_display: str,
     words: list[str], code: str, message: str,
 ) -> None:  # fmt: skip
@@ -174,7 +174,7 @@ DISPLAYS = {
     ("display", "words"),
     [("", "windows"), ("", "list apps"), ("", "image"), (NOBODY, "windows"), ("no display", "image")],
 )
-def test_display_that_is_missing_is_an_error_that_says_how_to_get_one(
+def test_display_that_is_missing_is_an_error_with_a_next_step(
     forked: Program, display: str, words: str
 ) -> None:
     program = forked.having(DISPLAY=display) if display else forked
@@ -215,9 +215,9 @@ def test_variable_that_is_bad_is_named_but_not_by_help(
     forked: Program, empty_display: str, name: str, values: str
 ) -> None:
     for value in values.split():
-        finished = forked.run("windows", "--json", DISPLAY=empty_display, **{name: value})
+        finished = forked.having(**{name: value}).run("windows", "--json", DISPLAY=empty_display)
         assert_is_refused(finished, "INVALID_ARGUMENT", 2, f"{name} is '{value}'")
-        assert forked.run("windows", "--help", **{name: value}).code == 0
+        assert forked.having(**{name: value}).run("windows", "--help").code == 0
 
 
 def test_variable_that_is_empty_is_an_unset_one(forked: Program, empty_display: str) -> None:
@@ -260,7 +260,7 @@ def test_wayland_is_warned_of_where_x11_alone_is_seen(forked: Program, empty_dis
     sight = "a Wayland session: only programs that run through XWayland can be seen"
     warning = f"{sight}; log in to an X11 session"
     for word in ("windows", "image"):
-        assert forked.run(word, "--json", **session).json["messages"] == [warning]
+        assert forked.having(**session).run(word, "--json").json["messages"] == [warning]
         assert forked.run(word, "--json", DISPLAY=empty_display).json["messages"] == []
     assert warning in forked.error("doctor", **session)["details"]
 
@@ -328,7 +328,7 @@ def test_help_introduces_every_command_by_a_whole_sentence(forked: Program) -> N
         assert len(sentence) <= 140, (name, sentence)
 
 
-def test_help_shows_choices_and_stands_before_a_command_or_after_it(forked: Program) -> None:
+def test_help_shows_choices_before_a_command_or_after_it(forked: Program) -> None:
     assert "DIRECTION               {up,down,left,right} down shows" in forked.run("scroll", "--help").out
     assert "find-text WINDOW_ID [TEXT] [options]" in forked.run("find-text", "--help").out
     assert "list apps" in forked.run("list", "--help").out

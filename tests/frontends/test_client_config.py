@@ -136,9 +136,7 @@ def test_config_starts_a_server_that_lists_windows(
 
 
 @pytest.mark.parametrize("client", ["codex", "claude-code"])
-def test_config_holds_a_key_only_for_clients_that_cannot_forward_it(
-    environment: dict[str, str], client: str
-) -> None:
+def test_config_holds_a_key_only_where_it_is_not_forwarded(environment: dict[str, str], client: str) -> None:
     terminal = {**environment, "DISPLAY": ":7", "SOME_KEY": "se cret"}
     done = config(PACKAGE, terminal, client, "--env", "SOME_KEY")
     block = block_of(client, done.out)

@@ -211,7 +211,7 @@ def test_tools_list_on_a_mac_is_the_pinned_one_for_every_version(
     assert session.listed == on_mac
 
 
-def test_tools_list_on_x11_is_the_pinned_one_but_for_those_of_the_mac(display: str, tmp_path: Path) -> None:
+def test_tools_list_on_x11_is_the_pinned_one_but_the_macs(display: str, tmp_path: Path) -> None:
     with serving("single file", clean_environment(tmp_path, DISPLAY=display)) as server:
         server.shake_hands()
         listed = {tool["name"]: in_lines(tool) for tool in server.ask("tools/list")["result"]["tools"]}

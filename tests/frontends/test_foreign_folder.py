@@ -58,7 +58,7 @@ def without_pythonpath(tmp_path: Path, **variables: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("python", pythons())
-def test_foreign_folder_gives_no_module_to_a_command_and_its_child(
+def test_foreign_folder_gives_a_command_no_module(
     tmp_path: Path, foreign: ForeignFolder, python: str, form: str
 ) -> None:
     words = [python, FORMS[form], "exec", "--cwd", foreign.path, "--", "list", "server_status", "--json"]
@@ -114,7 +114,7 @@ def test_foreign_path_that_python_p_keeps_is_respected(tmp_path: Path) -> None:
 # Both agents start their server by the same code, which knows two forms: one of them for each.
 
 
-def test_foreign_folder_gives_no_module_to_the_vision_agents_server(
+def test_foreign_folder_gives_the_vision_agent_no_module(
     tmp_path: Path, foreign: ForeignFolder, open_form: Callable[..., Form], display: str
 ) -> None:
     open_form()
@@ -128,9 +128,7 @@ def test_foreign_folder_gives_no_module_to_the_vision_agents_server(
     assert done.code == 0, done.err
 
 
-def test_foreign_folder_gives_no_module_to_the_keynote_agents_server(
-    own_mac: FakeMac, foreign: ForeignFolder
-) -> None:
+def test_foreign_folder_gives_the_keynote_agent_no_module(own_mac: FakeMac, foreign: ForeignFolder) -> None:
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", *["FINAL_ANSWER: [done]"] * 2])) as ai:
         environment = {**own_mac.env(), **ai.env("gemini", "gemini-3.6-flash")}
         done = run([sys.executable, PACKAGE, "keynote-agent", "x", "--json"], foreign.path, environment)

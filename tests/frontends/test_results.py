@@ -56,6 +56,13 @@ def test_value_that_is_too_large_is_cut_and_the_answer_says_so() -> None:
     assert len(as_sent(success_message(Result("x" * 10**6, is_text_only=True)))) < 300_000
 
 
+@pytest.mark.parametrize(("length", "is_cut"), [(200_000, False), (200_001, True)])
+def test_value_is_cut_beyond_its_largest_size(length: int, is_cut: bool) -> None:
+    message = success_message(Result("ran", {"stdout": "x" * length}))
+    assert ("note: stdout is cut" in message["content"][0]["text"]) is is_cut
+    assert (message["structuredContent"]["stdout"] == "x" * length) is not is_cut
+
+
 def test_images_that_are_too_large_are_left_out_and_counted() -> None:
     picture = ImageData(b"x" * 3_000_000, ImageInfo("png", 1, 1))
     message = success_message(Result("5 images", {"a": 1}, (picture,) * 5))

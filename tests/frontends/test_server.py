@@ -100,7 +100,7 @@ def test_stdout_has_only_messages_while_tools_run(shared: Server) -> None:
     assert shared.errors == ""
 
 
-def test_cancelled_call_kills_its_programs_at_once_and_the_next_call_works(
+def test_cancelled_call_kills_its_programs_and_the_next_works(
     tmp_path: Path, slow_world: dict[str, str]
 ) -> None:
     with serving("package", slow_world) as server:
@@ -179,7 +179,7 @@ def test_terminal_reads_what_the_server_is(tmp_path: Path) -> None:
 # the log ----------------------------------------------------------------------------------------------------
 
 
-def test_log_is_json_lines_for_the_owner_only_and_holds_no_typed_text(tmp_path: Path, display: str) -> None:
+def test_log_is_json_for_the_owner_and_holds_no_typed_text(tmp_path: Path, display: str) -> None:
     log = tmp_path / "deep" / "log"
     variables = {"PEEKABOO_LOG_FILE": str(log), "PEEKABOO_LOG_LEVEL": "debug"}
     with serving("package", clean_environment(tmp_path, DISPLAY=display, **variables)) as server:
@@ -446,7 +446,7 @@ def test_screenshots_at_once_do_not_disturb_one_another(shared: Server, window_i
     assert len({shot["screenshot_id"] for shot in shots}) == 5
 
 
-def test_screenshot_of_a_large_window_is_shrunk_and_its_pixels_still_hit(tmp_path: Path) -> None:
+def test_screenshot_that_is_shrunk_has_pixels_that_still_hit(tmp_path: Path) -> None:
     with (
         x_server(screen="2560x1600x24") as display,
         serving("package", clean_environment(tmp_path, DISPLAY=display)) as server,

@@ -116,9 +116,7 @@ def test_image_does_what_the_originals_words_say(
 
 
 @pytest.mark.parametrize("denied", ["screen_recording", "accessibility"])
-def test_list_permissions_are_two_truths_and_a_missing_one_is_no_error(
-    shell: Shell, mac: FakeMac, denied: str
-) -> None:
+def test_list_permissions_are_two_truths_and_never_an_error(shell: Shell, mac: FakeMac, denied: str) -> None:
     told = {"screen_recording": True, "accessibility": True}
     assert shell.data("list", "server_status")["permissions"] == told
     mac.deny(denied)
@@ -229,7 +227,7 @@ def test_image_in_the_foreground_raises_the_window_or_says_why_not(
     answer = Shell(mac_environment(own_mac)).answer(*words, "--path", tmp_path / "a.png")
     (row,) = answer["data"]["saved_files"]
     assert (row["window_id"], row["window_title"]) == BUG
-    assert (own_mac.front_window()["id"] == BUG[0]) is (world == "usual")  # type: ignore[index]
+    assert (own_mac.front_window()["id"] == BUG[0]) is (world == "usual")
     problem = "Could not raise specific window; proceeding with frontmost of activated app."
     assert (problem in answer["debug_logs"]) is (world != "usual")
     assert ("Accessibility" in "".join(answer["messages"])) is (world == "no Accessibility")

@@ -241,7 +241,7 @@ def test_list_has_the_specifications_rows_with_the_asked_details(server: Server)
         assert told == {"window_list": rows, "target_application_info": SAFARI}
 
 
-def test_list_server_status_is_the_specifications_block_and_text_alone(server: Server) -> None:
+def test_list_server_status_is_text_alone(server: Server) -> None:
     answer = server.call("list", item_type="server_status")
     (block,) = answer["content"]
     assert answer == {"content": [block], "isError": False}
@@ -314,15 +314,13 @@ def test_image_saved_files_has_a_row_for_each(server: Server, tmp_path: Path, ar
             assert pixel(Path(row["path"]), width // 2, height - 3) == window_colour(row["window_id"])
 
 
-def test_image_in_the_background_moves_nothing_in_the_foreground_it_raises(
-    server: Server, mac: FakeMac
-) -> None:
+def test_image_raises_the_window_only_in_the_foreground(server: Server, mac: FakeMac) -> None:
     for focus, front in (("background", 1080), ("foreground", 1050)):
         mac.activate("Terminal")
         answer = server.call(
             "image", app="Calculator", return_data=True, max_dimension=64, capture_focus=focus
         )
-        assert (answer["isError"], mac.front_window()["id"]) == (False, front)  # type: ignore[index]
+        assert (answer["isError"], mac.front_window()["id"]) == (False, front)
     mac.activate("Terminal")
 
 
@@ -340,7 +338,7 @@ RETURNED = {
 
 
 @pytest.mark.parametrize(("arguments", "rows"), RETURNED.items(), ids=RETURNED)
-def test_image_returned_is_listed_with_its_size_and_leaves_only_records(
+def test_image_returned_is_listed_and_leaves_only_records(
     server: Server, mac: FakeMac, arguments: str, rows: list[str]
 ) -> None:
     before = kept_by(mac)
@@ -437,7 +435,7 @@ MODELS = {"hf.co/someone/vision:q4": "hf.co/someone/vision:q4", "": "llava:lates
 
 
 @pytest.mark.parametrize(("model", "used"), MODELS.items())
-def test_analyze_uses_the_chosen_model_and_for_a_blank_the_configured(
+def test_analyze_uses_the_chosen_model_or_the_configured_one(
     server: Server, brain: FakeAI, mac: FakeMac, model: str, used: str
 ) -> None:
     """ "model: z.string().optional() [...] If omitted, uses model from server's AI_PROVIDERS"."""
@@ -495,9 +493,7 @@ def linked(answer: Answer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("arguments", "row"), APP_WINDOWS)
-def test_screenshot_app_window_has_its_file_its_place_and_its_scale(
-    server: Server, arguments: str, row: str
-) -> None:
+def test_screenshot_app_window_has_its_place_and_scale(server: Server, arguments: str, row: str) -> None:
     name, *place, scale, kind = row.split()
     rect = dict(zip("xywh", map(int, place)))
     data = linked(server.call("screenshot_app_window", **json.loads(arguments)))
@@ -575,7 +571,7 @@ METADATA: dict[str, tuple[str, str, int, Any]] = {
 
 
 @pytest.mark.parametrize(("line", "told"), METADATA.items(), ids=METADATA)
-def test_exec_shows_stdout_stderr_the_exit_code_and_a_json_document(
+def test_exec_shows_stdout_stderr_code_and_document(
     server: Server, mac: FakeMac, line: str, told: Any
 ) -> None:
     data = seen(run(server, line))
@@ -610,9 +606,7 @@ def test_exec_works_in_the_given_folder_and_attaches_what_changed(server: Server
     assert attached(run(server, "cp a.png new.png; touch b.jpg", cwd=str(folder))) == ["b.jpg", "new.png"]
 
 
-def test_exec_attaches_images_by_their_bytes_from_below_too_but_no_links(
-    server: Server, tmp_path: Path
-) -> None:
+def test_exec_attaches_images_by_their_bytes_but_no_links(server: Server, tmp_path: Path) -> None:
     source = shlex.quote(str(files(tmp_path / "files")))
     links = f"ln -s {source}/a.png link.png; ln -s {source} linked; mkfifo pipe.png"
     answer = run(server, f"cp {source}/* .; mkdir -p deep/er; cp {source}/a.png deep/er/z.png; {links}")
@@ -622,9 +616,7 @@ def test_exec_attaches_images_by_their_bytes_from_below_too_but_no_links(
 
 
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (2, 2), (None, 8)])
-def test_exec_attaches_no_more_than_the_limit_and_says_what_it_left(
-    server: Server, tmp_path: Path, limit: Any, count: int
-) -> None:
+def test_exec_attaches_no_more_than_the_limit(server: Server, tmp_path: Path, limit: Any, count: int) -> None:
     source = shlex.quote(str(files(tmp_path / "files")))
     given = {} if limit is None else {"max_attachments": limit}
     answer = run(server, f"for i in 0 1 2 3 4 5 6 7 8 9; do cp {source}/a.png $i.png; done", **given)
@@ -632,7 +624,7 @@ def test_exec_attaches_no_more_than_the_limit_and_says_what_it_left(
     assert f", {10 - count} more not attached" in answer["content"][0]["text"]
 
 
-def test_exec_that_takes_too_long_is_killed_and_returns_what_it_left(server: Server, tmp_path: Path) -> None:
+def test_exec_that_is_killed_returns_what_it_left(server: Server, tmp_path: Path) -> None:
     """ "Execute with `exec.CommandContext`", "Collect `stdout`, `stderr`, `exit_code`", "Scan `cwd` for
     images".
     """

@@ -144,7 +144,8 @@ def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subpro
                 runs[name] = demo.start(DISPLAY=name)
         yield runs
         for process in runs.values():
-            process.kill()
+            with process:  # closes its pipes
+                process.kill()
     wait_for(lambda: not any(map(processes_of, folders)), "all that the demos started has ended")
 
 

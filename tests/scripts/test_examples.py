@@ -16,7 +16,7 @@ from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 
-def start(name: str, folder: Path, display: str, *arguments: str, **variables: str) -> subprocess.Popen:
+def start(name: str, folder: Path, display: str, *arguments: str, **variables: str) -> subprocess.Popen[str]:
     need("python3", "maim")
     return subprocess.Popen(
         ["sh", str(ROOT / "scripts" / name), *arguments],

@@ -96,7 +96,7 @@ def packages(line: str) -> set[str]:
     return {name for name in line.split("recommends ")[1].split() if not name.startswith("fonts-")}
 
 
-def test_setup_names_all_that_is_missing_in_one_line_and_else_nothing(machine: Machine, shell: str) -> None:
+def test_setup_names_all_that_is_missing_in_one_line(machine: Machine, shell: str) -> None:
     machine.program("convert", REFUSING)
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; need_desktop node:nodejs", shell)
@@ -114,7 +114,7 @@ def test_setup_names_all_that_is_missing_in_one_line_and_else_nothing(machine: M
     assert done.returncode == 0, done.stderr
 
 
-def test_setup_as_root_installs_all_in_one_go_after_an_update_if_need_be(machine: Machine) -> None:
+def test_setup_as_root_installs_all_after_an_update_if_need_be(machine: Machine) -> None:
     machine.have(*(name for name in PACKAGES if name != "maim"))
     machine.program("convert", REFUSING)
     machine.have("convert", "maim", where="packages")
@@ -141,7 +141,7 @@ def test_setup_says_why_apt_failed_or_what_is_still_missing(machine: Machine, sh
     assert (done.returncode, done.stderr.splitlines()[-1].strip()) == (1, "still missing: imagemagick")
 
 
-def test_setup_passes_over_a_stranger_called_convert_that_comes_first(machine: Machine, shell: str) -> None:
+def test_setup_passes_over_a_stranger_called_convert(machine: Machine, shell: str) -> None:
     machine.have(*PACKAGES)
     (machine.folder / "strangers").mkdir()
     machine.program("convert", REFUSING, "strangers")
@@ -150,7 +150,7 @@ def test_setup_passes_over_a_stranger_called_convert_that_comes_first(machine: M
     assert (done.returncode, done.stdout) == (0, "Version: ImageMagick 6.9.11-60 Q16\n"), done.stderr
 
 
-def test_setup_makes_a_broken_environment_anew_and_keeps_a_whole_one(machine: Machine, shell: str) -> None:
+def test_setup_makes_a_broken_environment_anew(machine: Machine, shell: str) -> None:
     def made() -> list[str]:
         return machine.run("make_environment pytest", shell).stderr.splitlines()
 
@@ -171,7 +171,7 @@ def test_setup_makes_a_broken_environment_anew_and_keeps_a_whole_one(machine: Ma
     assert made() == whole
 
 
-def test_setup_without_a_python_that_makes_environments_names_its_package(machine: Machine) -> None:
+def test_setup_without_a_python_names_its_package(machine: Machine) -> None:
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; make_environment")
     assert (done.returncode, packages(done.stderr)) == (1, {"python3-venv"})
