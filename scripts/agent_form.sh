@@ -24,7 +24,7 @@ peekaboo() {
 report=$(mktemp)
 wish "$here/demo_form.tcl" -name Form -- "$report" "Visitor book" &
 form=$!
-trap 'kill $form 2>/dev/null; rm -f "$report"' EXIT
+trap 'kill $form 2>/dev/null || :; rm -f "$report"' EXIT
 trap 'exit 130' HUP INT TERM # else dash ends without the trap of EXIT
 until grep -q '"ready"' "$report"; do
     kill -0 $form 2>/dev/null || { echo "$0: the form did not open; it needs wish (package tk) and a display" >&2; exit 1; }

@@ -13,7 +13,7 @@ from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
 from tk_windows import Wish, programs_by, window_titled
-from worlds import Form, Program, wait_for
+from worlds import Form, Program, both_forms, wait_for
 
 TEXTS = {
     "ascii": "Hello, World! ~`#$%^&*()_+{}|:\"<>?-=[]\\;',./",
@@ -27,6 +27,7 @@ TEXTS = {
 }
 
 
+@both_forms
 def test_click_by_a_pixel_of_a_screenshot_arrives(
     on_x11: Program, form: Form, form_window: int, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import Server, serving
 from tk_windows import pixels_of, window_titled
-from worlds import Form, Program, clean_environment, wait_for, x_server
+from worlds import Form, Program, both_forms, clean_environment, wait_for, x_server
 
 from peekaboo_min.system.images import sniff_image
 
@@ -142,6 +142,7 @@ def bytes_of(program: Program, *arguments: Any) -> bytes:
     return out
 
 
+@both_forms
 def test_path_dash_writes_to_stdout_and_leaves_no_file(on_x11: Program, form: Form, form_window: int) -> None:
     for words in (
         ["screenshot", form_window, "--path", "-"],

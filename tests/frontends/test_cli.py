@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import PATIENCE_S, Finished, Form, Program, need, wait_for, x_server
+from worlds import PATIENCE_S, Finished, Form, Program, both_forms, need, wait_for, x_server
 
 from peekaboo_min import __version__
 from peekaboo_min.frontends.tools import COMMANDS, TOOLS
@@ -282,6 +282,7 @@ def test_json_is_one_document_wherever_the_flag_stands(
     assert all(isinstance(line, str) for line in expected["debug_logs"])
 
 
+@both_forms
 def test_json_holds_the_version_and_help_too(program: Program) -> None:
     assert program.run("--version") == Finished(0, f"{__version__}\n", "")
     assert program.data("--version") == {"version": __version__}
@@ -377,6 +378,7 @@ def test_reader_that_goes_away_is_no_error(forked: Program, empty_display: str, 
     assert done == (2 if words[0] == "nonsense" else 0, b"")
 
 
+@both_forms
 @pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_no_exit_code(program: Program, closing: str) -> None:
     code, err = start(program, ["nonsense"], closing)
@@ -392,6 +394,7 @@ def test_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program
     assert code != 0 and err.startswith(b"peekaboo-min: the output could not be written: ")
 
 
+@both_forms
 def test_command_line_without_words_on_a_terminal_is_help(program: Program) -> None:
     ours, terminal = os.openpty()
     words = ["timeout", "--foreground", str(PATIENCE_S), *program.words]
@@ -407,6 +410,7 @@ def test_command_line_without_words_on_a_terminal_is_help(program: Program) -> N
     assert "`config` prints what your MCP client needs" in text
 
 
+@both_forms
 @pytest.mark.parametrize(
     "locale", ["LC_ALL=C", "LC_ALL=POSIX", "LC_ALL=xx_YY.ISO-8859-1", "PYTHONIOENCODING=latin-1"]
 )
@@ -420,6 +424,7 @@ def test_text_beyond_ascii_survives_every_locale(program: Program, locale: str) 
 HEAVY = {"mcp", "pydantic", "anyio", "asyncio", "urllib.request", "http", "email", "ssl", "concurrent"}
 
 
+@both_forms
 def test_import_of_a_command_is_of_nothing_slow(program: Program, empty_display: str) -> None:
     by_time = Program([program.words[0], "-X", "importtime", *program.words[1:]], program.environment)
     finished = by_time.run("windows", "--json", DISPLAY=empty_display)
