@@ -39,15 +39,23 @@ FAILURES = {  # kind: status, Google's status, reason, message
         "Request had insufficient authentication scopes.",
     ),
     "rate_limited": (429, "RESOURCE_EXHAUSTED", "rateLimitExceeded", "User-rate limit exceeded."),
-    "server_error": (500, "INTERNAL", "backendError", "Internal error encountered."),
     "unavailable": (503, "UNAVAILABLE", "backendError", "The service is currently unavailable."),
 }
+# What an address for the user's consent has to hold: parameter, a pattern, Google's error for any other.
+_AUTH_RULES = (
+    ("redirect_uri", r"http://(127\.0\.0\.1|localhost|\[::1\]):\d+(/.*)?", "redirect_uri_mismatch"),
+    ("response_type", "code", "unsupported_response_type"),
+    ("scope", re.escape(SCOPE), "invalid_scope"),
+    ("code_challenge_method", "S256", "invalid_request"),
+    ("code_challenge", "[A-Za-z0-9_-]{43}", "invalid_request"),  # SHA-256 in base64url without padding
+    ("state", ".+", "invalid_request"),
+    ("access_type", "offline", "invalid_request"),  # without it there is no refresh token
+)
 
 
 @dataclass(frozen=True)
 class SentMail:
     id: str
-    headers: dict[str, str]  # decoded; a header that stands there twice is joined by a newline
     to: tuple[str, ...]  # the addresses alone
     subject: str
     plain: Optional[str]  # None: there is no such part
@@ -70,7 +78,6 @@ class Page:
 
     status: int
     body: str
-    address: str
 
 
 @dataclass
@@ -80,7 +87,7 @@ class Grant:
     challenge: str
     redirect_uri: str
     code: Optional[str]  # None: it has been exchanged, and cannot be again
-    refresh_token: str = ""
+    refresh_token: str = field(default_factory=lambda: "1//fake-" + secrets.token_urlsafe(24))
     access_tokens: dict[str, float] = field(default_factory=dict)  # token: when it expires, by time.monotonic
     revoked: bool = False
 
@@ -101,7 +108,7 @@ class FakeGoogle:
         self.sent: list[SentMail] = []
         self.requests: list[GoogleRequest] = []
         self.grants: list[Grant] = []
-        self._failures: list[tuple[str, Optional[int]]] = []
+        self._failures: list[str] = []
 
     def __enter__(self) -> FakeGoogle:
         self._server = LoopbackServer(self._answer)
@@ -118,19 +125,13 @@ class FakeGoogle:
 
     def credentials_json(self) -> str:
         """The client_secret_….json that Google's console offers for a desktop app, pointing here."""
-        return json.dumps(
-            {
-                "installed": {
-                    "client_id": self.client_id,
-                    "project_id": "fake-project",
-                    "auth_uri": self.url + "/o/oauth2/v2/auth",
-                    "token_uri": self.url + "/token",
-                    "auth_provider_x509_cert_url": self.url + "/oauth2/v1/certs",
-                    "client_secret": self.client_secret,
-                    "redirect_uris": ["http://localhost"],
-                }
-            }
-        )
+        client = {
+            "client_id": self.client_id,
+            "auth_uri": self.url + "/o/oauth2/v2/auth",
+            "token_uri": self.url + "/token",
+            "client_secret": self.client_secret,
+        }
+        return json.dumps({"installed": client})
 
     def consent(self, address: str, stray_request_first: bool = False) -> Page:
         """Open the address as the user's browser would and follow Google's redirect to the program.
@@ -145,20 +146,14 @@ class FakeGoogle:
         self.grants.append(grant)
         return {**self._new_access(grant), "refresh_token": grant.refresh_token}
 
-    def expire_access_tokens(self) -> None:
-        for grant in self.grants:
-            grant.access_tokens = dict.fromkeys(grant.access_tokens, 0.0)
-
     def revoke(self) -> None:
         """The user takes every permission back."""
         for grant in self.grants:
             grant.revoked = True
 
-    def fail_with(self, kind: str, times: Optional[int] = 1) -> None:
-        """Let the next sends fail (see FAILURES); None: all of them."""
-        if kind not in FAILURES:
-            raise ValueError(f"no failure {kind!r}; there are {', '.join(FAILURES)}")
-        self._failures += [(kind, None)] if times is None else [(kind, 1)] * times
+    def fail_with(self, kind: str) -> None:
+        """Let the next send fail (see FAILURES)."""
+        self._failures.append(kind)
 
     # answering
 
@@ -185,75 +180,44 @@ class FakeGoogle:
 
     def _auth(self, request: GoogleRequest) -> str:
         asked = request.params
-        redirect = urlsplit(asked.get("redirect_uri", ""))
         if asked.get("client_id") != self.client_id:
-            raise _page(401, "invalid_client", "The OAuth client was not found.")
-        if (
-            redirect.scheme != "http"
-            or redirect.hostname not in ("127.0.0.1", "localhost", "::1")
-            or not redirect.port
-        ):
-            raise _page(
-                400,
-                "redirect_uri_mismatch",
-                "The redirect URI in the request does not match a loopback address with a port.",
-            )
-        if asked.get("response_type") != "code":
-            raise _page(
-                400, "unsupported_response_type", f"Invalid response_type: {asked.get('response_type', '')}"
-            )
-        if asked.get("scope") != SCOPE:
-            raise _page(400, "invalid_scope", f"This client may ask for {SCOPE} and nothing else.")
-        if asked.get("code_challenge_method") != "S256":
-            raise _page(400, "invalid_request", "Only the code_challenge_method S256 will do here.")
-        if not re.fullmatch(r"[A-Za-z0-9_-]{43}", asked.get("code_challenge", "")):
-            raise _page(
-                400, "invalid_request", "code_challenge is not a SHA-256 in base64url without padding."
-            )
-        if not asked.get("state"):
-            raise _page(400, "invalid_request", "Missing required parameter: state")
-        if asked.get("access_type") != "offline":
-            raise _page(400, "invalid_request", "Without access_type=offline there is no refresh token.")
-        state = "somebody-else's-state" if self.wrong_state else asked["state"]
+            raise _page(401, "invalid_client")
+        for name, pattern, code in _AUTH_RULES:
+            if not re.fullmatch(pattern, asked.get(name, "")):
+                raise _page(400, code)
+        answer = {"state": "somebody-else's-state" if self.wrong_state else asked["state"]}
         if self.user_denies:
-            return f"{asked['redirect_uri']}?{urlencode({'error': 'access_denied', 'state': state})}"
-        grant = Grant(asked["code_challenge"], asked["redirect_uri"], "4/0Fake-" + secrets.token_urlsafe(24))
-        self.grants.append(grant)
-        return f"{asked['redirect_uri']}?{urlencode({'state': state, 'code': grant.code, 'scope': SCOPE})}"
+            answer["error"] = "access_denied"
+        else:
+            code = "4/0Fake-" + secrets.token_urlsafe(24)
+            self.grants.append(Grant(asked["code_challenge"], asked["redirect_uri"], code))
+            answer.update(code=code, scope=SCOPE)
+        return f"{asked['redirect_uri']}?{urlencode(answer)}"
 
     def _token(self, request: GoogleRequest) -> dict[str, Any]:
         asked = request.params
-        if "client_secret" not in asked:
-            raise _token_error(400, "invalid_request", "client_secret is missing.")
         if asked.get("client_id") != self.client_id:
             raise _token_error(401, "invalid_client", "The OAuth client was not found.")
-        if asked["client_secret"] != self.client_secret:
+        if asked.get("client_secret") != self.client_secret:
             raise _token_error(401, "invalid_client", "The provided client secret is invalid.")
         if asked.get("grant_type") == "authorization_code":
             return self._exchange(asked)
-        if asked.get("grant_type") == "refresh_token":
-            grant = next(
-                (g for g in self.grants if g.refresh_token and g.refresh_token == asked.get("refresh_token")),
-                None,
-            )
-            if grant is None:
-                raise _token_error(400, "invalid_grant", "Bad Request")
-            if grant.revoked:
-                raise _token_error(400, "invalid_grant", "Token has been expired or revoked.")
-            return self._new_access(grant)  # without a refresh_token: the client must keep the one it has
-        raise _token_error(
-            400, "unsupported_grant_type", f"Invalid grant_type: {asked.get('grant_type', '')}"
-        )
+        if asked.get("grant_type") != "refresh_token":
+            raise _token_error(400, "unsupported_grant_type", "Invalid grant_type")
+        grants = [grant for grant in self.grants if grant.refresh_token == asked.get("refresh_token")]
+        if not grants:
+            raise _token_error(400, "invalid_grant", "Bad Request")
+        if grants[0].revoked:
+            raise _token_error(400, "invalid_grant", "Token has been expired or revoked.")
+        return self._new_access(grants[0])  # without a refresh_token: the client must keep the one it has
 
     def _exchange(self, asked: dict[str, Any]) -> dict[str, Any]:
-        grant = next((g for g in self.grants if g.code and g.code == asked.get("code")), None)
+        grant = next((each for each in self.grants if each.code and each.code == asked.get("code")), None)
         if grant is None:
             raise _token_error(400, "invalid_grant", "Malformed auth code.")
         if asked.get("redirect_uri") != grant.redirect_uri:
             raise _token_error(400, "redirect_uri_mismatch", "Bad Request")
         verifier = asked.get("code_verifier", "")
-        if not verifier:
-            raise _token_error(400, "invalid_grant", "Missing code verifier.")
         digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
         if not re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", verifier) or digest != grant.challenge:
             raise _token_error(400, "invalid_grant", "Invalid code verifier.")
@@ -262,45 +226,20 @@ class FakeGoogle:
         return {**answer, "refresh_token": grant.refresh_token} if self.gives_refresh_token else answer
 
     def _new_access(self, grant: Grant) -> dict[str, Any]:
-        grant.refresh_token = grant.refresh_token or "1//fake-" + secrets.token_urlsafe(24)
         token = "ya29.fake-" + secrets.token_urlsafe(24)
         grant.access_tokens[token] = time.monotonic() + self.expires_in
-        return {
-            "access_token": token,
-            "expires_in": self.expires_in,
-            "scope": self.scope,
-            "token_type": "Bearer",
-        }
+        lasts = {"expires_in": self.expires_in, "scope": self.scope, "token_type": "Bearer"}
+        return {"access_token": token, **lasts}
 
     def _send(self, request: GoogleRequest) -> dict[str, Any]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme != "Bearer" or not token:
-            raise _api_error(
-                401,
-                "UNAUTHENTICATED",
-                "required",
-                "Request is missing required authentication credential. "
-                "Expected OAuth 2 access token, login cookie or other valid authentication credential.",
-            )
-        expires = [
-            grant.access_tokens[token]
-            for grant in self.grants
-            if token in grant.access_tokens and not grant.revoked
-        ]
-        if not expires or expires[0] <= time.monotonic():
-            raise _api_error(
-                401,
-                "UNAUTHENTICATED",
-                "authError",
-                "Request had invalid authentication credentials. Expected "
-                "OAuth 2 access token, login cookie or other valid authentication credential.",
-            )
+        expires = [grant.access_tokens.get(token, 0.0) for grant in self.grants if not grant.revoked]
+        if scheme != "Bearer" or max(expires, default=0.0) <= time.monotonic():
+            message = "Request had invalid authentication credentials. Expected OAuth 2 access token, login "
+            message += "cookie or other valid authentication credential."
+            raise _api_error(401, "UNAUTHENTICATED", "authError", message)
         if self._failures:
-            kind, times = self._failures[0]
-            if times is not None:
-                self._failures.pop(0)
-            status, name, reason, message = FAILURES[kind]
-            raise _api_error(status, name, reason, message)
+            raise _api_error(*FAILURES[self._failures.pop(0)])
         mail = read_mail(_raw(request))
         self.sent.append(mail)
         return {"id": mail.id, "threadId": mail.id, "labelIds": ["SENT"]}
@@ -309,82 +248,47 @@ class FakeGoogle:
 def _params(call: Call, headers: dict[str, str], query: str) -> dict[str, Any]:
     params: dict[str, Any] = dict(parse_qsl(query, keep_blank_values=True))
     if headers.get("content-type", "").startswith("application/json"):
-        try:
-            body = json.loads(call.raw or b"{}")
-        except ValueError:
-            body = {}
-        return {**params, **(body if isinstance(body, dict) else {})}
+        return {**params, **json.loads(call.raw)}
     return {**params, **dict(parse_qsl(call.raw.decode("utf-8", "replace"), keep_blank_values=True))}
 
 
 def _raw(request: GoogleRequest) -> bytes:
     raw = request.params.get("raw")
     if not request.headers.get("content-type", "").startswith("application/json") or not raw:
-        raise _api_error(
-            400,
-            "INVALID_ARGUMENT",
-            "invalidArgument",
-            "'raw' RFC822 payload message string or uploading message via /upload/* URL required",
-        )
+        message = "'raw' RFC822 payload message string or uploading message via /upload/* URL required"
+        raise _api_error(400, "INVALID_ARGUMENT", "invalidArgument", message)
     try:
         if not re.fullmatch(r"[A-Za-z0-9_-]+={0,2}", raw):  # the web's alphabet, not the standard one
             raise ValueError(raw)
         return base64.urlsafe_b64decode(raw.rstrip("=") + "=" * (-len(raw.rstrip("=")) % 4))
-    except (binascii.Error, ValueError, TypeError):
-        raise _api_error(
-            400,
-            "INVALID_ARGUMENT",
-            "invalid",
-            f"Invalid value at 'message.raw' (TYPE_BYTES), Base64 decoding failed for \"{str(raw)[:40]}\"",
-        ) from None
+    except (binascii.Error, ValueError):
+        message = "Invalid value at 'message.raw' (TYPE_BYTES), Base64 decoding failed"
+        raise _api_error(400, "INVALID_ARGUMENT", "invalid", message) from None
 
 
 def read_mail(raw: bytes) -> SentMail:
     """Parse a mail as Gmail does; one without a recipient is refused."""
     message = BytesParser(policy=policy.default).parsebytes(raw)
-    headers: dict[str, str] = {}
-    for name, value in message.items():
-        headers[name] = f"{headers[name]}\n{value}" if name in headers else str(value)
-    recipients = [
+    to = tuple(
         address.addr_spec
         for name in ("To", "Cc", "Bcc")
         for header in message.get_all(name, [])
         for address in header.addresses
-    ]
-    if not recipients:
+    )
+    if not to:
         raise _api_error(400, "INVALID_ARGUMENT", "invalidArgument", "Recipient address required")
-    if not all(re.fullmatch(r"[^@\s]+@[^@\s]+", address) for address in recipients):
+    if not all(re.fullmatch(r"[^@\s]+@[^@\s]+", address) for address in to):
         raise _api_error(400, "INVALID_ARGUMENT", "invalidArgument", "Invalid To header")
     parts = {kind: message.get_body((kind,)) for kind in ("plain", "html")}
     texts = {kind: None if part is None else part.get_content() for kind, part in parts.items()}
-    to = tuple(address.addr_spec for header in message.get_all("To", []) for address in header.addresses)
     return SentMail(
-        secrets.token_hex(8),
-        headers,
-        to,
-        str(message["Subject"] or ""),
-        texts["plain"],
-        texts["html"],
-        raw,
-        message,
+        secrets.token_hex(8), to, str(message["Subject"] or ""), texts["plain"], texts["html"], raw, message
     )
 
 
 def _api_error(status: int, name: str, reason: str, message: str) -> Refusal:
-    body = {
-        "code": status,
-        "message": message,
-        "status": name,
-        "errors": [{"message": message, "domain": "global", "reason": reason}],
-    }
-    if reason == "insufficientPermissions":
-        body["details"] = [
-            {
-                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-                "domain": "googleapis.com",
-                "reason": "ACCESS_TOKEN_SCOPE_INSUFFICIENT",
-            }
-        ]
+    errors = [{"message": message, "domain": "global", "reason": reason}]
+    body = {"code": status, "message": message, "status": name, "errors": errors}
     return Refusal(status, {"error": body}, message)
 
 
@@ -392,30 +296,29 @@ def _token_error(status: int, code: str, description: str) -> Refusal:
     return Refusal(status, {"error": code, "error_description": description}, description)
 
 
-def _page(status: int, code: str, message: str) -> Refusal:
+def _page(status: int, code: str) -> Refusal:
     """Google shows a broken request to the user and does not redirect."""
-    page = f"<html><body><h1>Error {status}: {code}</h1><p>{message}</p></body></html>"
-    return Refusal(status, page.encode(), message, {"Content-Type": "text/html; charset=utf-8"})
+    page = f"<html><body><h1>Error {status}: {code}</h1></body></html>"
+    return Refusal(status, page.encode(), code, {"Content-Type": "text/html; charset=utf-8"})
 
 
 def browse(address: str, stray_request_first: bool = False) -> Page:
-    page, location = _get(address)
+    page, location = open_page(address)
     if location is None:
         return page
     if stray_request_first:
-        _get("http://" + urlsplit(location).netloc + "/favicon.ico")
-    return _get(location)[0]
+        open_page("http://" + urlsplit(location).netloc + "/favicon.ico")
+    return open_page(location)[0]
 
 
-def _get(address: str) -> tuple[Page, Optional[str]]:
+def open_page(address: str) -> tuple[Page, Optional[str]]:
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     try:
         connection.request("GET", (parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
         answer = connection.getresponse()
-        return Page(answer.status, answer.read().decode("utf-8", "replace"), address), answer.getheader(
-            "Location"
-        )
+        page = Page(answer.status, answer.read().decode("utf-8", "replace"))
+        return page, answer.getheader("Location")
     finally:
         connection.close()
 

@@ -14,24 +14,21 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from dataclasses import dataclass
-from email.utils import formatdate
-from typing import Any, Optional, Union
+from typing import Any, Optional
 from urllib.parse import parse_qs, urlsplit
 
 from . import anthropic, gemini, ollama, openai
 from .brains import CONVENTIONS, Brain, Reply, Request, example_of, pointer, script, see
 from .images import MEGABYTE, picture, read_image
 from .loopback import Call, LoopbackServer, Refusal
-from .refusals import error, missing_model, overloaded, rate_limited, text_only, wrong_key
 
 __all__ = [
-    "CONVENTIONS", "FAILURES", "MEGABYTE", "MODELS", "FakeAI", "Reply", "Request", "example_of", "http_date",
-    "picture", "pointer", "read_image", "script",
+    "CONVENTIONS", "MEGABYTE", "MODELS", "FakeAI", "Reply", "Request", "example_of", "picture", "pointer",
+    "read_image", "script",
 ]  # fmt: skip
 
-VENDORS = {"ollama": ollama, "openai": openai, "gemini": gemini, "anthropic": anthropic}
+VENDORS: dict[str, Any] = {"ollama": ollama, "openai": openai, "gemini": gemini, "anthropic": anthropic}
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 MODELS = {  # "vendor/model": can it see?
     "ollama/qwen3-vl:8b": True,
@@ -58,11 +55,11 @@ _SPOILT_REPLIES = {
     "blocked": ("", "blocked"),
     "empty": ("", "stop"),
 }
-_REFUSED = ("wrong_key", "missing_model", "text_only_model", "rate_limited", "server_error", "overloaded")
 _BROKEN = (
     "malformed_json", "not_json_content_type", "stalled", "slow_drip", "connection_reset", "redirect", "huge"
 )  # fmt: skip
-FAILURES = (*_REFUSED, *_SPOILT_REPLIES, *_BROKEN)
+_FAILURES = (*ollama.ERRORS.kinds, *_SPOILT_REPLIES, *_BROKEN)
+_HUGE_BYTES = 17_000_000
 
 
 @dataclass
@@ -70,20 +67,17 @@ class Failure:
     kind: str
     times: Optional[int]  # None: for ever
     path: str  # a part of the path; "": every question to a model
-    retry_after: Union[int, float, str, None]
+    retry_after: Optional[float]
     status: Optional[int]
     seconds: float
     text: str
-    size_bytes: int
-
-
-def http_date(seconds_from_now: float) -> str:
-    """A Retry-After value of the second kind."""
-    return formatdate(time.time() + seconds_from_now, usegmt=True)
 
 
 class FakeAI:
-    """The four vendors. `models` maps "vendor/model" to whether it sees; a key of None asks for no key."""
+    """The four vendors. `models` maps "vendor/model" to whether it sees.
+
+    keys: OpenAI's may be None, for a compatible server that asks for none.
+    """
 
     def __init__(self, models: Optional[dict[str, bool]] = None, brain: Brain = see) -> None:
         self.models = dict(MODELS if models is None else models)
@@ -92,21 +86,18 @@ class FakeAI:
             vendor: f"fake-{vendor}-key-0123456789" for vendor in KEY_VARIABLES
         }
         self.requests: list[Request] = []
-        self.redirected: list[Request] = []  # what reached the other host that `redirect` points to
         self.gemini_errors_in_list = False  # Gemini wraps its error in a one-element list on some routes
         self.blind_text_models = False  # True: a text-only Ollama model answers, without having seen anything
         self._failures: list[Failure] = []
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._held: list[socket.socket] = []
 
     def __enter__(self) -> FakeAI:
         self._server = LoopbackServer(self._answer)
-        self._redirected = LoopbackServer(self._answer_redirected)
         return self
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
         self._server.close()
-        self._redirected.close()
         for held in self._held:
             held.close()
         if kind is None and self._server.crashes:
@@ -118,8 +109,13 @@ class FakeAI:
 
     @property
     def redirect_url(self) -> str:
-        """The same kind of server under another host name, which is another origin."""
-        return self._redirected.url.replace("127.0.0.1", "localhost")
+        """Where `redirect` points to: another host name, which is another origin."""
+        return self.url.replace("127.0.0.1", "localhost")
+
+    @property
+    def redirected(self) -> list[Request]:
+        """What followed a redirect."""
+        return [request for request in self.requests if request.headers["host"].startswith("localhost")]
 
     def env(self, provider: str, model: str) -> dict[str, str]:
         """The variables that make `provider/model` the only provider, with its key and every base URL."""
@@ -139,7 +135,7 @@ class FakeAI:
         held = socket.socket()  # bound and not listening: connecting is refused, and the port stays ours
         held.bind(("127.0.0.1", 0))
         self._held.append(held)
-        return held.getsockname()[1]
+        return int(held.getsockname()[1])
 
     def fail_with(
         self,
@@ -147,36 +143,27 @@ class FakeAI:
         times: Optional[int] = 1,
         *,
         path: str = "",
-        retry_after: Union[int, float, str, None] = None,
+        retry_after: Optional[float] = None,
         status: Optional[int] = None,
         seconds: float = 30.0,
         text: str = "",
-        size_bytes: int = 64 * MEGABYTE,
     ) -> None:
-        """Answer the next `times` valid questions with a failure (see FAILURES); several calls queue up.
+        """Answer the next `times` valid questions with a failure (see _FAILURES); several calls queue up.
 
         path: fail requests whose path contains it instead of questions to a model ("/api/tags").
-        retry_after: for rate_limited, overloaded and server_error; seconds or an HTTP date.
-        status: for server_error (500), rate_limited (429) and redirect (302).
+        retry_after: seconds, where the vendor has them: in a header, Gemini in its error.
+        status: instead of the failure's own.
         seconds: how long stalled stays silent and slow_drip drips; both answer correctly in the end.
         text: instead of the failure's own.
         """
-        if kind not in FAILURES:
-            raise ValueError(f"no failure {kind!r}; there are {', '.join(FAILURES)}")
-        with self._changed:
-            self._failures.append(Failure(kind, times, path, retry_after, status, seconds, text, size_bytes))
+        assert kind in _FAILURES, f"no failure {kind!r}; there are {', '.join(_FAILURES)}"
+        with self._lock:
+            self._failures.append(Failure(kind, times, path, retry_after, status, seconds, text))
 
     def heal(self) -> None:
         """Forget every failure that was ordered."""
-        with self._changed:
+        with self._lock:
             self._failures.clear()
-
-    def wait_for_requests(self, count: int, timeout_s: float = 60.0) -> list[Request]:
-        """The requests, as soon as there are so many."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s):
-                raise AssertionError(f"{len(self.requests)} of {count} requests came in {timeout_s} s")
-            return list(self.requests)
 
     @property
     def questions(self) -> list[Request]:
@@ -187,45 +174,36 @@ class FakeAI:
 
     def _answer(self, call: Call) -> None:
         request = _read(call)
-        with self._changed:
-            self.requests.append(request)
-            self._changed.notify_all()
+        self.requests.append(request)
         try:
             if not request.vendor:
                 raise Refusal(404, {"detail": "Not Found"}, "Not Found")
-            listing = VENDORS[request.vendor].check(self, request)
+            vendor = VENDORS[request.vendor]
+            answer = vendor.check(self, request)
             failure = self._next_failure(request)
-            if failure and failure.kind in _REFUSED:
+            if failure and failure.kind in vendor.ERRORS.kinds:
                 raise _refusal(request, failure)
             if failure and failure.kind == "blocked" and request.vendor == "anthropic":
-                raise error("anthropic", 400, failure.text or "Output blocked by content filtering policy")
+                raise vendor.ERRORS.refusal("Output blocked by content filtering policy")
             if failure and failure.kind in _SPOILT_REPLIES:
                 text, finish = _SPOILT_REPLIES[failure.kind]
-                listing = self._reply(request, Reply(failure.text or text, finish=finish))
+                answer = self._reply(request, Reply(failure.text or text, finish=finish))
             if failure and failure.kind in _BROKEN:
-                self._break(call, request, failure, listing)
+                self._break(call, request, failure)
             else:
-                self._send(call, request, listing or self._think(request))
+                call.send(200, answer or self._think(request))
         except Refusal as refusal:
             in_list = request.vendor == "gemini" and self.gemini_errors_in_list
-            request.status, request.refusal = refusal.status, refusal.message
+            request.refusal = refusal.message
             call.send(refusal.status, [refusal.body] if in_list else refusal.body, refusal.headers)
         except (ConnectionError, TimeoutError):
             pass  # the client left
-        except (
-            Exception
-        ) as crash:  # a brain that raises is a failed test, which the client must not retry away
+        except Exception as crash:  # a brain's: a failed test, which the client must not retry away
             self._server.crashes.append(crash)
-            request.status, request.refusal = 400, f"the test's brain failed: {crash}"
-            call.send(400, error(request.vendor, 400, request.refusal).body)
-
-    def _answer_redirected(self, call: Call) -> None:
-        request = _read(call)
-        self.redirected.append(request)
-        call.send(200, self._reply(request, Reply("I am another server.")) if request.vendor else {})
+            call.send(400, {"error": f"the test's brain failed: {crash}"})
 
     def _next_failure(self, request: Request) -> Optional[Failure]:
-        with self._changed:
+        with self._lock:
             for failure in self._failures:
                 if failure.path in request.path if failure.path else request.is_question:
                     if failure.times is not None:
@@ -237,26 +215,17 @@ class FakeAI:
 
     def _think(self, request: Request) -> Any:
         reply = self.brain(request)
-        is_blind = self.blind_text_models and request.vendor == "ollama" and request.images
-        if is_blind and not self.sees(request):
-            reply = "Please provide the image you would like me to look at."
         text = json.dumps(reply) if isinstance(reply, dict) else reply
         return self._reply(request, Reply(text) if isinstance(text, str) else text)
 
     def _reply(self, request: Request, reply: Reply) -> Any:
         return VENDORS[request.vendor].answer(request, reply)
 
-    def _send(self, call: Call, request: Request, body: Any) -> None:
-        request.status = 200
-        call.send(200, body)
-
-    def _break(self, call: Call, request: Request, failure: Failure, listing: Any) -> None:
+    def _break(self, call: Call, request: Request, failure: Failure) -> None:
         """Answer with something that is not this vendor's answer, or not in time."""
         kind, is_json = failure.kind, {"Content-Type": "application/json"}
-        request.status = 200
         if kind == "redirect":
-            request.status = failure.status or 302
-            call.send(request.status, b"", {"Location": self.redirect_url + call.path})
+            call.send(failure.status or 302, b"", {"Location": self.redirect_url + call.path})
         elif kind == "malformed_json":
             call.send(200, (failure.text or '{"choices": [{"message": {"content": "I se').encode())
         elif kind == "not_json_content_type":
@@ -268,26 +237,25 @@ class FakeAI:
             call.wfile.write(data[: len(data) // 2])
             call.reset()
         elif kind == "stalled":
-            request.status = 0
             if not self._server.closing.wait(failure.seconds):
-                self._send(call, request, listing or self._think(request))
+                call.send(200, self._think(request))
         elif kind == "slow_drip":
-            data = json.dumps(listing or self._think(request)).encode()
+            data = json.dumps(self._think(request)).encode()
             call.head(200, {**is_json, "Content-Length": str(len(data))})
             for at in range(len(data)):
                 if self._server.closing.wait(failure.seconds / len(data)):
                     return
                 call.wfile.write(data[at : at + 1])
         else:
-            self._flood(call, request, failure.size_bytes)
+            self._flood(call, request)
 
-    def _flood(self, call: Call, request: Request, size_bytes: int) -> None:
-        """A whole and right answer of this size, whose length is not announced."""
+    def _flood(self, call: Call, request: Request) -> None:
+        """A whole and right answer, huge, whose length is not announced."""
         start, end = json.dumps(self._reply(request, Reply("@@@"))).encode().split(b"@@@")
         call.head(200, {"Content-Type": "application/json"})
         call.wfile.write(start)
         sent = 0
-        while sent < size_bytes and not self._server.closing.is_set():
+        while sent < _HUGE_BYTES and not self._server.closing.is_set():
             sent += call.wfile.write(b"x" * 65536)
         call.wfile.write(end)
 
@@ -304,9 +272,6 @@ class FakeAI:
     def sees(self, request: Request) -> bool:
         return self.models[str(self.name_of(request.vendor, request.model))]
 
-    def names(self, vendor: str) -> list[str]:
-        return [name.split("/", 1)[1] for name in self.models if name.startswith(vendor + "/")]
-
 
 def _read(call: Call) -> Request:
     parts = urlsplit(call.path)
@@ -321,34 +286,22 @@ def _read(call: Call) -> Request:
 
 
 def _vendor_of(path: str, headers: dict[str, str]) -> str:
-    if path == "/" or path.startswith("/api/"):
+    if path.startswith("/api/"):
         return "ollama"
     if path.startswith("/v1beta/"):
         return "gemini"
-    if path.startswith("/v1/messages") or "anthropic-version" in headers or "x-api-key" in headers:
+    if path.startswith("/v1/messages") or "x-api-key" in headers:
         return "anthropic"
     return "openai" if path.startswith("/v1/") else ""
 
 
 def _refusal(request: Request, failure: Failure) -> Refusal:
     """The HTTP error that this failure is."""
-    kind, vendor = failure.kind, request.vendor
-    if kind == "wrong_key":
-        return wrong_key(vendor, "fake-revoked-key")
-    if kind == "missing_model":
-        return missing_model(vendor, request.model)
-    if kind == "text_only_model":
-        return text_only(vendor, request.model)
-    usual = error(vendor, 500, "An internal error occurred.")
-    if kind != "server_error":
-        usual = rate_limited(vendor) if kind == "rate_limited" else overloaded(vendor)
-    details = []
-    if vendor == "gemini" and isinstance(failure.retry_after, (int, float)):
-        delay = f"{failure.retry_after}s"
-        details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
-    code = "rate_limit_exceeded" if kind == "rate_limited" else None
-    text = failure.text or usual.message
-    refusal = error(vendor, failure.status or usual.status, text, code=code, details=details)
-    if failure.retry_after is not None:
-        refusal.headers["Retry-After"] = str(failure.retry_after)
+    errors, after = VENDORS[request.vendor].ERRORS, failure.retry_after
+    refusal: Refusal = errors.of(failure.kind, request.model, failure.text, failure.status)
+    if after is not None and request.vendor == "gemini":
+        delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{after}s"}
+        refusal.body["error"]["details"] = [delay]
+    elif after is not None:
+        refusal.headers["Retry-After"] = str(after)
     return refusal

@@ -1,4 +1,4 @@
-"""Anthropic's /v1/models and /v1/messages."""
+"""Anthropic's /v1/messages."""
 
 from __future__ import annotations
 
@@ -7,19 +7,42 @@ from typing import TYPE_CHECKING, Any
 from .brains import Reply, Request
 from .images import MEGABYTE, ReceivedImage, read_image
 from .loopback import Refusal
-from .refusals import decode, error, json_body, missing_model, schemas, text_only
+from .refusals import Errors, decode, json_body, schemas
 
 if TYPE_CHECKING:
     from . import FakeAI
 
+_TYPES = {
+    401: "authentication_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+def _body(status: int, message: str, kind: str) -> Any:
+    name = _TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
+    return {"type": "error", "error": {"type": name, "message": message}, "request_id": "req_011CFake"}
+
+
+ERRORS = Errors(
+    _body,
+    {
+        "wrong_key": (401, "invalid x-api-key"),
+        "missing_model": (404, "model: {model}"),
+        "text_only_model": (400, "This model does not support image input."),
+        "rate_limited": (429, "This request would exceed your organization's rate limit."),
+        "server_error": (500, "An internal error occurred."),
+        "overloaded": (529, "Overloaded"),
+    },
+)
 _FIELDS = {
     "model", "messages", "max_tokens", "system", "temperature", "top_p", "top_k", "stop_sequences",
-    "stream", "metadata", "tools", "tool_choice", "thinking", "output_config", "service_tier",
-    "container", "context_management", "cache_control",
+    "metadata", "thinking", "output_config", "service_tier", "cache_control",
 }  # fmt: skip
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _NO_SAMPLING = ("claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5", "claude-fable-5")
-_NO_PREFILL = (*_NO_SAMPLING, "claude-opus-4-6", "claude-sonnet-4-6")
 _UNSUPPORTED = {
     "number": ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf"),
     "string": ("maxLength", "minLength"),
@@ -28,63 +51,47 @@ _UNSUPPORTED = {
 
 
 def _refusal(message: str) -> Refusal:
-    return error("anthropic", 400, message)
+    return ERRORS.refusal(message)
 
 
 def check(ai: FakeAI, request: Request) -> Any:
     key, version = request.headers.get("x-api-key", ""), request.headers.get("anthropic-version")
-    if ai.keys["anthropic"] is not None and key != ai.keys["anthropic"]:
-        raise error("anthropic", 401, "invalid x-api-key" if key else "x-api-key header is required")
-    if version is None:
-        raise _refusal("anthropic-version: header is required")
+    if not key:
+        raise ERRORS.refusal("x-api-key header is required", 401)
+    if key != ai.keys["anthropic"]:
+        raise ERRORS.of("wrong_key", "")
     if version != "2023-06-01":
-        raise _refusal(f'anthropic-version: "{version}" is not a valid version')
-    if request.method == "GET" and request.path == "/v1/models":
-        models = [
-            {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
-            for name in ai.names("anthropic")
-        ]
-        return {"data": models, "has_more": False}
+        problem = f'"{version}" is not a valid version' if version else "header is required"
+        raise _refusal(f"anthropic-version: {problem}")
     if request.path != "/v1/messages":
-        raise error("anthropic", 404, "Not Found")
+        raise ERRORS.refusal("Not Found", 404)
     if len(request.raw) > 32 * MEGABYTE:
-        raise error("anthropic", 413, "Request exceeds the maximum size")
+        raise ERRORS.refusal("Request exceeds the maximum size", 413)
     form = "Content-Type must be application/json"
-    body = json_body(request, "The request body is not valid JSON", form, 415)
+    body = json_body(ERRORS, request, "The request body is not valid JSON", form, 415)
     _check_fields(ai, request, body)
     _read_messages(request, body["messages"])
     if request.images and not ai.sees(request):
-        raise text_only("anthropic", request.model)
+        raise ERRORS.of("text_only_model", request.model)
     _check_output(request, body.get("output_config") or {})
     return None
 
 
 def _check_fields(ai: FakeAI, request: Request, body: dict[str, Any]) -> None:
     for name in ("model", "max_tokens", "messages"):
-        if name not in body:
+        if not body.get(name):
             raise _refusal(f"{name}: Field required")
     for name in body:
         if name not in _FIELDS:
             raise _refusal(f"{name}: Extra inputs are not permitted")
     if not isinstance(body["max_tokens"], int) or body["max_tokens"] < 1:
         raise _refusal("max_tokens: Input should be greater than or equal to 1")
-    request.model = body["model"]
+    request.model, request.system = body["model"], body.get("system") or ""
     if not ai.name_of("anthropic", request.model):
-        raise missing_model("anthropic", request.model)
-    if body.get("stream"):
-        raise _refusal("stream: this fake does not stream")
-    system = body.get("system") or ""
-    request.system = system if isinstance(system, str) else "".join(block.get("text", "") for block in system)
+        raise ERRORS.of("missing_model", request.model)
     for name in ("temperature", "top_p", "top_k"):
         if name in body and body[name] != 1 and request.model.startswith(_NO_SAMPLING):
             raise _refusal(f"`{name}` is deprecated for this model.")
-    if not 0 <= body.get("temperature", 1) <= 1:
-        raise _refusal("temperature: range: 0..1")
-    if not isinstance(body["messages"], list) or not body["messages"]:
-        raise _refusal("messages: at least one message is required")
-    if body["messages"][-1].get("role") == "assistant" and request.model.startswith(_NO_PREFILL):
-        message = "This model does not support assistant message prefill. The conversation must end with a "
-        raise _refusal(message + "user message.")
 
 
 def _read_messages(request: Request, messages: list[Any]) -> None:
@@ -101,14 +108,9 @@ def _read_messages(request: Request, messages: list[Any]) -> None:
                     raise _refusal("messages: text content blocks must be non-empty")
                 request.prompt += block["text"] if role == "user" else ""
             elif block.get("type") == "image":
-                request.images.append(_image(block.get("source") or {}, location))
+                request.images.append(_image(block.get("source") or {}, f"{location}.image.source"))
             else:
                 raise _wrong_tag(location, block.get("type"), "'image', 'text'")
-    most = 2000 if len(request.images) > 20 else 8000
-    if any(max(image.width, image.height) > most for image in request.images):
-        start = "messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed "
-        many = " for many-image requests" if most == 2000 else ""
-        raise _refusal(f"{start}max allowed size{many}: {most} pixels")
 
 
 def _wrong_tag(location: str, tag: Any, expected: str) -> Refusal:
@@ -117,7 +119,6 @@ def _wrong_tag(location: str, tag: Any, expected: str) -> Refusal:
 
 
 def _image(source: dict[str, Any], location: str) -> ReceivedImage:
-    location = f"{location}.image.source"
     if source.get("type") != "base64":
         raise _wrong_tag(location, source.get("type"), "'base64', 'file', 'url'")
     location += ".base64"
@@ -134,10 +135,11 @@ def _image(source: dict[str, Any], location: str) -> ReceivedImage:
     if seen.real_type is None:
         raise _refusal("Could not process image")
     if seen.real_type != seen.declared_type:
-        start = (
-            f"{location}: The image was specified using the {seen.declared_type} media type, but the image"
-        )
-        raise _refusal(f"{start} appears to be a {seen.real_type} image")
+        start = f"{location}: The image was specified using the {seen.declared_type} media type, but the "
+        raise _refusal(f"{start}image appears to be a {seen.real_type} image")
+    if max(seen.width, seen.height) > 8000:
+        start = f"{location}.data: At least one of the image dimensions exceed max allowed size"
+        raise _refusal(f"{start}: 8000 pixels")
     return seen
 
 
@@ -147,8 +149,6 @@ def _check_output(request: Request, config: dict[str, Any]) -> None:
     unknown += [f"output_config.format.{name}" for name in form or {} if name not in ("type", "schema")]
     if unknown:
         raise _refusal(f"{unknown[0]}: Extra inputs are not permitted")
-    if config.get("effort", "high") not in ("low", "medium", "high", "xhigh", "max"):
-        raise _refusal("output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'")
     if form is None:
         return
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), dict):
@@ -161,7 +161,6 @@ def _check_output(request: Request, config: dict[str, Any]) -> None:
             raise _refusal(start + "'additionalProperties' must be explicitly set to false")
         names = _UNSUPPORTED.get("number" if kind == "integer" else str(kind), ())
         unsupported = [name for name in names if name in part]
-        unsupported += ["minItems"] if part.get("minItems", 0) > 1 else []
         if unsupported:
             raise _refusal(f"{start}properties {', '.join(unsupported)} are not supported")
 

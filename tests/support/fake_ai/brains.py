@@ -29,7 +29,6 @@ class Request:
     schema: Optional[dict[str, Any]] = None
     images: list[ReceivedImage] = field(default_factory=list)
     at: float = field(default_factory=time.monotonic)
-    status: int = 0  # the HTTP status that was sent; 0: none
     refusal: str = ""  # the vendor's error text, when there was one
 
     @property
@@ -55,13 +54,13 @@ class Reply:
         return [self.text[at : at + step] for at in range(0, len(self.text), step)]
 
 
-Brain = Callable[[Request], Union[str, dict, Reply]]
+Brain = Callable[[Request], Union[str, dict[str, Any], Reply]]
 
 
-def see(request: Request) -> Union[str, dict]:
+def see(request: Request) -> Union[str, dict[str, Any]]:
     """The default brain: it describes what it sees, or fills in the schema."""
     if request.schema:
-        return example_of(request.schema)
+        return dict(example_of(request.schema))
     seen = [f"a {image.width}x{image.height} {image.real_type}" for image in request.images]
     return "I see " + (", ".join(seen) or "nothing")
 
@@ -76,14 +75,14 @@ def example_of(schema: dict[str, Any]) -> Any:
     kind = (kind[0] if isinstance(kind, list) else kind).lower()
     if kind == "object":
         return {name: example_of(part) for name, part in schema.get("properties", {}).items()}
-    return {"array": [], "integer": 0, "number": 0, "boolean": False, "null": None}.get(kind, "text")
+    return {"array": [], "integer": 0, "number": 0, "boolean": False}.get(kind, "text")
 
 
-def script(replies: Iterable[Union[str, dict, Reply, Brain]]) -> Brain:
+def script(replies: Iterable[Union[str, dict[str, Any], Reply, Brain]]) -> Brain:
     """A brain that gives these replies in turn; one question more fails the test when its FakeAI closes."""
     left = deque(replies)
 
-    def next_line(request: Request) -> Union[str, dict, Reply]:
+    def next_line(request: Request) -> Union[str, dict[str, Any], Reply]:
         if not left:
             message = f"the script is over, but {request.vendor} was asked: {request.prompt[:200]!r}"
             raise AssertionError(message)

@@ -1,4 +1,4 @@
-"""Gemini's models and generateContent."""
+"""Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -9,31 +9,53 @@ from urllib.parse import unquote
 from .brains import Reply, Request
 from .images import MEGABYTE, ReceivedImage, read_image
 from .loopback import Refusal
-from .refusals import decode, error, json_body, missing_model, schemas, text_only, wrong_key
+from .refusals import Errors, decode, json_body
 
 if TYPE_CHECKING:
     from . import FakeAI
 
-_FIELDS = {
-    "contents", "systemInstruction", "generationConfig", "safetySettings", "tools", "toolConfig",
-    "cachedContent",
-}  # fmt: skip
-_PART_FIELDS = {
-    "text", "inlineData", "fileData", "functionCall", "functionResponse", "thought", "thoughtSignature",
-    "videoMetadata", "mediaResolution",
-}  # fmt: skip
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+
+
+def _body(status: int, message: str, kind: str) -> Any:
+    error = {"code": status, "message": message, "status": _STATUS.get(status, "UNKNOWN")}
+    if kind == "wrong_key":  # which is 400, not 401
+        info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+        error["details"] = [info]
+    return {"error": error}
+
+
+ERRORS = Errors(
+    _body,
+    {
+        "wrong_key": (400, "API key not valid. Please pass a valid API key."),
+        "missing_model": (
+            404,
+            "models/{model} is not found for API version v1beta, or is not supported for generateContent. "
+            "Call ListModels to see the list of available models and their supported methods.",
+        ),
+        "text_only_model": (400, "Image input modality is not enabled for models/{model}"),
+        "rate_limited": (
+            429,
+            "You exceeded your current quota, please check your plan and billing details.",
+        ),
+        "server_error": (500, "An internal error occurred."),
+        "overloaded": (503, "The model is overloaded. Please try again later."),
+    },
+)
+_FIELDS = {"contents", "systemInstruction", "generationConfig", "safetySettings"}
+_PART_FIELDS = {"text", "inlineData", "thought", "thoughtSignature", "mediaResolution"}
 _CONFIG_FIELDS = {
-    "temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences",
-    "responseMimeType", "responseSchema", "responseJsonSchema", "mediaResolution", "seed",
-    "presencePenalty", "frequencyPenalty", "responseLogprobs", "logprobs", "thinkingConfig",
-    "responseModalities", "speechConfig",
+    "temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "seed",
+    "responseMimeType", "responseJsonSchema", "mediaResolution", "thinkingConfig",
 }  # fmt: skip
-_SCHEMA_FIELDS = {
-    "type", "format", "title", "description", "nullable", "default", "items", "minItems", "maxItems",
-    "enum", "properties", "propertyOrdering", "required", "minProperties", "maxProperties", "minimum",
-    "maximum", "minLength", "maxLength", "pattern", "example", "anyOf",
-}  # fmt: skip
-_TYPES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
 _RESOLUTIONS = [f"MEDIA_RESOLUTION_{name}" for name in ("UNSPECIFIED", "LOW", "MEDIUM", "HIGH")]
 _IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 _NO_KEY = (
@@ -47,38 +69,31 @@ _UNREADABLE = (
 
 
 def _refusal(message: str) -> Refusal:
-    return error("gemini", 400, message)
+    return ERRORS.refusal(message)
 
 
 def check(ai: FakeAI, request: Request) -> Any:
-    key = request.headers.get("x-goog-api-key") or "".join(request.query.get("key", []))
+    key = request.headers.get("x-goog-api-key")
     if not key:
-        raise error("gemini", 403, _NO_KEY)
-    if key != ai.keys["gemini"] and ai.keys["gemini"] is not None:
-        raise wrong_key("gemini", key)
-    path = unquote(request.path)
-    if request.method == "GET" and path.startswith("/v1beta/models"):
-        return _models(ai, path)
-    method = re.fullmatch(r"/v1beta/models/(.+):generateContent", path)
+        raise ERRORS.refusal(_NO_KEY, 403)
+    if key != ai.keys["gemini"]:
+        raise ERRORS.of("wrong_key", "")
+    method = re.fullmatch(r"/v1beta/models/(.+):generateContent", unquote(request.path))
     if not method:
-        raise error("gemini", 404, "Requested entity was not found.")
+        raise ERRORS.refusal("Requested entity was not found.", 404)
     if len(request.raw) > 20 * MEGABYTE:
         raise _refusal(f"Request payload size exceeds the limit: {20 * MEGABYTE} bytes.")
     form = 'Invalid JSON payload received. Unknown name "{": Cannot bind query parameter.'
-    body = json_body(request, "Invalid JSON payload received. Unexpected token.", form)
+    body = json_body(ERRORS, request, "Invalid JSON payload received. Unexpected token.", form)
     request.model = method[1]
     if not ai.name_of("gemini", request.model):
-        raise missing_model("gemini", request.model)
+        raise ERRORS.of("missing_model", request.model)
     body = _camel_case(body, _FIELDS, "")
     system = _camel_case(body.get("systemInstruction") or {}, {"role", "parts"}, "system_instruction")
-    request.system = "".join(part.get("text", "") for part in _list(system.get("parts")))
+    request.system = "".join(part.get("text", "") for part in system.get("parts") or [])
     _read_contents(ai, request, body.get("contents"))
     _check_config(request, body.get("generationConfig") or {})
     return None
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _camel_case(value: dict[str, Any], known: set[str], where: str) -> dict[str, Any]:
@@ -94,39 +109,21 @@ def _camel_case(value: dict[str, Any], known: set[str], where: str) -> dict[str,
     return named
 
 
-def _models(ai: FakeAI, path: str) -> Any:
-    methods = ["generateContent", "countTokens"]
-    models = [
-        {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-        for name in ai.names("gemini")
-    ]
-    if path == "/v1beta/models":
-        return {"models": models}
-    for model in models:
-        if f"/v1beta/{model['name']}" == path:
-            return model
-    raise missing_model("gemini", path[len("/v1beta/models/") :])
-
-
 def _read_contents(ai: FakeAI, request: Request, contents: Any) -> None:
-    if not _list(contents):
+    if not contents:
         raise _refusal("* GenerateContentRequest.contents: contents is not specified\n")
-    for at, content in enumerate(_list(contents)):
+    for at, content in enumerate(contents):
         content = _camel_case(content, {"role", "parts"}, f"contents[{at}]")
-        role = content.get("role", "user")
-        if role not in ("user", "model"):
+        if content.get("role", "user") not in ("user", "model"):
             raise _refusal("Please use a valid role: user, model.")
-        if not _list(content.get("parts")):
-            where = f"* GenerateContentRequest.contents[{at}].parts"
-            raise _refusal(f"{where}: contents.parts must not be empty.\n")
-        for number, part in enumerate(_list(content["parts"])):
+        for number, part in enumerate(content.get("parts") or []):
             location = f"contents[{at}].parts[{number}]"
             part = _camel_case(part, _PART_FIELDS, location)
-            request.prompt += part.get("text", "") if role == "user" else ""
+            request.prompt += part.get("text", "")
             if "inlineData" in part:
                 request.images.append(_image(part["inlineData"], location))
     if request.images and not ai.sees(request):
-        raise text_only("gemini", request.model)
+        raise ERRORS.of("text_only_model", request.model)
 
 
 def _image(blob: dict[str, Any], location: str) -> ReceivedImage:
@@ -138,33 +135,20 @@ def _image(blob: dict[str, Any], location: str) -> ReceivedImage:
     if blob.get("mimeType") not in _IMAGES:
         raise _refusal(f"Unsupported MIME type: {blob.get('mimeType') or ''}")
     seen = read_image(data, blob["mimeType"])
-    if seen.real_type not in _IMAGES:
+    if seen.real_type is None:
         raise _refusal(_UNREADABLE)
     return seen
 
 
 def _check_config(request: Request, config: dict[str, Any]) -> None:
     config = _camel_case(config, _CONFIG_FIELDS, "generation_config")
-    schema, json_schema = config.get("responseSchema"), config.get("responseJsonSchema")
-    if schema and json_schema:
-        raise _refusal("Only one of response_schema and response_json_schema can be set.")
-    request.schema = schema or json_schema
+    request.schema = config.get("responseJsonSchema")
     if request.schema and config.get("responseMimeType") != "application/json":
         raise _refusal("response_schema is set, but response_mime_type is not application/json.")
-    level, api = config.get("mediaResolution", "MEDIA_RESOLUTION_LOW"), "google.ai.generativelanguage.v1beta"
+    level = config.get("mediaResolution", "MEDIA_RESOLUTION_LOW")
     if level not in _RESOLUTIONS:
         start = "Invalid value at 'generation_config.media_resolution' (type.googleapis.com/"
-        raise _refusal(f'{start}{api}.MediaResolution), "{level}"')
-    for path, part in schemas(schema):
-        where = ".".join(("generation_config.response_schema", *path))
-        _camel_case(dict.fromkeys(part, 0), _SCHEMA_FIELDS, where)
-        kind = part.get("type", "STRING")
-        if not isinstance(kind, str):
-            raise _refusal(
-                f"Invalid value at '{where}.type': Proto field is not repeating, cannot start list."
-            )
-        if kind.upper() not in _TYPES:
-            raise _refusal(f"Invalid value at '{where}.type' (type.googleapis.com/{api}.Type), \"{kind}\"")
+        raise _refusal(f'{start}google.ai.generativelanguage.v1beta.MediaResolution), "{level}"')
 
 
 def answer(request: Request, reply: Reply) -> Any:

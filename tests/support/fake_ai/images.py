@@ -21,7 +21,7 @@ class ReceivedImage:
 
 def read_image(data: bytes, declared_type: Optional[str] = None) -> ReceivedImage:
     """Read type and pixel size from the header; an incomplete file has no real_type."""
-    for kind, reader in (("png", _png_size), ("jpeg", _jpeg_size), ("gif", _gif_size), ("webp", _webp_size)):
+    for kind, reader in (("png", _png_size), ("jpeg", _jpeg_size), ("webp", _webp_size)):
         try:
             size = reader(data)
         except (struct.error, IndexError):
@@ -59,20 +59,11 @@ def _jpeg_size(data: bytes) -> Optional[tuple[int, int]]:
     return None
 
 
-def _gif_size(data: bytes) -> Optional[tuple[int, int]]:
-    return struct.unpack_from("<HH", data, 6) if data[:6] in (b"GIF87a", b"GIF89a") else None
-
-
 def _webp_size(data: bytes) -> Optional[tuple[int, int]]:
-    if data[:4] != b"RIFF" or data[8:12] != b"WEBP":
+    """Of the extended form, in which `picture` writes it."""
+    if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8X":
         return None
-    if data[12:16] == b"VP8X":
-        return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
-    if data[12:16] == b"VP8L":
-        bits = struct.unpack_from("<I", data, 21)[0]
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-    width, height = struct.unpack_from("<HH", data, 26)
-    return width & 0x3FFF, height & 0x3FFF
+    return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
 
 
 def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int = 0) -> bytes:

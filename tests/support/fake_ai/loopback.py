@@ -64,7 +64,7 @@ class Call(BaseHTTPRequestHandler):
         self.raw = self.rfile.read(length)
         self.server.answer(self)
 
-    do_POST = do_PUT = do_DELETE = do_HEAD = do_GET
+    do_POST = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

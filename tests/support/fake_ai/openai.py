@@ -1,153 +1,136 @@
-"""OpenAI's /v1/models and /v1/chat/completions."""
+"""OpenAI's /v1/chat/completions."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 from .brains import Reply, Request
 from .images import MEGABYTE, ReceivedImage, read_image
 from .loopback import Refusal
-from .refusals import decode, error, json_body, missing_model, schemas, text_only, wrong_key
+from .refusals import Errors, decode, json_body, schemas
 
 if TYPE_CHECKING:
     from . import FakeAI
 
+_CODES = {
+    "wrong_key": "invalid_api_key",
+    "missing_model": "model_not_found",
+    "rate_limited": "rate_limit_exceeded",
+}
+
+
+def _body(status: int, message: str, kind: str) -> Any:
+    error_type = "requests" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": message, "type": error_type, "param": None, "code": _CODES.get(kind)}}
+
+
+ERRORS = Errors(
+    _body,
+    {
+        "wrong_key": (
+            401,
+            "Incorrect API key provided: fake****6789. You can find your API key at "
+            "https://platform.openai.com/account/api-keys.",
+        ),
+        "missing_model": (404, "The model `{model}` does not exist or you do not have access to it."),
+        "text_only_model": (400, "Invalid content type. image_url is only supported by certain models."),
+        "rate_limited": (429, "Rate limit reached for requests. Please try again."),
+        "server_error": (500, "An internal error occurred."),
+        "overloaded": (503, "The engine is currently overloaded, please try again later"),
+    },
+)
 _FIELDS = {
-    "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop",
-    "stream", "stream_options", "seed", "response_format", "reasoning_effort", "verbosity", "tools",
-    "tool_choice", "parallel_tool_calls", "user", "store", "metadata", "logprobs", "top_logprobs",
-    "presence_penalty", "frequency_penalty", "logit_bias", "service_tier", "modalities", "prediction",
-    "prompt_cache_key", "safety_identifier",
+    "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "seed",
+    "response_format", "reasoning_effort", "verbosity", "user", "store", "metadata", "service_tier",
 }  # fmt: skip
 _ROLES = {"system": "system", "developer": "system", "user": "prompt", "assistant": "", "tool": ""}
+_NO_KEY = (
+    "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer "
+    "auth (i.e. Authorization: Bearer YOUR_KEY)."
+)
 _NO_MODEL = "you must provide a model parameter"
+_BAD_URL = (
+    "Expected a base64-encoded data URL with an image MIME type (e.g. "
+    "'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
+)
+_BAD_IMAGE = "You uploaded an unsupported image. Please make sure your image "
 
 
-def _refusal(message: str, code: str = "invalid_value") -> Refusal:
-    return error("openai", 400, message, code=code)
+def _refusal(message: str) -> Refusal:
+    return ERRORS.refusal(message)
 
 
 def check(ai: FakeAI, request: Request) -> Any:
     key = request.headers.get("authorization", "")
-    if ai.keys["openai"] is not None:
-        if not key.startswith("Bearer ") or not key[7:].strip():
-            message = "You didn't provide an API key. You need to provide your API key in an Authorization "
-            raise error(
-                "openai", 401, message + "header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY)."
-            )
-        if key[7:] != ai.keys["openai"]:
-            raise wrong_key("openai", key[7:])
-    if request.method == "GET" and request.path.startswith("/v1/models"):
-        return _models(ai, request.path)
+    if ai.keys["openai"] is not None and not key.startswith("Bearer "):
+        raise ERRORS.refusal(_NO_KEY, 401)
+    if ai.keys["openai"] not in (None, key[7:]):
+        raise ERRORS.of("wrong_key", "")
     if request.path != "/v1/chat/completions":
-        raise error("openai", 404, f"Invalid URL ({request.method} {request.path})")
-    body = json_body(request, "We could not parse the JSON body of your request.", _NO_MODEL)
+        raise ERRORS.refusal(f"Invalid URL ({request.method} {request.path})", 404)
+    body = json_body(ERRORS, request, "We could not parse the JSON body of your request.", _NO_MODEL)
     request.model = body.get("model") or ""
     if not request.model:
         raise _refusal(_NO_MODEL)
     if not ai.name_of("openai", request.model):
-        raise missing_model("openai", request.model)
-    _check_fields(request, body)
-    _read_messages(ai, request, body.get("messages"))
+        raise ERRORS.of("missing_model", request.model)
+    for name in body:
+        if name not in _FIELDS:
+            raise _refusal(f"Unrecognized request argument supplied: {name}")
+    if request.model.startswith("gpt-5"):
+        if "max_tokens" in body:
+            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            raise _refusal(message + "'max_completion_tokens' instead.")
+        if body.get("temperature", 1) != 1:
+            message = f"Unsupported value: 'temperature' does not support {body['temperature']} with this "
+            raise _refusal(message + "model. Only the default (1) value is supported.")
+    if not body.get("messages"):
+        raise _refusal("Invalid 'messages': empty array. Expected an array with minimum length 1.")
+    for at, message in enumerate(body["messages"]):
+        _read_message(ai, request, message, f"messages[{at}]")
     _check_format(request, body.get("response_format") or {"type": "text"})
     return None
 
 
-def _models(ai: FakeAI, path: str) -> Any:
-    models = [{"id": name, "object": "model", "owned_by": "openai"} for name in ai.names("openai")]
-    if path == "/v1/models":
-        return {"object": "list", "data": models}
-    name = unquote(path[len("/v1/models/") :])
-    for model in models:
-        if model["id"] == name:
-            return model
-    raise missing_model("openai", name)
-
-
-def _check_fields(request: Request, body: dict[str, Any]) -> None:
-    for name in body:
-        if name not in _FIELDS:
-            raise _refusal(f"Unrecognized request argument supplied: {name}")
-    if body.get("stream"):
-        raise _refusal("This fake does not stream.")
-    if re.match(r"gpt-5|o\d", request.model):
-        if "max_tokens" in body:
-            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-            raise _refusal(message + "'max_completion_tokens' instead.", "unsupported_parameter")
-        if body.get("temperature", 1) != 1:
-            message = (
-                f"Unsupported value: 'temperature' does not support {body['temperature']} with this model. "
-            )
-            raise _refusal(message + "Only the default (1) value is supported.", "unsupported_value")
-
-
-def _read_messages(ai: FakeAI, request: Request, messages: Any) -> None:
-    if messages is None:
-        raise _refusal("Missing required parameter: 'messages'.", "missing_required_parameter")
-    if not isinstance(messages, list) or not messages:
-        message = "Invalid 'messages': empty array. Expected an array with minimum length 1."
-        raise _refusal(message, "empty_array")
-    for at, message in enumerate(messages):
-        role, content = message.get("role"), message.get("content")
-        if role not in _ROLES:
-            supported = "'system', 'assistant', 'user', and 'developer'"
-            raise _refusal(f"Invalid value: '{role}'. Supported values are: {supported}.")
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        if not isinstance(parts, list):
-            raise _refusal(f"Invalid value for 'content': expected a string, got {json.dumps(content)}.")
-        for number, part in enumerate(parts):
-            _read_part(ai, request, part, f"messages[{at}].content[{number}]", _ROLES[role])
-
-
-def _read_part(ai: FakeAI, request: Request, part: dict[str, Any], location: str, target: str) -> None:
-    kind = part.get("type")
-    if kind == "text":
-        if target:
+def _read_message(ai: FakeAI, request: Request, message: dict[str, Any], location: str) -> None:
+    role, content = message.get("role"), message.get("content")
+    if role not in _ROLES:
+        supported = "'system', 'assistant', 'user', and 'developer'"
+        raise _refusal(f"Invalid value: '{role}'. Supported values are: {supported}.")
+    target = _ROLES[role]
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    for number, part in enumerate(parts):
+        if part.get("type") == "text" and target:
             setattr(request, target, getattr(request, target) + part.get("text", ""))
-        return
-    if kind != "image_url":
-        raise _refusal(f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url'.")
-    image, location = part.get("image_url"), f"{location}.image_url"
-    if not isinstance(image, dict):  # a string in /v1/responses
-        message = f"Invalid type for '{location}': expected an object, but got a string instead."
-        raise _refusal(message, "invalid_type")
-    url, detail = image.get("url"), image.get("detail")
-    if not isinstance(url, str):
-        message = f"Invalid type for '{location}.url': expected an image URL, but got an object instead."
-        raise _refusal(message, "invalid_type")
-    if detail not in (None, "low", "high", "auto", "original"):
+        elif part.get("type") == "image_url":
+            image = _image(part.get("image_url"), f"{location}.content[{number}].image_url")
+            if not ai.sees(request):
+                raise ERRORS.of("text_only_model", request.model)
+            request.images.append(image)
+        elif part.get("type") != "text":
+            kind = part.get("type")
+            raise _refusal(f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url'.")
+
+
+def _image(image: Any, location: str) -> ReceivedImage:
+    if not isinstance(image, dict) or not isinstance(image.get("url"), str):  # a string in /v1/responses
+        raise _refusal(f"Invalid type for '{location}': expected an object, but got a string instead.")
+    if image.get("detail") not in (None, "low", "high", "auto", "original"):
         supported = "'low', 'high', 'auto', and 'original'"
-        raise _refusal(f"Invalid value: '{detail}'. Supported values are: {supported}.")
-    if not ai.sees(request):
-        raise text_only("openai", request.model)
-    request.images.append(_image(url, f"{location}.url"))
-
-
-def _image(url: str, location: str) -> ReceivedImage:
-    if url.startswith(("http://", "https://")):
-        raise _refusal(f"Failed to download image from {url}.", "invalid_image_url")
-    expected = (
-        f"Invalid image URL: '{location}'. Expected a base64-encoded data URL with an image MIME type (e.g. "
-        "'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
-    )
-    parts = re.fullmatch(r"data:([^;,]*);base64,(.*)", url, re.DOTALL)
+        raise _refusal(f"Invalid value: '{image['detail']}'. Supported values are: {supported}.")
+    expected = f"Invalid image URL: '{location}.url'. {_BAD_URL}"
+    parts = re.fullmatch(r"data:([^;,]*);base64,(.*)", image["url"], re.DOTALL)
     if not parts:
         raise _refusal(expected + "a value without the 'data:' prefix.")
-    if not parts[1].startswith("image/"):
-        raise _refusal(expected + f"unsupported MIME type '{parts[1]}'.")
     data = decode(parts[2])
     if data is None:
-        raise _refusal(expected + "invalid base64-encoded bytes.", "invalid_base64_image")
-    unsupported = "You uploaded an unsupported image. Please make sure your image "
+        raise _refusal(expected + "invalid base64-encoded bytes.")
     if len(data) > 20 * MEGABYTE:
-        raise _refusal(unsupported + "is below 20 MB in size.", "image_file_too_large")
+        raise _refusal(_BAD_IMAGE + "is below 20 MB in size.")
     seen = read_image(data, parts[1])
-    if seen.real_type is None or parts[1].replace("jpg", "jpeg") != seen.real_type:
-        formats = "['png', 'jpeg', 'gif', 'webp']"
-        raise _refusal(unsupported + f"has of one the following formats: {formats}.", "invalid_image_format")
+    if seen.real_type is None or seen.declared_type != seen.real_type:
+        raise _refusal(_BAD_IMAGE + "has of one the following formats: ['png', 'jpeg', 'gif', 'webp'].")
     return seen
 
 
@@ -161,33 +144,28 @@ def _check_format(request: Request, form: dict[str, Any]) -> None:
         raise _refusal(message + "'json_object'.")
     if kind != "json_schema":
         return
-    name, request.schema = spec.get("name"), spec.get("schema")
-    parameter = "'response_format.json_schema.name'"
-    if not name:
-        raise _refusal(f"Missing required parameter: {parameter}.", "missing_required_parameter")
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name):
-        message = f"Invalid {parameter}: string does not match pattern. Expected a string that "
-        raise _refusal(message + "matches the pattern '^[a-zA-Z0-9_-]+$'.")
+    request.schema = spec.get("schema")
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.get("name") or ""):
+        message = "Invalid 'response_format.json_schema.name': string does not match pattern. Expected a "
+        raise _refusal(message + "string that matches the pattern '^[a-zA-Z0-9_-]+$'.")
     if spec.get("strict"):
-        _check_strict(name, request.schema or {})
+        _check_strict(f"Invalid schema for response_format '{spec['name']}': ", request.schema or {})
 
 
-def _check_strict(name: str, schema: dict[str, Any]) -> None:
-    start, code = f"Invalid schema for response_format '{name}': ", "invalid_json_schema"
+def _check_strict(start: str, schema: dict[str, Any]) -> None:
     if schema.get("type") != "object":
         got = f"got 'type: \"{schema.get('type')}\"'"
-        raise _refusal(f"{start}schema must be a JSON Schema of 'type: \"object\"', {got}.", code)
+        raise _refusal(f"{start}schema must be a JSON Schema of 'type: \"object\"', {got}.")
     for path, part in schemas(schema):
         if part.get("type") != "object" and "properties" not in part:
             continue
         where = f"{start}In context={path!r}, "
         if part.get("additionalProperties") is not False:
-            message = "'additionalProperties' is required to be supplied and to be false."
-            raise _refusal(where + message, code)
+            raise _refusal(where + "'additionalProperties' is required to be supplied and to be false.")
         missing = [key for key in part.get("properties", {}) if key not in part.get("required", [])]
         if missing:
             message = "'required' is required to be supplied and to be an array including every key in "
-            raise _refusal(f"{where}{message}properties. Missing '{missing[0]}'.", code)
+            raise _refusal(f"{where}{message}properties. Missing '{missing[0]}'.")
 
 
 def answer(request: Request, reply: Reply) -> Any:
