@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import mcp_server
 import pytest
-from answers import refused, seen
+from answers import pictures_of, refused, seen
 from fake_ai import picture
 from fakemac import FakeMac, image_size
 from in_process import InProcessProgram
@@ -34,10 +32,11 @@ cat {folder}/stdout
 exit $(cat {folder}/code)
 """
 HANGS = "trap '' TERM INT HUP\necho $$ >> {pids}\nsleep 600 &\necho $! >> {pids}\nwait\n"
-# The shipped server, but for its patience with another command line.
+# The shipped server, which is to wait 30 seconds for a list and 45 for an image, but for its patience.
 IMPATIENT = (
-    "from peekaboo_min.integrations import peekaboo_cli; from peekaboo_min.frontends import server; "
-    "peekaboo_cli._LIST_S = peekaboo_cli._IMAGE_S = 3; raise SystemExit(server.serve())"
+    "from peekaboo_min.integrations import peekaboo_cli as cli; from peekaboo_min.frontends import server; "
+    "assert (cli._LIST_S, cli._IMAGE_S) == (30, 45); "
+    "cli._LIST_S, cli._IMAGE_S = 2.5, 3.5; raise SystemExit(server.serve())"
 )
 
 
@@ -55,30 +54,28 @@ class Scripted:
         self.server = server
         self.environment = environment
 
-    def call(
-        self, tool: str, answer: Any, code: int = 0, stderr: str = "", **arguments: Any
-    ) -> dict[str, Any]:
+    def call(self, tool: str, answer: Any, code: int = 0, stderr: str = "", **arguments: Any) -> Any:
         """One call of a tool, which that command line answers with a document or with any text."""
         text = answer if isinstance(answer, str) else json.dumps(answer)
         for name, content in (("stdout", text), ("stderr", stderr), ("code", str(code))):
             (self.folder / name).write_text(content, encoding="utf-8")
         (self.folder / "argv").unlink(missing_ok=True)
-        self._log_start = len(self.log_lines())
+        self._log_start = len(self._log_lines())
         return self.server.call(tool, **arguments)
 
     @property
     def argv(self) -> list[str]:
-        return (self.folder / "argv").read_text(encoding="utf-8").split("\0")[:-1]
+        """What it was asked; empty where it was not."""
+        path = self.folder / "argv"
+        return path.read_text(encoding="utf-8").split("\0")[:-1] if path.exists() else []
 
-    def log_lines(self) -> list[tuple[str, str]]:
-        return [
-            (each["level"], each["msg"])
-            for each in map(json.loads, (self.folder / "log").read_text().splitlines())
-        ]
+    def _log_lines(self) -> list[str]:
+        return (self.folder / "log").read_text().splitlines()
 
     def logged(self) -> list[tuple[str, str]]:
         """Level and text of each line since the call."""
-        return self.log_lines()[self._log_start :]
+        lines = map(json.loads, self._log_lines()[self._log_start :])
+        return [(line["level"], line["msg"]) for line in lines]
 
 
 @pytest.fixture(scope="module")
@@ -89,21 +86,24 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripted]:
         environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(path), PEEKABOO_LOG_LEVEL="debug")
         with serving("package", environment) as server:
             server.shake_hands()
-            one = Scripted(folder, server, environment)
-            one.call("list", apps())  # takes the status
-            yield one
+            each = Scripted(folder, server, environment)
+            each.call("list", apps())  # takes the status
+            yield each
 
 
 def success(**data: Any) -> dict[str, Any]:
     return {"success": True, "data": data, "debug_logs": []}
 
 
-def apps() -> dict[str, Any]:
-    return success(applications=[])
+def apps(*rows: Any) -> dict[str, Any]:
+    return success(applications=list(rows))
 
 
-def windows() -> dict[str, Any]:
-    return success(windows=[], target_application_info={"app_name": "Safari", "pid": 77})
+INFO = {"app_name": "Safari", "pid": 77}
+
+
+def windows(*rows: Any) -> dict[str, Any]:
+    return success(windows=list(rows), target_application_info=INFO)
 
 
 def saved(*paths: Path) -> dict[str, Any]:
@@ -112,166 +112,127 @@ def saved(*paths: Path) -> dict[str, Any]:
     )
 
 
-@pytest.fixture
-def image_file(tmp_path: Path) -> Path:
-    (tmp_path / "shot.png").write_bytes(picture())
-    return tmp_path / "shot.png"
-
-
 # argv ---
 
-JSON = "--json-output"
-TAIL = ["--path", "/p/a.png", "--format", "png", "--capture-focus", "background", JSON]
-IMAGE_ARGUMENTS = {
-    "screens": ({}, ["--mode", "screen", *TAIL]),
-    "a window": ({"app": "Safari"}, ["--app", "Safari", "--mode", "window", *TAIL]),
-    "all windows": ({"app": "Safari", "mode": "multi"}, ["--app", "Safari", "--mode", "multi", *TAIL]),
-    "a title": (
-        {"app": "TextEdit", "window_specifier": {"title": "http://x:8080/a b"}},
-        ["--app", "TextEdit", "--mode", "window", "--window-title", "http://x:8080/a b", *TAIL],
+ODD = "\"'$(touch x)`\\\n😀"
+TAIL = "--path /p/a.png --format png --capture-focus background --json-output"
+JPG = TAIL.replace("png --c", "jpg --c").replace("background", "foreground")
+# A tool, its arguments, and the original's words for them in its order.
+ARGV: list[tuple[str, dict[str, Any], str]] = [
+    ("image", {}, f"--mode screen {TAIL}"),
+    ("image", {"app": "Safari"}, f"--app Safari --mode window {TAIL}"),
+    ("image", {"app": "Safari", "mode": "multi"}, f"--app Safari --mode multi {TAIL}"),
+    (
+        "image",
+        {"app": "A", "window_specifier": {"index": 0}},
+        f"--app A --mode window --window-index 0 {TAIL}",
     ),
-    "an index of zero": (
-        {"app": "Preview", "window_specifier": {"index": 0}},
-        ["--app", "Preview", "--mode", "window", "--window-index", "0", *TAIL],
+    ("image", {"app": "A", "format": "jpg", "capture_focus": "foreground"}, f"--app A --mode window {JPG}"),
+    (
+        "image",
+        {"app": "-f", "window_specifier": {"title": "-x"}},
+        f"--app=-f --mode window --window-title=-x {TAIL}",
     ),
-    "jpg in the foreground": (
-        {"app": "PID:663", "format": "jpg", "capture_focus": "foreground"},
-        ["--app", "PID:663", "--mode", "window", *TAIL[:3], "jpg", "--capture-focus", "foreground", JSON],
+    (
+        "image",
+        {"app": "A", "window_specifier": {"title": ODD}},
+        f"--app A --mode window --window-title ODD {TAIL}",
     ),
-    "values that begin with a dash": (
-        {"app": "-rf", "window_specifier": {"title": "--json-output"}},
-        ["--app=-rf", "--mode", "window", "--window-title=--json-output", *TAIL],
+    (
+        "image",
+        {"window_id": 42, "max_dimension": 9},
+        f"--mode window --window-id 42 --max-dimension 9 {TAIL}",
     ),
-    "a title with quotes, a newline and a smile": (
-        {"app": "Notes", "window_specifier": {"title": "\"'$(x)`\n😀"}},
-        ["--app", "Notes", "--mode", "window", "--window-title", "\"'$(x)`\n😀", *TAIL],
+    ("list", {}, "apps --json-output"),
+    ("list", {"app": "Safari"}, "windows --app Safari --json-output"),
+    ("list", {"app": "A", "include_window_details": []}, "windows --app A --json-output"),
+    (
+        "list",
+        {"app": "A", "include_window_details": ["ids", "bounds"]},
+        "windows --app A --include-details ids,bounds --json-output",
     ),
-    "a window by its id": ({"window_id": 42}, ["--mode", "window", "--window-id", "42", *TAIL]),
-}
+    ("list", {"app": "--help"}, "windows --app=--help --json-output"),
+]
 
 
-@pytest.mark.parametrize(("arguments", "argv"), IMAGE_ARGUMENTS.values(), ids=IMAGE_ARGUMENTS.keys())
-def test_image_passes_the_originals_arguments_in_its_order(
-    scripted: Scripted, arguments: Any, argv: list[str]
+@pytest.mark.parametrize(("tool", "arguments", "words"), ARGV)
+def test_delegation_passes_the_originals_arguments_in_its_order(
+    scripted: Scripted, tool: str, arguments: Any, words: str
 ) -> None:
-    scripted.call("image", saved(Path("/p/a.png")), path="/p/a.png", **arguments)
-    assert scripted.argv == ["image", *argv]
+    path = {"path": "/p/a.png"} if tool == "image" else {}
+    data = {**saved(Path("/p/a.png"))["data"], **apps()["data"], **windows()["data"]}
+    answer = scripted.call(tool, success(**data), **path, **arguments)
+    assert answer["isError"] is False
+    assert scripted.argv == [tool, *(ODD if word == "ODD" else word for word in words.split())]
     assert (scripted.folder / "stdin").read_bytes() == b""
-
-
-LIST_ARGUMENTS = {
-    "applications": ({}, ["apps", "--json-output"]),
-    "windows": ({"app": "Safari"}, ["windows", "--app", "Safari", "--json-output"]),
-    "details": (
-        {"app": "Safari", "include_window_details": ["ids", "bounds"]},
-        ["windows", "--app", "Safari", "--include-details", "ids,bounds", "--json-output"],
-    ),
-    "no details": (
-        {"app": "Safari", "include_window_details": []},
-        ["windows", "--app", "Safari", "--json-output"],
-    ),
-    "a dash": ({"app": "--help"}, ["windows", "--app=--help", "--json-output"]),
-}
-
-
-@pytest.mark.parametrize(("arguments", "argv"), LIST_ARGUMENTS.values(), ids=LIST_ARGUMENTS.keys())
-def test_list_passes_the_originals_arguments_in_its_order(
-    scripted: Scripted, arguments: Any, argv: list[str]
-) -> None:
-    answer = scripted.call("list", windows() if "app" in arguments else apps(), **arguments)
-    assert (answer["isError"], scripted.argv) == (False, ["list", *argv])
-
-
-def test_without_a_path_a_private_folder_is_named(scripted: Scripted, image_file: Path) -> None:
-    scripted.call("image", saved(image_file), app="Safari")
-    folder = Path(scripted.argv[scripted.argv.index("--path") + 1])
-    assert (folder.is_relative_to(scripted.folder / "tmp"), folder.stat().st_mode & 0o777) == (True, 0o700)
-
-
-def test_the_home_folder_is_expanded_for_a_program_that_would_not(scripted: Scripted) -> None:
-    scripted.call("image", saved(Path("/p/a.png")), path="~/a.png")
-    assert scripted.argv[scripted.argv.index("--path") + 1] == str(scripted.folder / "home" / "a.png")
-
-
-def test_what_policy_forbids_is_not_delegated(scripted: Scripted) -> None:
-    stop = scripted.folder / "home/Library/Caches/peekaboo_min/STOP"
-    stop.parent.mkdir(parents=True, exist_ok=True)
-    stop.touch()
-    try:
-        answer = scripted.call("image", saved(Path("/p/a.png")), app="Safari", capture_focus="foreground")
-    finally:
-        stop.unlink()
-    assert (answer["isError"], (scripted.folder / "argv").exists()) == (True, False)
-    assert refused(answer)["code"] == "POLICY_DENIED"
-
-
-def test_the_status_and_bad_arguments_ask_nobody(scripted: Scripted) -> None:
-    """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP
-    error ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
-    """
-    for arguments in (
-        {"item_type": "server_status"},
-        {"item_type": "application_windows"},
-        {"include_window_details": ["ids"]},
-    ):
-        scripted.call("list", apps(), **arguments)
-        assert not (scripted.folder / "argv").exists()
-    for arguments in (
-        {"app": "Safari", "window_specifier": {"title": " "}},
-        {"mode": "screen", "window_specifier": {"index": 0}},
-        {"mode": "multi"},
-    ):
-        answer = scripted.call("image", saved(Path("/p/a.png")), **arguments)
-        assert refused(answer)["code"] == "INVALID_ARGUMENT"
-        assert not (scripted.folder / "argv").exists()
-
-
-def test_no_child_inherits_the_variable(scripted: Scripted) -> None:
-    scripted.call("list", apps())
     names = [line.split("=")[0] for line in (scripted.folder / "environment").read_text().splitlines()]
     assert ("PEEKABOO_CLI_PATH" in names, "PEEKABOO_BIN_DIR" in names) == (False, True)
 
 
+def test_delegation_names_a_whole_path(scripted: Scripted, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture())
+    scripted.call("image", saved(tmp_path / "a.png"), app="Safari")
+    folder = Path(scripted.argv[scripted.argv.index("--path") + 1])
+    assert (folder.is_relative_to(scripted.folder / "tmp"), folder.stat().st_mode & 0o777) == (True, 0o700)
+    scripted.call("image", saved(Path("/p/a.png")), path="~/a.png")
+    assert scripted.argv[scripted.argv.index("--path") + 1] == str(scripted.folder / "home" / "a.png")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("list", {"item_type": "server_status"}, None),
+        ("list", {"item_type": "application_windows"}, "INVALID_ARGUMENT"),
+        ("list", {"include_window_details": ["ids"]}, "INVALID_ARGUMENT"),
+        ("image", {"app": "Safari", "window_specifier": {"title": " "}}, "INVALID_ARGUMENT"),
+        ("image", {"mode": "screen", "window_specifier": {"index": 0}}, "INVALID_ARGUMENT"),
+        ("image", {"mode": "multi"}, "INVALID_ARGUMENT"),
+        ("image", {"app": "Safari", "capture_focus": "foreground"}, "POLICY_DENIED"),
+    ],
+)
+def test_delegation_asks_nobody_for_the_status_bad_arguments_and_what_is_forbidden(
+    scripted: Scripted, tool: str, arguments: Any, code: Any
+) -> None:
+    """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP
+    error ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
+    """
+    stop = scripted.folder / "home/Library/Caches/peekaboo_min/STOP"
+    stop.parent.mkdir(parents=True, exist_ok=True)
+    stop.touch()
+    try:
+        answer = scripted.call(tool, apps(), **arguments)
+    finally:
+        stop.unlink()
+    assert scripted.argv == []
+    assert (refused(answer)["code"] if answer["isError"] else None) == code
+
+
 # its output ---
 
-
-def test_rows_of_applications_are_handed_on_as_they_are(scripted: Scripted) -> None:
-    safari = {"app_name": "Safari", "bundle_id": "com.apple.Safari", "pid": 501}
-    rows = [{**safari, "is_active": True, "window_count": 3}]
-    assert seen(scripted.call("list", success(applications=rows))) == {"application_list": rows}
-
-
-def test_rows_of_windows_are_handed_on_with_short_bounds(scripted: Scripted) -> None:
-    row = {"window_title": "Apple", "window_id": 67, "window_index": 0, "is_on_screen": True}
-    info = {"app_name": "Safari", "pid": 501, "bundle_id": "com.apple.Safari"}
-    reply = success(
-        windows=[{**row, "bounds": {"x": 0, "y": -1, "width": 800, "height": 600}}, row],
-        target_application_info=info,
-    )
-    assert seen(scripted.call("list", reply, app="Safari")) == {
-        "window_list": [{**row, "bounds": {"x": 0, "y": -1, "w": 800, "h": 600}}, row],
-        "target_application_info": info,
-    }
+ROW = {"window_title": "Apple", "window_id": 67, "window_index": 0, "is_on_screen": True}
+SAFARI = {"app_name": "Safari", "pid": 501, "is_active": True, "window_count": 3}
+LONG_BOUNDS = {"bounds": {"x": 0, "y": -1, "width": 800, "height": 600}}
+SHORT_BOUNDS = {"bounds": {"x": 0, "y": -1, "w": 800, "h": 600}}
+HOSTILE = {**ROW, "window_title": "safe\u202etxt.exe\x1b[2J"}
 
 
-def test_rows_of_saved_files_are_handed_on_with_their_paths_in_the_text(
-    scripted: Scripted, image_file: Path
+@pytest.mark.parametrize(
+    ("answer", "arguments", "data"),
+    [
+        (apps(SAFARI), {}, {"application_list": [SAFARI]}),
+        (windows({**ROW, **LONG_BOUNDS}, ROW), {"app": "A"}, [{**ROW, **SHORT_BOUNDS}, ROW]),
+        (windows(HOSTILE), {"app": "A"}, [{**ROW, "window_title": "safe txt.exe [2J"}]),
+    ],
+)
+def test_delegation_hands_on_rows_as_they_are_but_clean(
+    scripted: Scripted, answer: Any, arguments: Any, data: Any
 ) -> None:
-    window = {"window_title": "A", "window_id": 7, "window_index": 0}
-    rows = [{"path": str(image_file), "item_label": "Main", **window, "mime_type": "image/png"}]
-    answer = scripted.call("image", success(saved_files=rows), app="Safari")
-    assert seen(answer) == {"saved_files": rows}
-    assert str(image_file) in answer["content"][0]["text"]
+    if isinstance(data, list):
+        data = {"window_list": data, "target_application_info": INFO}
+    assert seen(scripted.call("list", answer, **arguments)) == data
 
 
-def test_titles_from_another_program_are_cleaned_as_ours_are(scripted: Scripted) -> None:
-    row = {"window_title": "safe\u202etxt.exe\x1b[2J", "window_index": 0}
-    reply = success(windows=[row], target_application_info={"app_name": "A", "pid": 1})
-    (cleaned,) = seen(scripted.call("list", reply, app="A"))["window_list"]
-    assert cleaned == {**row, "window_title": "safe txt.exe [2J"}
-
-
-def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_path: Path) -> None:
+def test_delegation_reads_images_from_the_files_that_were_saved(scripted: Scripted, tmp_path: Path) -> None:
     """ "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string }".
     A click needs more, and only where the returned image has the file's own pixels.
     """
@@ -282,28 +243,21 @@ def test_images_are_read_from_the_files_that_it_saved(scripted: Scripted, tmp_pa
     clickable = {"window_title": "A", "window_id": 7, "scale": 2, "screenshot_id": "abc"}
     reply["data"]["saved_files"][0].update(clickable, image_width=30, image_height=20)
     reply["data"]["saved_files"][1].update(clickable, image_width=400, image_height=200)
+    reply["messages"] = ["The window was hidden.", "It is shown now."]
     answer = scripted.call("image", reply, return_data=True, path=str(tmp_path))
-    assert [each["path"] for each in seen(answer)["saved_files"]] == [str(path) for path in paths]
+    assert "note: The window was hidden.\nnote: It is shown now.\n" in answer["content"][0]["text"]
+    assert [str(path) in answer["content"][0]["text"] for path in paths] == [True, True]
+    assert seen(answer)["saved_files"] == reply["data"]["saved_files"]
     of_both = {"mime_type": "image/png", "image_height": 20, "window_title": "A", "window_id": 7}
     assert seen(answer)["images"] == [
         {**of_both, **clickable, "item_label": "one", "image_width": 30, "source_path": str(paths[0])},
         {**of_both, "item_label": "two", "image_width": 40, "source_path": str(paths[1])},
     ]
-    assert [base64.b64decode(each["data"]) for each in answer["content"][1:]] == [
-        path.read_bytes() for path in paths
-    ]
+    assert pictures_of(answer) == [path.read_bytes() for path in paths]
     assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
 
 
-def test_its_messages_stand_in_the_answer(scripted: Scripted, image_file: Path) -> None:
-    answer = scripted.call(
-        "image", {**saved(image_file), "messages": ["The window was hidden.", "It is shown now."]}
-    )
-    assert "note: The window was hidden.\nnote: It is shown now.\n" in answer["content"][0]["text"]
-    assert seen(answer) == {"saved_files": saved(image_file)["data"]["saved_files"]}
-
-
-def test_its_stderr_is_logged_as_a_warning_and_its_debug_logs_at_debug(scripted: Scripted) -> None:
+def test_delegation_logs_stderr_as_warnings_and_debug_logs_at_debug(scripted: Scripted) -> None:
     scripted.call("list", {**apps(), "debug_logs": ["first", "second: ä"]}, stderr="look out\nthere\n")
     lines = scripted.logged()
     warnings = [text for level, text in lines if level == "warn"]
@@ -317,33 +271,27 @@ def test_its_stderr_is_logged_as_a_warning_and_its_debug_logs_at_debug(scripted:
 
 
 @pytest.mark.parametrize("code", [0, 1, 18])
-def test_its_error_is_relayed_with_message_code_and_details(scripted: Scripted, code: int) -> None:
-    error = {
-        "code": "APP_NOT_FOUND",
-        "message": "No application 'Zzz'.",
-        "details": "Available applications: A, B",
-    }
-    reply = {"success": False, "error": error, "debug_logs": ["looked everywhere"]}
+def test_delegation_relays_an_error_with_message_code_and_details(scripted: Scripted, code: int) -> None:
+    details = {"message": "No application\u202e 'Zzz'.", "details": "Available applications: A, B\x1b"}
+    reply = {"success": False, "error": {"code": "APP_NOT_FOUND", **details}, "debug_logs": ["looked"]}
     assert refused(scripted.call("list", reply, code, app="Zzz")) == {
         "code": "APP_NOT_FOUND",
-        "said": "No application 'Zzz'. (Available applications: A, B)",
+        "said": "No application  'Zzz'. (Available applications: A, B)",
     }
-    assert ("debug", "backend=swift swift_log=looked everywhere") in scripted.logged()
+    assert ("debug", "backend=swift swift_log=looked") in scripted.logged()
 
 
 # What it writes, where it does not succeed: the tool, its output, its exit code.
 EXECUTION_ERRORS: list[tuple[str, Any, int]] = [
     ("list", "", 1),
-    ("list", "Segmentation fault", 139),
+    ("list", "Segmentation fault\u202e\x1b[2J", 139),
     ("list", apps(), 3),
     ("list", {"success": False}, 0),
 ]
 # What it writes that is not the specification's JSON, with exit code 0.
+TEXTS = ("", "No '\u202etxt\x1b[2J'.", json.dumps(apps()) * 2, json.dumps(apps())[:-5], [], 5, "null")
 INVALID_OUTPUTS: list[tuple[str, Any]] = [
-    *(
-        ("list", text)
-        for text in ("", "Hello", json.dumps(apps()) * 2, json.dumps(apps())[:-5], [], 5, "null")
-    ),
+    *(("list", text) for text in TEXTS),
     ("list", {"data": {"applications": []}}),
     ("list", {"success": True}),
     *(("list", {"success": True, "data": data}) for data in (None, [1], "x")),
@@ -351,70 +299,38 @@ INVALID_OUTPUTS: list[tuple[str, Any]] = [
     ("list", {**apps(), "debug_logs": 5}),
     ("list", {**apps(), "messages": 5}),
     ("list", success(windows=[])),
-    ("list", success(applications=["Safari"])),
+    ("list", apps("Safari")),
     ("list app", success(target_application_info={})),
     ("list app", success(windows=[])),
-    ("list app", success(windows=["A"], target_application_info={"app_name": "A", "pid": 1})),
+    ("list app", windows("A")),
     ("image", success()),
     ("image", success(saved_files=["/a.png"])),
     *(("image data", saved(Path(path))) for path in ("/no/such.png", "/proc/self/mem", "/a\0b")),
     ("image data", saved(ROOT / "pyproject.toml")),
 ]
-FAILURES = [
-    *((*failure, "SWIFT_CLI_EXECUTION_ERROR") for failure in EXECUTION_ERRORS),
-    *((*failure, 0, "SWIFT_CLI_INVALID_OUTPUT") for failure in INVALID_OUTPUTS),
-]
 CALLS = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
 
 
-@pytest.mark.parametrize(("call", "answer", "code", "name"), FAILURES)
-def test_invalid_output_is_reported_with_the_specifications_code(
-    scripted: Scripted, call: str, answer: Any, code: int, name: str
-) -> None:
-    reply = refused(scripted.call(call.split()[0], answer, code, **CALLS[call]))
-    assert reply["code"] == name
-    assert [text for level, text in scripted.logged() if "Traceback" in text or "unexpected" in text] == []
+def test_delegation_reports_an_invalid_output_with_the_specifications_code(scripted: Scripted) -> None:
+    failures = [(*failure, "SWIFT_CLI_EXECUTION_ERROR") for failure in EXECUTION_ERRORS]
+    failures += [(*failure, 0, "SWIFT_CLI_INVALID_OUTPUT") for failure in INVALID_OUTPUTS]
+    for call, answer, code, name in failures:
+        reply = refused(scripted.call(call.split()[0], answer, code, **CALLS[call]))
+        assert (reply["code"], reply["said"].isprintable()) == (name, True), (call, answer)
+        assert [text for _, text in scripted.logged() if "Traceback" in text or "unexpected" in text] == []
 
 
-@pytest.mark.parametrize("code", [0, 1])
-def test_control_characters_in_what_it_reports_are_cleaned(scripted: Scripted, code: int) -> None:
-    error = {"code": "X", "message": "No '\u202etxt\x1b[2J'."}
-    for reply in ({"success": False, "error": error}, "No '\u202etxt\x1b[2J'."):
-        said = refused(scripted.call("list", reply, code))["said"]
-        assert "No ' txt [2J'." in said and said.isprintable()
-
-
-def test_a_failure_without_a_document_is_reported_with_its_output(scripted: Scripted) -> None:
+def test_delegation_reports_a_failure_without_a_document_with_its_output(scripted: Scripted) -> None:
     reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
-    assert reply["said"] == (
-        "the peekaboo command line failed with exit code 5. "
-        "Next step: see its output: dyld: Library not loaded"
-    )
+    failed = "the peekaboo command line failed with exit code 5"
+    assert reply["said"] == f"{failed}. Next step: see its output: dyld: Library not loaded"
     assert [text for level, text in scripted.logged() if level == "error"] == [
-        "the peekaboo command line failed with exit code 5: ",
-        "refused: SWIFT_CLI_EXECUTION_ERROR: the peekaboo command line failed with exit code 5",
+        f"{failed}: ",
+        f"refused: SWIFT_CLI_EXECUTION_ERROR: {failed}",
     ]
 
 
-def test_after_a_failure_the_next_call_is_answered(scripted: Scripted) -> None:
-    assert scripted.call("list", "garbage")["isError"] is True
-    assert seen(scripted.call("list", apps())) == {"application_list": []}
-
-
 # hanging and missing command lines ---
-
-
-@pytest.fixture(scope="module")
-def mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path_factory.mktemp("mac")) as each:
-        yield each
-
-
-@contextmanager
-def delegating(mac: FakeMac, path: Path, form: str = "package", **variables: str) -> Iterator[Server]:
-    with serving(form, mac_environment(mac, PEEKABOO_CLI_PATH=str(path), **variables)) as server:
-        server.shake_hands()
-        yield server
 
 
 @pytest.fixture
@@ -425,63 +341,56 @@ def pids(scripted: Scripted, tmp_path: Path) -> Iterator[Path]:
     (scripted.folder / "hook").unlink()
 
 
-def test_a_command_line_that_hangs_is_killed_with_all_that_it_started(
+def test_delegation_kills_a_command_line_that_hangs_with_all_that_it_started(
     scripted: Scripted, pids: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(mcp_server.FORMS, "impatient", ["-c", IMPATIENT])
     with serving("impatient", scripted.environment) as server:
         server.shake_hands()
-        numbers = [
-            server.start_call("list"),
-            server.start_call("list", app="Safari"),
-            server.start_call("image"),
-        ]
-        assert [refused(server.answer_to(one)["result"])["code"] for one in numbers] == ["TIMEOUT"] * 3
+        calls = [server.start_call("list"), server.start_call("list", app="A"), server.start_call("image")]
+        answers = [refused(server.answer_to(call)["result"]) for call in calls]
+    assert [(each["code"], "within 3.5 s" in each["said"]) for each in answers] == [
+        ("TIMEOUT", False),
+        ("TIMEOUT", False),
+        ("TIMEOUT", True),
+    ]
     assert [pid for pid in pids_in(pids, 6) if is_alive(pid)] == []
 
 
-def test_a_cancelled_call_kills_it_at_once(scripted: Scripted, pids: Path) -> None:
+def test_delegation_that_is_cancelled_kills_the_command_line(scripted: Scripted, pids: Path) -> None:
     number = scripted.server.start_call("image")
     started = pids_in(pids)
     scripted.server.send("notifications/cancelled", {"requestId": number}, is_request=False)
-    wait_for(
-        lambda: not any(map(is_alive, started)), "it is dead", 30
-    )  # of itself it would be given up after 45
+    # of itself it would be given up after 45 s
+    wait_for(lambda: not any(map(is_alive, started)), "it is dead", 30)
 
 
-def test_a_path_that_is_not_executable_is_ignored_with_a_warning_until_it_is_one(
-    mac: FakeMac, tmp_path: Path
+def test_delegation_to_what_is_not_executable_is_ignored_with_a_warning_until_it_is(
+    shared_mac: FakeMac, tmp_path: Path
 ) -> None:
     path = tmp_path / "peekaboo"
-    with delegating(mac, path, PEEKABOO_LOG_FILE=str(tmp_path / "log")) as server:
-
-        def lists_safari() -> bool:
-            return "com.apple.Safari" in json.dumps(server.call("list"))
-
-        assert lists_safari()
-        path.write_text("#!/bin/sh\necho garbage\n")
-        assert lists_safari()
-        path.unlink()
-        path.mkdir()
-        assert lists_safari()
+    log = {"PEEKABOO_LOG_FILE": str(tmp_path / "log")}
+    with serving("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path), **log)) as server:
+        server.shake_hands()
+        for make in (None, path.touch, path.mkdir):
+            if make:
+                make()
+            assert "com.apple.Safari" in json.dumps(server.call("list"))
+            if path.is_file():
+                path.unlink()
         path.rmdir()
         executable(path, "#!/bin/sh\necho garbage\n")
         assert refused(server.call("list"))["code"] == "SWIFT_CLI_INVALID_OUTPUT"
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    warnings = [
-        line["msg"] for line in lines if "PEEKABOO_CLI_PATH" in line["msg"] and line["level"] == "warn"
-    ]
+    warnings = [line["msg"] for line in lines if line["level"] == "warn" and "PEEKABOO" in line["msg"]]
     assert warnings == [f"PEEKABOO_CLI_PATH names {path}, which is not an executable: not used"] * 3
 
 
-def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
+def test_delegation_is_never_used_by_the_shell(shared_mac: FakeMac, tmp_path: Path) -> None:
     path = executable(tmp_path / "other", f"#!/bin/sh\necho used >> {shlex.quote(str(tmp_path / 'used'))}\n")
-    shell = InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
-    for argv in (
-        ["list", "apps"],
-        ["list", "windows", "--app", "Form"],
-        ["image", "--app", "Form", "--path", tmp_path / "a.png"],
-    ):
+    shell = InProcessProgram(mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path)))
+    image = ["image", "--app", "Form", "--path", tmp_path / "a.png"]
+    for argv in (["list", "apps"], ["list", "windows", "--app", "Form"], image):
         assert shell.run(*argv).code == 0
     assert not (tmp_path / "used").exists()
 
@@ -490,88 +399,75 @@ def test_the_shell_never_uses_it(mac: FakeMac, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def direct(mac: FakeMac) -> Iterator[Server]:
-    with serving("package", mac_environment(mac)) as server:
-        server.shake_hands()
-        server.call("list")  # takes the status
-        yield server
-
-
-@pytest.fixture(scope="module")
-def through_ours(mac: FakeMac) -> Iterator[Server]:
-    """A server whose other command line is our own, in its single file."""
+def both(shared_mac: FakeMac) -> Iterator[tuple[Server, Server]]:
+    """A server, and another whose other command line is our own, in its single file."""
     argv = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
-    path = executable(mac.folder / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
-    with delegating(mac, path) as server:
-        server.call("list")  # takes the status
-        yield server
+    path = executable(shared_mac.folder / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
+    delegated = mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path))
+    with (
+        serving("package", mac_environment(shared_mac)) as direct,
+        serving("package", delegated) as through_ours,
+    ):
+        for server in (direct, through_ours):
+            server.shake_hands()
+            server.call("list")  # takes the status
+        yield direct, through_ours
 
 
-LISTS = {
-    "applications": {},
-    "all details": {"app": "Safari", "include_window_details": ["off_screen", "bounds", "ids"]},
-}
-
-
-@pytest.mark.parametrize("arguments", LISTS.values(), ids=LISTS.keys())
-def test_our_own_command_line_lists_what_the_server_lists(
-    direct: Server, through_ours: Server, arguments: Any
+@pytest.mark.parametrize(
+    ("tool", "arguments", "code"),
+    [
+        ("list", {}, None),
+        ("list", {"app": "Safari", "include_window_details": ["off_screen", "bounds", "ids"]}, None),
+        ("list", {"app": "Ca"}, "AMBIGUOUS_APP_IDENTIFIER"),
+        ("list", {"app": "-x"}, "APP_NOT_FOUND"),
+        ("image", {"app": "Zzzz"}, "APP_NOT_FOUND"),
+        ("image", {"app": "Safari", "window_specifier": {"title": "--no such page"}}, "WINDOW_NOT_FOUND"),
+    ],
+)
+def test_delegation_to_our_own_command_line_lists_and_refuses_as_the_server(
+    both: tuple[Server, Server], tool: str, arguments: Any, code: Any
 ) -> None:
-    assert seen(through_ours.call("list", **arguments)) == seen(direct.call("list", **arguments))
+    direct, through_ours = (server.call(tool, **arguments) for server in both)
+    if code:
+        assert refused(direct)["code"] == refused(through_ours)["code"] == code
+    else:
+        assert seen(direct) == seen(through_ours)
 
 
-IMAGES = {
-    "a jpg": {"app": "Calculator", "format": "jpg"},
-    "all windows": {"app": "Safari", "mode": "multi"},
-    "a title": {"app": "TextEdit", "window_specifier": {"title": "letter"}},
-    "a window by its id": {"window_id": 1050},
-    "shrunk": {"app": "Calculator", "max_dimension": 100},
-}
-
-
-@pytest.mark.parametrize("arguments", IMAGES.values(), ids=IMAGES.keys())
-def test_our_own_command_line_captures_what_the_server_captures(
-    direct: Server, through_ours: Server, tmp_path: Path, arguments: Any
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"app": "Calculator", "format": "jpg"},
+        {"app": "Safari", "mode": "multi"},
+        {"app": "TextEdit", "window_specifier": {"title": "letter"}},
+        {"window_id": 1050},
+        {"app": "Calculator", "max_dimension": 100},
+    ],
+)
+def test_delegation_to_our_own_command_line_captures_as_the_server(
+    both: tuple[Server, Server], tmp_path: Path, arguments: Any
 ) -> None:
     def taken(server: Server, folder: str) -> Any:
         path = tmp_path / folder / f"a.{arguments.get('format', 'png')}"
         answer = server.call("image", return_data=True, path=str(path), **arguments)
         rows = seen(answer)["saved_files"]
         sizes = [image_size(Path(each["path"])) for each in rows]
-        images = [sniff_image(base64.b64decode(each["data"])) for each in answer["content"][1:]]
-        changing = ("path", "source_path", "screenshot_id")
         names = [Path(each["path"]).name for each in rows]
+        changing = ("path", "source_path", "screenshot_id")
         described = [{key: value for key, value in each.items() if key not in changing} for each in rows]
         # a smaller copy for the model has a coordinate record of its own in the server that captured it only
         returned = [{**each, "scale": 0, **dict.fromkeys(changing)} for each in seen(answer)["images"]]
-        return described, returned, names, sizes, images
+        return described, returned, names, sizes, [sniff_image(data) for data in pictures_of(answer)]
 
+    direct, through_ours = both
     assert taken(through_ours, "ours") == taken(direct, "direct")
 
 
-REFUSALS = {
-    "an unknown app": ("image", {"app": "Zzzz"}),
-    "an ambiguous app": ("list", {"app": "Ca"}),
-    "a title with a dash": ("image", {"app": "Safari", "window_specifier": {"title": "--no such page"}}),
-    "an app with a dash": ("list", {"app": "-x"}),
-}
-
-
-@pytest.mark.parametrize(("tool", "arguments"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_our_own_command_line_refuses_with_the_servers_codes(
-    direct: Server, through_ours: Server, tool: str, arguments: Any
+def test_delegation_to_our_own_command_line_raises_the_window(
+    both: tuple[Server, Server], shared_mac: FakeMac
 ) -> None:
-    assert (
-        refused(through_ours.call(tool, **arguments))["code"]
-        == refused(direct.call(tool, **arguments))["code"]
-    )
-
-
-def test_a_foreground_capture_through_our_own_command_line_raises_the_window(
-    through_ours: Server, mac: FakeMac
-) -> None:
-    mac.activate("Terminal")
-    answer = through_ours.call(
-        "image", app="Calculator", capture_focus="foreground", path=str(mac.folder / "front.png")
-    )
-    assert (answer["isError"], mac.front_window()["id"]) == (False, 1050)  # type: ignore[index]
+    shared_mac.activate("Terminal")
+    path = str(shared_mac.folder / "front.png")
+    answer = both[1].call("image", app="Calculator", capture_focus="foreground", path=path)
+    assert (answer["isError"], shared_mac.front_window()["id"]) == (False, 1050)  # type: ignore[index]
