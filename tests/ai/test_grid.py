@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 import pytest
 
@@ -10,7 +10,6 @@ from peekaboo_min.ai.grid import (
     ASSUMED,
     PIXELS,
     THOUSANDTHS,
-    Grid,
     describe_unit,
     grid_over,
     unit_by_name,
@@ -40,7 +39,7 @@ from peekaboo_min.core.models import Point
         (None, "unknown someone/vision:q4 llama4:scout mistral-small3.1 solo3 gpt"),
     ],
 )
-def test_a_family_is_known_by_its_name_through_gateways_too(unit: Optional[str], names: str) -> None:
+def test_grid_is_known_by_the_models_name_through_gateways_too(unit: Optional[str], names: str) -> None:
     assert {name: unit_by_name(name) for name in names.split()} == dict.fromkeys(names.split(), unit)
 
 
@@ -53,21 +52,21 @@ def test_a_family_is_known_by_its_name_through_gateways_too(unit: Optional[str],
         ("1000", "gpt-5.5", THOUSANDTHS, "PEEKABOO_AI_GRID"),
     ],
 )
-def test_the_variable_the_name_and_an_assumption_set_the_unit(
+def test_grid_is_set_by_the_variable_the_name_and_an_assumption(
     environment: Callable[..., None], value: str, model: str, unit: str, why: str
 ) -> None:
     environment(PEEKABOO_AI_GRID=value)
     assert unit_for(model) == unit and describe_unit(model).endswith(f"({why})")
 
 
-def test_another_value_of_the_variable_is_an_error(environment: Callable[..., None]) -> None:
+def test_grid_of_another_value_of_the_variable_is_an_error(environment: Callable[..., None]) -> None:
     environment(PEEKABOO_AI_GRID="999")
     with pytest.raises(PeekabooError) as caught:
         unit_for("gpt-5.5")
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT and "pixels or 1000" in caught.value.hint
 
 
-def test_the_prompt_names_both_axes_and_one_unit_only() -> None:
+def test_grid_in_the_prompt_names_both_axes_and_one_unit_only() -> None:
     pixels, thousandths = grid_over(PIXELS, 1440, 900), grid_over(THOUSANDTHS, 1440, 900)
     assert pixels.describe() == (
         "under a grid 1440 wide and 900 high (the pixels of this image): x goes from 0 at the left edge to "
@@ -77,39 +76,45 @@ def test_the_prompt_names_both_axes_and_one_unit_only() -> None:
     assert "pixel" not in thousandths.describe() and "1440" not in thousandths.describe()
 
 
-@pytest.mark.parametrize(
-    "grid, x, y, problem",
-    [
-        (grid_over(PIXELS, 800, 600), 0, 0, ""),
-        (grid_over(PIXELS, 800, 600), 799.9, 599, ""),
-        (grid_over(PIXELS, 800, 600), 800, 0, "x is 800, outside the grid of 800x600"),
-        (grid_over(PIXELS, 800, 600), 0, 600, "y is 600, outside"),
-        (grid_over(PIXELS, 800, 600), -1, 0, "x is -1, outside"),
-        (grid_over(PIXELS, 800, 600), 0.5, 0.25, "look like fractions"),
-        (grid_over(PIXELS, 800, 600), 0.5, 250.5, ""),
-        (grid_over(PIXELS, 1000, 1000), 1000, 0, "x is 1000, outside"),
-        (grid_over(THOUSANDTHS, 554, 388), 1000, 1000, ""),
-        (grid_over(THOUSANDTHS, 554, 388), 1000.5, 0, "x is 1000.5, outside the grid of 1000x1000"),
-        (grid_over(THOUSANDTHS, 2000, 2000), 1400, 0, "x is 1400, outside"),
-        (grid_over(THOUSANDTHS, 554, 388), 0.5, 0.25, "look like fractions"),
-        (grid_over(THOUSANDTHS, 0, 0), 5, 5, "there is no image to click in"),
-    ],
-)
-def test_a_place_outside_the_grid_is_refused(grid: Grid, x: float, y: float, problem: str) -> None:
-    assert problem in grid.problem_of(x, y) if problem else grid.problem_of(x, y) == ""
+NO_IMAGE, FRACTIONS = "there is no image to click in", "look like fractions"
 
 
 @pytest.mark.parametrize(
-    "grid, place, size, pixel",
+    ("unit", "size", "place", "problem"),
     [
-        (grid_over(PIXELS, 1440, 900), Point(720, 450), (2880, 1800), Point(1440, 900)),
-        (grid_over(PIXELS, 1092, 756), Point(546, 378), (554, 388), Point(277, 194)),
-        (grid_over(PIXELS, 800, 600), Point(799.9, 0.5), (800, 600), Point(799, 0.5)),
-        (grid_over(THOUSANDTHS, 800, 600), Point(500, 500), (800, 600), Point(400, 300)),
-        (grid_over(THOUSANDTHS, 800, 600), Point(1000, 1000), (800, 600), Point(799, 599)),
+        (PIXELS, (800, 600), (0, 0), ""),
+        (PIXELS, (800, 600), (799.9, 599), ""),
+        (PIXELS, (800, 600), (800, 0), "x is 800, outside the grid of 800x600"),
+        (PIXELS, (800, 600), (0, 600), "y is 600, outside the grid of 800x600"),
+        (PIXELS, (800, 600), (-1, 0), "x is -1, outside the grid of 800x600"),
+        (PIXELS, (800, 600), (0.5, 0.25), FRACTIONS),
+        (PIXELS, (800, 600), (0.5, 250.5), ""),
+        (PIXELS, (1000, 1000), (1000, 0), "x is 1000, outside the grid of 1000x1000"),
+        (THOUSANDTHS, (554, 388), (1000, 1000), ""),
+        (THOUSANDTHS, (554, 388), (1000.5, 0), "x is 1000.5, outside the grid of 1000x1000"),
+        (THOUSANDTHS, (2000, 2000), (1400, 0), "x is 1400, outside the grid of 1000x1000"),
+        (THOUSANDTHS, (554, 388), (0.5, 0.25), FRACTIONS),
+        (THOUSANDTHS, (0, 0), (5, 5), NO_IMAGE),
     ],
 )
-def test_a_place_is_mapped_to_the_windows_pixels_and_stays_inside(
-    grid: Grid, place: Point, size: tuple[int, int], pixel: Point
+def test_grid_refuses_a_place_outside(
+    unit: str, size: tuple[int, int], place: tuple[float, float], problem: str
 ) -> None:
-    assert grid.pixel_of(place, *size) == pixel
+    told = grid_over(unit, *size).problem_of(*place)
+    assert problem in told and bool(told) is bool(problem)
+
+
+@pytest.mark.parametrize(
+    ("unit", "size", "place", "window", "pixel"),
+    [
+        (PIXELS, (1440, 900), (720, 450), (2880, 1800), (1440, 900)),
+        (PIXELS, (1092, 756), (546, 378), (554, 388), (277, 194)),
+        (PIXELS, (800, 600), (799.9, 0.5), (800, 600), (799, 0.5)),
+        (THOUSANDTHS, (800, 600), (500, 500), (800, 600), (400, 300)),
+        (THOUSANDTHS, (800, 600), (1000, 1000), (800, 600), (799, 599)),
+    ],
+)
+def test_grid_maps_a_place_to_the_windows_pixels_and_inside(
+    unit: str, size: Any, place: Any, window: Any, pixel: Any
+) -> None:
+    assert grid_over(unit, *size).pixel_of(Point(*place), *window) == Point(*pixel)

@@ -32,7 +32,7 @@ def log_lines(tmp_path: Path) -> list[tuple[str, str]]:
     return [(each["level"], each["msg"]) for each in lines]
 
 
-def test_a_programs_own_words_reach_the_model_after_the_next_step(server: Server, mac: FakeMac) -> None:
+def test_error_holds_the_programs_own_words_after_the_next_step(server: Server, mac: FakeMac) -> None:
     """ "screencapture エラー: `stderr` を要約し、`CaptureFailed` で返却。" """
     words = "could not create image\u202e from window\n" + "x" * 100
     mac.fail("screencapture", stderr=words)
@@ -43,7 +43,7 @@ def test_a_programs_own_words_reach_the_model_after_the_next_step(server: Server
     assert ". Next step: " in text and details.startswith("  from window xxx")
 
 
-def test_no_hint_names_details_that_are_not_there(server: Server, mac: FakeMac) -> None:
+def test_error_names_no_details_that_are_not_there(server: Server, mac: FakeMac) -> None:
     """ "AppleScript errors: Print the raw `osascript` output" """
     answers = []
     for words in ("12:5: syntax error", ""):
@@ -65,7 +65,7 @@ def test_no_hint_names_details_that_are_not_there(server: Server, mac: FakeMac) 
     assert "details" not in script_error(1, "").hint
 
 
-def test_every_program_is_logged_without_its_arguments() -> None:
+def test_log_names_every_program_without_its_arguments() -> None:
     """ "Log the constructed Swift command with Pino at debug level", and "If any data is received on Swift
     CLI's stderr, log it immediately with Pino at warn level, prefixed".
     """
@@ -93,7 +93,7 @@ def test_every_program_is_logged_without_its_arguments() -> None:
     ]
 
 
-def test_the_servers_log_has_programs_and_refusals_but_no_typed_text(
+def test_log_of_the_server_has_refusals_but_no_typed_text(
     server: Server, mac: FakeMac, tmp_path: Path
 ) -> None:
     """ "If invalid, log error with Pino and return MCP error ToolResponse." """
@@ -109,7 +109,7 @@ def test_the_servers_log_has_programs_and_refusals_but_no_typed_text(
     assert refusals[-2:] == ["APP_NOT_FOUND", "INVALID_ARGUMENT"]
 
 
-def test_keynotes_tools_are_logged_with_any_client(server: Server, tmp_path: Path) -> None:
+def test_log_has_keynotes_tools_with_any_client(server: Server, tmp_path: Path) -> None:
     """ "Log: tool name, parameters, AppleScript runner output, elapsed time, and return string." """
     server.call("open_keynote")
     server.call("draw_rectangle", x=384, y=378, width=1152, height=324)

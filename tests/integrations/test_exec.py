@@ -39,31 +39,38 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     return InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
 
 
-def test_the_shell_gets_the_programs_exit_code_and_streams(shell: Program) -> None:
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
+        ("echo err >&2", 0, "", "err\n"),
+        ("kill -9 $$", 137, "", ""),
+        ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000 + "\n", ""),
+    ],
+    ids=str,
+)
+def test_exec_passes_the_exit_code_and_both_streams_on(
+    shell: Program, line: str, code: int, out: str, err: str
+) -> None:
     """ "Collect `stdout`, `stderr`, `exit_code`" """
-    done = shell.run("exec", "--", "echo out; echo err >&2; exit 3")
-    assert (done.code, done.out, done.err) == (3, "out\n", "err\n")
-    quiet = shell.run("exec", "--", "echo err >&2")
-    assert (quiet.code, quiet.out, quiet.err) == (0, "", "err\n")
-    assert shell.run("exec", "--", "kill -9 $$").code == 137
-    whole = shell.run("exec", "--", "head -c 100000 /dev/zero | tr '\\0' x")
-    assert whole.out == "x" * 100_000 + "\n"
+    done = shell.run("exec", "--", line)
+    assert (done.code, done.out, done.err) == (code, out, err)
 
 
-def test_a_folder_that_cannot_be_one_is_refused(shell: Program, tmp_path: Path) -> None:
+def test_exec_refuses_a_folder_that_cannot_be_one(shell: Program, tmp_path: Path) -> None:
     for folder in (tmp_path / "none", tmp_path / ("x" * 300), "/dev/null"):
         error = shell.run("exec", "--json", "--cwd", folder, "--", "true").error
         assert error["code"] == "INVALID_ARGUMENT"
         assert error["message"] == f"cwd {folder} is not a folder; create it, or omit cwd"
 
 
-def test_a_program_that_is_removed_while_it_runs_still_has_its_output(shell: Program, tmp_path: Path) -> None:
+def test_exec_of_a_program_that_is_removed_meanwhile_has_its_output(shell: Program, tmp_path: Path) -> None:
     path = tmp_path / "cli" / "peekaboo"
     data = shell.data("exec", "--json", "--", f"rm {shlex.quote(str(path))}; echo done")
     assert (data["stdout"], data["version"]) == ("done\n", f"unknown: the program {path} is not installed")
 
 
-def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
+def test_exec_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
     """ "Add `peekaboo --version` to environment capability probe (helps tool selection)" """
     data = shell.data("exec", "--json", "--", "true")
     path = str(tmp_path / "cli" / "peekaboo")
@@ -73,7 +80,7 @@ def test_the_result_names_the_program_and_its_version(shell: Program, mac: FakeM
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
 
 
-def test_what_was_printed_before_the_time_ran_out_is_kept(shell: Program, tmp_path: Path) -> None:
+def test_exec_keeps_what_was_printed_before_the_time_ran_out(shell: Program, tmp_path: Path) -> None:
     """ "`timeout_seconds` (optional) `number`: process timeout" """
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "work").mkdir()
@@ -89,7 +96,7 @@ def test_what_was_printed_before_the_time_ran_out_is_kept(shell: Program, tmp_pa
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
 
 
-def test_what_cannot_be_attached_or_shown_whole_does_not_hide_the_rest(mac: FakeMac, tmp_path: Path) -> None:
+def test_exec_shows_the_rest_of_what_cannot_be_attached_or_shown_whole(mac: FakeMac, tmp_path: Path) -> None:
     """ "Collect `stdout`, `stderr`, `exit_code`" """
     (tmp_path / "work").mkdir()
     (tmp_path / "a.png").write_bytes(picture())
@@ -110,9 +117,7 @@ def test_what_cannot_be_attached_or_shown_whole_does_not_hide_the_rest(mac: Fake
         assert (nested["isError"], "json" in seen(nested)) == (False, False)
 
 
-def test_a_named_program_that_cannot_run_is_an_error_of_exec_and_a_warning_elsewhere(
-    mac: FakeMac, tmp_path: Path
-) -> None:
+def test_exec_refuses_a_named_program_that_cannot_run_and_others_warn(mac: FakeMac, tmp_path: Path) -> None:
     """ "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path" """
     environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(tmp_path / "nothing"))
     problem = f"PEEKABOO_CLI_PATH names {tmp_path / 'nothing'}, which is not an executable"
@@ -138,7 +143,7 @@ print(peekaboo_program().argv[0], peekaboo_program().version())
 """
 
 
-def test_a_brewed_program_is_found_without_a_path_and_after_the_paths_own(tmp_path: Path) -> None:
+def test_exec_finds_a_brewed_program_after_the_paths_own(tmp_path: Path) -> None:
     """ "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)" """
     brewed = executable(tmp_path / "homebrew" / "peekaboo")
 

@@ -37,10 +37,17 @@ CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
 OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
 DRAW = ("draw_rectangle", CENTRED)
 READY = "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080"
+DONE = ["KEYNOTE_READY", "RECTANGLE_OK", "TEXT_OK", "SCREENSHOT_SAVED"]
+NO_RECTANGLE = "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
+NOT_OPENED = "WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"
 
 
 def write(text: str) -> tuple[str, dict[str, Any]]:
     return ("add_text_in_keynote", {"text": text})
+
+
+def statuses(answers: Sequence[str]) -> list[str]:
+    return [answer.split(":")[0] for answer in answers]
 
 
 class Caller:
@@ -54,10 +61,8 @@ class Caller:
     ) -> subprocess.Popen[str]:
         argv = [sys.executable, "-W", "error", "-c", source, str(seconds), json.dumps(calls)]
         environment = {**self.mac.env(), "PYTHONPATH": str(ROOT), **variables}
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            argv, env=environment, cwd=self.mac.folder, stdout=pipe, stderr=pipe, text=True
-        )
+        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(argv, env=environment, cwd=self.mac.folder, text=True, **pipes)
 
     def call(self, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[str]:
         """What each call answers: its text, or `CODE: sentence`."""
@@ -89,45 +94,33 @@ def caller(mac: FakeMac) -> Caller:
     return Caller(mac)
 
 
-def change_shapes(mac: FakeMac, change: Callable[[list[dict[str, Any]]], Any]) -> None:
-    """Something that the person does on slide 1 of the front document."""
-    mac.update(lambda state: change(state["keynote"]["documents"][0]["slides"][0]["shapes"]))
-
-
-def open_another(mac: FakeMac, **changes: Any) -> None:
-    """The person opens a document like the front one, in front of it."""
-
-    def change(state: dict[str, Any]) -> None:
-        documents = state["keynote"]["documents"]
-        another = {**copy.deepcopy(documents[0]), "id": "ANOTHER", "name": "Another", **changes}
-        another["slides"][0]["shapes"] = []
-        documents.insert(0, another)
-
-    mac.update(change)
+def change_front(mac: FakeMac, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Something that the person does to the front document."""
+    mac.update(lambda state: change(state["keynote"]["documents"][0]))
 
 
 # the job ---
 
 
-def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
+def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
     shell = InProcessProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
     opened = shell.data("keynote", "open")
     document = mac.state()["keynote"]["documents"][0]
     size = {"slide_width": 1920, "slide_height": 1080}
     assert opened == {"slide": 1, **size, "document_id": document["id"], "bundle_id": "com.apple.Keynote"}
-    assert shell.run("keynote", "size").out == "SLIDE_SIZE: width=1920, height=1080\n"
-    own_id = f"{document['id']}/1/1"
-    drawn = shell.run("keynote", "rectangle", 384, 378, 1152, 324).out
-    assert drawn == f"RECTANGLE_OK: id={own_id}, x=384, y=378, width=1152, height=324\n"
-    assert (
-        shell.run("keynote", "text", "Grüße ¦ from the shell 👋").out
-        == f"TEXT_OK: id={own_id}, characters=24\n"
-    )
     image = tmp_path / "new" / "folders" / "slide.png"
-    assert shell.run("keynote", "screenshot", image).out == f"SCREENSHOT_SAVED: path={image}\n"
-
-    (shape,) = Caller(mac).shapes()
-    assert shape == {**CENTRED, "object_text": "Grüße | from the shell 👋"}
+    own_id = f"{document['id']}/1/1"
+    for words, text in (
+        (("size",), "SLIDE_SIZE: width=1920, height=1080\n"),
+        (
+            ("rectangle", *CENTRED.values()),
+            f"RECTANGLE_OK: id={own_id}, x=384, y=378, width=1152, height=324\n",
+        ),
+        (("text", "Grüße ¦ from the shell 👋"), f"TEXT_OK: id={own_id}, characters=24\n"),
+        (("screenshot", image), f"SCREENSHOT_SAVED: path={image}\n"),
+    ):
+        assert shell.run("keynote", *words).out == text
+    assert Caller(mac).shapes() == [{**CENTRED, "object_text": "Grüße | from the shell 👋"}]
     assert image.read_bytes().startswith(b"\x89PNG") and image_size(image) == (1920, 1080)
     assert pixel(image, 390, 384) == shape_colour(1) != pixel(image, 370, 384)
     assert [each["text"] for each in labels(image)] == ["Grüße | from the shell 👋"]
@@ -139,19 +132,19 @@ def test_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: 
     [
         (["com.apple.iWork.Keynote"], "com.apple.iWork.Keynote"),
         (["com.apple.iWork.Keynote", "com.apple.Keynote"], "com.apple.Keynote"),
+        ([], None),
     ],
 )
-def test_whichever_keynote_is_installed_is_used_to_the_end(
-    caller: Caller, mac: FakeMac, installed: Sequence[str], used: str
+def test_keynote_that_is_installed_is_used_to_the_end(
+    caller: Caller, mac: FakeMac, installed: Sequence[str], used: Optional[str]
 ) -> None:
     mac.keynote(installed=installed)
+    if used is None:  # nothing is sent that would ask where it is
+        assert caller.call(OPEN) == ["APP_NOT_FOUND: Keynote is not installed; get it in the App Store"]
+        assert caller.scripts() == ["find"]
+        return
     answers = caller.call(OPEN, DRAW, write("x"), ("screenshot_slide", {"path": "slide.png"}))
-    assert [answer.split(":")[0] for answer in answers] == [
-        "KEYNOTE_READY",
-        "RECTANGLE_OK",
-        "TEXT_OK",
-        "SCREENSHOT_SAVED",
-    ]
+    assert statuses(answers) == DONE
     (document,) = caller.documents
     assert (document["bundle_id"], document["theme"], document["current_slide"]) == (used, "White", 1)
     assert document["slides"][0]["base_layout"] == "Blank"
@@ -160,25 +153,21 @@ def test_whichever_keynote_is_installed_is_used_to_the_end(
     assert [event["bundle_id"] for event in mac.events("launch")] == [used]
 
 
-def test_without_keynote_nothing_is_sent_that_would_ask_where_it_is(caller: Caller, mac: FakeMac) -> None:
-    mac.keynote(installed=[])
-    assert caller.call(OPEN) == ["APP_NOT_FOUND: Keynote is not installed; get it in the App Store"]
-    assert caller.scripts() == ["find"]
-
-
 # documents ---
 
 
-def test_a_deck_that_was_open_is_used_with_a_warning_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_deck_that_was_open_is_used_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     warning = READY.replace("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING")
     warned = f"{warning}, note=the document 'Quarterly Results' was open and is used"
     assert caller.call(OPEN, OPEN) == [warned, READY]
-    assert caller.documents[0]["slides"][0]["base_layout"] == "Title", (
-        "a deck of somebody else keeps its layout"
-    )
+    assert caller.documents[0]["slides"][0]["base_layout"] == "Title", "another's deck keeps its layout"
 
-    open_another(mac)
+    def open_another(state: dict[str, Any]) -> None:
+        documents = state["keynote"]["documents"]
+        documents.insert(0, {**copy.deepcopy(documents[0]), "id": "ANOTHER", "name": "Another"})
+
+    mac.update(open_another)
     path = mac.folder / "slide.png"
     drawn = caller.call(DRAW, write("kept"), ("screenshot_slide", {"path": str(path)}))[0]
     assert drawn.startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
@@ -195,7 +184,7 @@ def test_a_deck_that_was_open_is_used_with_a_warning_and_kept_by_its_id(caller: 
         ({"has_layouts": False}, "there is no layout Blank so slide 1 keeps its placeholders"),
     ],
 )
-def test_what_a_new_document_lacks_is_noted(
+def test_keynote_open_notes_what_a_new_document_lacks(
     caller: Caller, mac: FakeMac, changes: dict[str, Any], note: str
 ) -> None:
     mac.keynote(**changes)
@@ -204,7 +193,7 @@ def test_what_a_new_document_lacks_is_noted(
     assert (caller.documents[0]["width"], caller.documents[0]["height"]) == (1920, 1080)
 
 
-def test_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     assert caller.call(OPEN, DRAW, OPEN, KEYNOTE_DOCUMENT_MODE="always_new")[::2] == [READY, READY]
     shapes = [(document["name"], len(document["slides"][0]["shapes"])) for document in caller.documents]
@@ -217,30 +206,25 @@ def test_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> N
     )
 
 
-def test_our_own_document_is_opened_again_without_a_warning_and_without_its_rectangle(caller: Caller) -> None:
+def test_keynote_open_again_forgets_the_rectangle_of_our_document(caller: Caller) -> None:
     caller.call(OPEN)
 
-    def show_another_slide(state: dict[str, Any]) -> None:
-        (deck,) = state["keynote"]["documents"]
-        deck["slides"].append(json.loads(json.dumps(deck["slides"][0])))
-        deck["current_slide"] = 2
-
-    caller.mac.update(show_another_slide)
+    change_front(
+        caller.mac, lambda deck: deck.update(slides=[*deck["slides"], *deck["slides"]], current_slide=2)
+    )
     answers = caller.call(OPEN, DRAW, OPEN, write("x"))
     assert (answers[2], len(caller.documents), caller.documents[0]["current_slide"]) == (READY, 1, 1)
-    assert answers[3] == "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
+    assert answers[3] == NO_RECTANGLE
 
 
-def test_a_server_begins_without_the_rectangle_of_another_process(caller: Caller) -> None:
+def test_keynote_server_begins_without_anothers_rectangle(caller: Caller) -> None:
     """ "If `SERVER_STATE["last_rectangle_id"]` is missing: return `ERROR` instructing caller to draw a
     rectangle first."
     """
     caller.call(OPEN, DRAW, write("from the shell"))
-    first = "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
-    opened = "WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"
-    assert caller.call(write("x"), DRAW, source=SERVER) == [first, opened]
+    assert caller.call(write("x"), DRAW, source=SERVER) == [NO_RECTANGLE, NOT_OPENED]
     answers = caller.call(OPEN, write("x"), DRAW, write("by the server"), source=SERVER)
-    assert answers[1] == first and answers[3].startswith("TEXT_OK: id=")
+    assert answers[1] == NO_RECTANGLE and answers[3].startswith("TEXT_OK: id=")
     assert [each["object_text"] for each in caller.shapes()] == ["from the shell", "by the server"]
     assert caller.call(write("the shell again"))[0].startswith("TEXT_OK: "), "a shell's own file stays"
     assert caller.shapes()[0]["object_text"] == "the shell again"
@@ -261,17 +245,16 @@ def test_keynote_comes_to_the_front_while_nobody_else_acts(caller: Caller, mac: 
             os.kill(one["pid"], signal.SIGKILL)
 
 
-def test_a_file_that_is_no_deck_of_this_version_is_none(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_file_that_is_no_deck_of_this_version_is_none(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     (file,) = mac.home.rglob("keynote.json")
     for text in ("{}", "[]", "no JSON", '{"bundle_id": "x", "rectangle": 1}'):
         file.write_text(text)
-        none = "WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"
-        assert caller.call(DRAW) == [none]
+        assert caller.call(DRAW) == [NOT_OPENED]
     assert mac.events("launch")[1:] == []
 
 
-def test_a_document_that_was_closed_and_a_keynote_that_quit_say_so(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_that_quit_and_a_closed_document_say_so(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(auto_quits=True)
     caller.call(OPEN, DRAW)
     mac.set("keynote.documents.0.id", "OTHER")
@@ -283,7 +266,7 @@ def test_a_document_that_was_closed_and_a_keynote_that_quit_say_so(caller: Calle
     assert caller.call(OPEN, DRAW)[0] == READY, "although the connection to the old one is invalid (-609)"
 
 
-def test_a_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(ready_after_ms=700)
     assert caller.call(OPEN) == [READY]
 
@@ -291,30 +274,30 @@ def test_a_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: Fak
 # the rectangle and its text ---
 
 
-def test_a_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(caller: Caller) -> None:
-    wrong = [(-1, 0, 10, 10), (0, 0, 1921, 10), (10, 10, 0, 10), (10, 10, 10, -5)]
-    positions = [dict(zip(CENTRED, numbers)) for numbers in wrong]
-    assert caller.call(DRAW) == ["WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"]
-    answers = caller.call(OPEN, *(("draw_rectangle", position) for position in positions))[1:]
-    assert answers == [
-        f"INVALID_ARGUMENT: x={x}, y={y}, width={width}, height={height} is no rectangle on the slide; "
-        "the slide is 1920x1080: keep x, y, x+width and y+height within it"
-        for x, y, width, height in wrong
+def test_keynote_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(
+    caller: Caller, mac: FakeMac
+) -> None:
+    wrong = [(-1, 0, 9, 9), (0, -1, 9, 9), (0, 0, 1921, 9), (0, 0, 9, 1081), (9, 9, 0, 9), (9, 9, 9, 0)]
+    positions = [("draw_rectangle", dict(zip(CENTRED, numbers))) for numbers in wrong]
+    assert caller.call(DRAW, OPEN, *positions) == [
+        NOT_OPENED,
+        READY,
+        *(
+            f"INVALID_ARGUMENT: x={x}, y={y}, width={width}, height={height} is no rectangle on the slide; "
+            "the slide is 1920x1080: keep x, y, x+width and y+height within it"
+            for x, y, width, height in wrong
+        ),
     ]
     assert (caller.scripts(), caller.shapes()) == (["find", "open"], [])
     whole = {"x": 0, "y": 0, "width": 1920, "height": 1080}
-    assert caller.call(("draw_rectangle", whole))[0].startswith("RECTANGLE_OK")
-
-
-def test_a_rectangle_has_to_fit_on_the_slide_as_it_was_last_measured(caller: Caller, mac: FakeMac) -> None:
-    caller.call(OPEN)
+    assert statuses(caller.call(("draw_rectangle", whole))) == ["RECTANGLE_OK"]
     mac.set("keynote.documents.0.height", 700)
     size, drawn = caller.call(("get_slide_size", {}), DRAW)
     assert size == "SLIDE_SIZE: width=1920, height=700"
-    assert drawn.startswith("INVALID_ARGUMENT")
+    assert drawn.startswith("INVALID_ARGUMENT"), "it has to fit on the slide as it was last measured"
 
 
-def test_what_keynote_did_not_keep_is_in_the_data(mac: FakeMac) -> None:
+def test_keynote_data_tells_what_was_not_kept(mac: FakeMac) -> None:
     """The specification's grammar has no room for it."""
     shell = InProcessProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
     mac.keynote(moves_shapes_by=0.5)
@@ -328,7 +311,7 @@ def test_what_keynote_did_not_keep_is_in_the_data(mac: FakeMac) -> None:
         assert (written["characters"], written.get("note")) == (3, note)
 
 
-def test_texts_arrive_as_they_are_or_are_refused(caller: Caller) -> None:
+def test_keynote_texts_arrive_as_they_are_or_are_refused(caller: Caller) -> None:
     odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond\r\nline\rend"
     refused = {
         "a\0b": "the text contains '\\x00'; omit control characters",
@@ -360,10 +343,12 @@ CHANGES: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], Optional[int]]] 
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_a_text_is_written_into_our_rectangle_and_no_other(caller: Caller, mac: FakeMac, case: str) -> None:
+def test_keynote_text_is_written_into_our_rectangle_and_no_other(
+    caller: Caller, mac: FakeMac, case: str
+) -> None:
     change, index = CHANGES[case]
     caller.call(OPEN, ("draw_rectangle", BELOW), DRAW)
-    change_shapes(mac, change)
+    change_front(mac, lambda deck: change(deck["slides"][0]["shapes"]))
     answers = caller.call(write("first"), write("ours"))
     if index is None:
         gone = "WINDOW_NOT_FOUND: the rectangle is gone from slide 1, or was moved; call draw_rectangle again"
@@ -377,7 +362,7 @@ def test_a_text_is_written_into_our_rectangle_and_no_other(caller: Caller, mac: 
 # the image ---
 
 
-def test_the_image_is_written_only_to_the_given_path(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_image_is_written_only_to_the_given_path(caller: Caller, mac: FakeMac) -> None:
     notes = mac.folder / "notes.png"
     notes.write_text("not a picture")
     wanted = mac.folder / "a" / "b.PNG"
@@ -396,14 +381,9 @@ def test_the_image_is_written_only_to_the_given_path(caller: Caller, mac: FakeMa
     assert image_size(wanted) == image_size(mac.home / "c.png") == (1920, 1080)
 
 
-def test_of_many_slides_the_first_is_exported_and_none_instead_of_it(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_image_is_of_the_first_slide_and_no_other(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN, DRAW, write("first"))
-
-    def add_slides(state: dict[str, Any]) -> None:
-        slides = state["keynote"]["documents"][0]["slides"]
-        slides += [{**copy.deepcopy(slides[0]), "shapes": []} for _ in range(2)]
-
-    mac.update(add_slides)
+    change_front(mac, lambda deck: deck["slides"].extend([{**deck["slides"][0], "shapes": []}] * 2))
     path = mac.folder / "slide.png"
     export = ("screenshot_slide", {"path": str(path)})
     assert caller.call(export) == [f"SCREENSHOT_SAVED: path={path}"]
@@ -420,7 +400,7 @@ def test_of_many_slides_the_first_is_exported_and_none_instead_of_it(caller: Cal
 
 
 @pytest.mark.parametrize(("seconds", "answer"), [(109, "SCREENSHOT_SAVED"), (111, "TIMEOUT")])
-def test_the_script_gives_up_before_it_is_killed(
+def test_keynote_export_gives_up_before_it_is_killed(
     caller: Caller, mac: FakeMac, seconds: int, answer: str
 ) -> None:
     mac.keynote(export_takes_s=seconds)  # AppleScript's own timeout is 120 s, and so is ours for the child
@@ -432,7 +412,7 @@ def test_the_script_gives_up_before_it_is_killed(
 # refusals ---
 
 
-def test_a_denied_automation_says_who_must_allow_it_and_where(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_without_automation_says_who_must_allow_it_where(caller: Caller, mac: FakeMac) -> None:
     mac.deny("automation", "com.apple.Keynote")
     (answer,) = caller.call(OPEN, seconds=8)  # at once: a Keynote that starts is waited for longer than that
     assert answer.startswith(
@@ -441,9 +421,7 @@ def test_a_denied_automation_says_who_must_allow_it_and_where(caller: Caller, ma
     assert "?Privacy_Automation" in answer
 
 
-def test_a_consent_that_nobody_gives_ends_in_time_and_leaves_nothing_running(
-    caller: Caller, mac: FakeMac
-) -> None:
+def test_keynote_consent_that_nobody_gives_ends_in_time(caller: Caller, mac: FakeMac) -> None:
     mac.ask("automation", "com.apple.Keynote")
     (answer,) = caller.call(OPEN, seconds=2)
     assert answer.startswith("TIMEOUT: Keynote: ") and answer.endswith(NEXT)
@@ -459,7 +437,7 @@ FAILURES = {
 NEXT = "; close any dialog in Keynote, allow what macOS asks for, then call open_keynote again"
 
 
-def test_the_failures_of_a_real_keynote_are_reported_with_the_next_step(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_failures_are_reported_with_the_next_step(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN, DRAW)
     for text in FAILURES:
         mac.fail("osascript", stderr=f"execution error: Error: Error: {text}", times=1)
@@ -474,40 +452,28 @@ def test_the_failures_of_a_real_keynote_are_reported_with_the_next_step(caller: 
     assert list((mac.folder / "tmp").rglob("slides_*")) == []
 
 
-def test_the_owner_may_forbid_it(caller: Caller, mac: FakeMac) -> None:
-    caller.call(OPEN, DRAW)
+def test_keynote_acts_are_noted_without_the_text_and_may_be_forbidden(caller: Caller, mac: FakeMac) -> None:
+    shot = ("screenshot_slide", {"path": "x.png"})
+    caller.call(OPEN, ("get_slide_size", {}), DRAW, write("a secret"), shot)
+    (path,) = mac.home.rglob("audit.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    acts = ["open_keynote", "draw_rectangle", "add_text_in_keynote", "screenshot_slide"]
+    assert [line["action"] for line in lines] == acts
+    assert {(line["app"], line["bundle_id"]) for line in lines} == {("Keynote", "com.apple.Keynote")}
+    assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
+    assert not any("secret" in file.read_text() for file in (path, path.with_name("keynote.json")))
     asked = caller.scripts()
-    tools = [DRAW, write("x"), ("get_slide_size", {}), ("screenshot_slide", {"path": "x.png"})]
     for variables in (
         {"PEEKABOO_READONLY": "1"},
         {"PEEKABOO_DENY_APPS": "com.apple.key*"},
         {"PEEKABOO_ALLOW_APPS": "Safari"},
     ):
-        answers = caller.call(*tools, OPEN, **variables)
-        assert [answer.split(":")[0] for answer in answers] == ["POLICY_DENIED"] * 5
+        answers = caller.call(DRAW, write("x"), ("get_slide_size", {}), shot, OPEN, **variables)
+        assert statuses(answers) == ["POLICY_DENIED"] * 5
     assert caller.scripts() == asked + ["find"] * 3, "finding it out sends nothing to Keynote"
 
 
-def test_each_act_is_noted_before_it_is_done_without_the_text(caller: Caller, mac: FakeMac) -> None:
-    caller.call(
-        OPEN, ("get_slide_size", {}), DRAW, write("a secret"), ("screenshot_slide", {"path": "x.png"})
-    )
-    (path,) = mac.home.rglob("audit.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["action"] for line in lines] == [
-        "open_keynote",
-        "draw_rectangle",
-        "add_text_in_keynote",
-        "screenshot_slide",
-    ]
-    assert all(line["app"] == "Keynote" and line["bundle_id"] == "com.apple.Keynote" for line in lines)
-    assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
-    assert "secret" not in path.read_text() + "".join(
-        each.read_text() for each in path.parent.glob("keynote.json")
-    )
-
-
-def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_is_had_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     places = [{"x": 100 * n, "y": 10, "width": 50, "height": 50} for n in range(4)]
     running = [caller.start(("draw_rectangle", place)) for place in places]
@@ -521,23 +487,17 @@ def test_one_call_at_a_time_has_keynote(caller: Caller, mac: FakeMac) -> None:
         ]
 
 
-def test_the_example_script_leaves_a_card_by_the_single_file(mac: FakeMac, tmp_path: Path) -> None:
+def test_keynote_example_script_leaves_a_card(mac: FakeMac, tmp_path: Path) -> None:
     need("python3")
     argv = [str(ROOT / "scripts" / "keynote_card.sh"), "-- Ada's 36th | birthday", "card.png"]
     done = subprocess.run(argv, env=mac.env(), cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert [line.split(":")[0] for line in done.stdout.splitlines()] == [
-        "KEYNOTE_READY",
-        "RECTANGLE_OK",
-        "TEXT_OK",
-        "SCREENSHOT_SAVED",
-    ]
+    assert statuses(done.stdout.splitlines()) == DONE
     assert Caller(mac).shapes() == [{**CENTRED, "object_text": "-- Ada's 36th | birthday"}]
     assert image_size(tmp_path / "card.png") == (1920, 1080)
 
 
-@both_forms
-def test_where_there_is_no_mac_there_is_no_keynote(program: Program) -> None:
+def test_keynote_needs_a_mac(program: Program) -> None:
     error = program.error("keynote", "rectangle", 1, 2, 3, 4, PEEKABOO_DESKTOP="x11")
     assert (error["code"], error["message"]) == (
         "UNSUPPORTED_PLATFORM",

@@ -30,24 +30,13 @@ __all__ = [
 
 VENDORS: dict[str, Any] = {"ollama": ollama, "openai": openai, "gemini": gemini, "anthropic": anthropic}
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-MODELS = {  # "vendor/model": can it see?
-    "ollama/qwen3-vl:8b": True,
-    "ollama/llava:latest": True,
-    "ollama/hf.co/someone/vision:q4": True,
-    "ollama/llama3.2:3b": False,
-    "openai/gpt-5.4-mini": True,
-    "openai/gpt-5.5": True,
-    "openai/gpt-4o": True,
-    "openai/gpt-3.5-turbo": False,
-    "gemini/gemini-3.6-flash": True,
-    "gemini/gemini-3.5-flash": True,
-    "gemini/gemma-3-1b-it": False,
-    "anthropic/claude-sonnet-5": True,
-    "anthropic/claude-opus-4-7": True,
-    "anthropic/claude-sonnet-4-6": True,
-    "anthropic/claude-haiku-4-5": True,
-    "anthropic/claude-text-only": False,
-}
+_SEEING = (
+    "ollama/qwen3-vl:8b ollama/llava:latest ollama/hf.co/someone/vision:q4 openai/gpt-5.4-mini "
+    "openai/gpt-5.5 openai/gpt-4o gemini/gemini-3.6-flash anthropic/claude-sonnet-5"
+)
+_BLIND = "ollama/llama3.2:3b openai/gpt-3.5-turbo gemini/gemma-3-1b-it anthropic/claude-text-only"
+MODELS = {**dict.fromkeys(_SEEING.split(), True), **dict.fromkeys(_BLIND.split(), False)}
+"""The models that there are by themselves, as PROVIDER/MODEL: can it see?"""
 # kind -> the text of a model's reply, and how it ends
 _SPOILT_REPLIES = {
     "truncated": ('{"action": "click", "x": 1', "length"),

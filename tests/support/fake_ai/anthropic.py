@@ -37,12 +37,8 @@ ERRORS = Errors(
         "overloaded": (529, "Overloaded"),
     },
 )
-_FIELDS = {
-    "model", "messages", "max_tokens", "system", "temperature", "top_p", "top_k", "stop_sequences",
-    "metadata", "thinking", "output_config", "service_tier", "cache_control",
-}  # fmt: skip
+_FIELDS = {"model", "messages", "max_tokens", "system", "output_config"}  # that the product sends
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
-_NO_SAMPLING = ("claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-5", "claude-fable-5")
 _UNSUPPORTED = {
     "number": ("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf"),
     "string": ("maxLength", "minLength"),
@@ -89,9 +85,6 @@ def _check_fields(ai: FakeAI, request: Request, body: dict[str, Any]) -> None:
     request.model, request.system = body["model"], body.get("system") or ""
     if not ai.name_of("anthropic", request.model):
         raise ERRORS.of("missing_model", request.model)
-    for name in ("temperature", "top_p", "top_k"):
-        if name in body and body[name] != 1 and request.model.startswith(_NO_SAMPLING):
-            raise _refusal(f"`{name}` is deprecated for this model.")
 
 
 def _read_messages(request: Request, messages: list[Any]) -> None:
@@ -145,12 +138,11 @@ def _image(source: dict[str, Any], location: str) -> ReceivedImage:
 
 def _check_output(request: Request, config: dict[str, Any]) -> None:
     form = config.get("format")
-    unknown = [f"output_config.{name}" for name in config if name not in ("format", "effort")]
-    unknown += [f"output_config.format.{name}" for name in form or {} if name not in ("type", "schema")]
-    if unknown:
-        raise _refusal(f"{unknown[0]}: Extra inputs are not permitted")
     if form is None:
         return
+    for name in form:
+        if name not in ("type", "schema"):
+            raise _refusal(f"output_config.format.{name}: Extra inputs are not permitted")
     if form.get("type") != "json_schema" or not isinstance(form.get("schema"), dict):
         raise _refusal("output_config.format.schema: Field required")
     request.schema = form["schema"]
@@ -174,9 +166,6 @@ def answer(request: Request, reply: Reply) -> Any:
     if reason != "refusal":
         content += [{"type": "text", "text": text} for text in reply.parts()]
     return {
-        "id": "msg_fake",
-        "type": "message",
-        "role": "assistant",
         "model": request.model,
         "content": content,
         "stop_reason": reason,

@@ -50,22 +50,12 @@ ERRORS = Errors(
         "overloaded": (503, "The model is overloaded. Please try again later."),
     },
 )
-_FIELDS = {"contents", "systemInstruction", "generationConfig", "safetySettings"}
-_PART_FIELDS = {"text", "inlineData", "thought", "thoughtSignature", "mediaResolution"}
-_CONFIG_FIELDS = {
-    "temperature", "topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "seed",
-    "responseMimeType", "responseJsonSchema", "mediaResolution", "thinkingConfig",
-}  # fmt: skip
+# The fields that the product sends.
+_FIELDS = {"contents", "systemInstruction", "generationConfig"}
+_CONFIG_FIELDS = {"maxOutputTokens", "responseMimeType", "responseJsonSchema", "mediaResolution"}
 _RESOLUTIONS = [f"MEDIA_RESOLUTION_{name}" for name in ("UNSPECIFIED", "LOW", "MEDIUM", "HIGH")]
 _IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
-_NO_KEY = (
-    "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or "
-    "other form of API consumer identity to call this API."
-)
-_UNREADABLE = (
-    "Unable to process input image. Please retry or report in "
-    "https://developers.generativeai.google/guide/troubleshooting"
-)
+_NO_KEY = "Method doesn't allow unregistered callers (callers without established identity)."
 
 
 def _refusal(message: str) -> Refusal:
@@ -114,11 +104,11 @@ def _read_contents(ai: FakeAI, request: Request, contents: Any) -> None:
         raise _refusal("* GenerateContentRequest.contents: contents is not specified\n")
     for at, content in enumerate(contents):
         content = _camel_case(content, {"role", "parts"}, f"contents[{at}]")
-        if content.get("role", "user") not in ("user", "model"):
+        if content.get("role", "user") != "user":
             raise _refusal("Please use a valid role: user, model.")
         for number, part in enumerate(content.get("parts") or []):
             location = f"contents[{at}].parts[{number}]"
-            part = _camel_case(part, _PART_FIELDS, location)
+            part = _camel_case(part, {"text", "inlineData"}, location)
             request.prompt += part.get("text", "")
             if "inlineData" in part:
                 request.images.append(_image(part["inlineData"], location))
@@ -136,7 +126,7 @@ def _image(blob: dict[str, Any], location: str) -> ReceivedImage:
         raise _refusal(f"Unsupported MIME type: {blob.get('mimeType') or ''}")
     seen = read_image(data, blob["mimeType"])
     if seen.real_type is None:
-        raise _refusal(_UNREADABLE)
+        raise _refusal("Unable to process input image.")
     return seen
 
 
@@ -153,12 +143,11 @@ def _check_config(request: Request, config: dict[str, Any]) -> None:
 
 def answer(request: Request, reply: Reply) -> Any:
     usage = {"promptTokenCount": reply.tokens_in, "candidatesTokenCount": reply.tokens_out}
-    body = {"usageMetadata": usage, "modelVersion": request.model, "responseId": "fake"}
     if reply.finish == "blocked":
-        return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, **body}
+        return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": usage}
     finish = {"length": "MAX_TOKENS", "refused": "SAFETY"}.get(reply.finish, "STOP")
     parts: list[dict[str, Any]] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
     if finish != "SAFETY":
         parts += [{"text": text} for text in reply.parts()]
     content = {"role": "model", **({"parts": parts} if parts else {})}  # an empty answer has no "parts"
-    return {"candidates": [{"content": content, "finishReason": finish, "index": 0}], **body}
+    return {"candidates": [{"content": content, "finishReason": finish}], "usageMetadata": usage}

@@ -40,11 +40,8 @@ ERRORS = Errors(
         "overloaded": (503, "The engine is currently overloaded, please try again later"),
     },
 )
-_FIELDS = {
-    "model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "n", "stop", "seed",
-    "response_format", "reasoning_effort", "verbosity", "user", "store", "metadata", "service_tier",
-}  # fmt: skip
-_ROLES = {"system": "system", "developer": "system", "user": "prompt", "assistant": "", "tool": ""}
+_FIELDS = {"model", "messages", "max_completion_tokens", "response_format"}  # that the product sends
+_ROLES = {"system": "system", "user": "prompt"}
 _NO_KEY = (
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer "
     "auth (i.e. Authorization: Bearer YOUR_KEY)."
@@ -75,40 +72,36 @@ def check(ai: FakeAI, request: Request) -> Any:
         raise _refusal(_NO_MODEL)
     if not ai.name_of("openai", request.model):
         raise ERRORS.of("missing_model", request.model)
+    if "max_tokens" in body and request.model.startswith("gpt-5"):
+        message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+        raise _refusal(message + "'max_completion_tokens' instead.")
     for name in body:
         if name not in _FIELDS:
             raise _refusal(f"Unrecognized request argument supplied: {name}")
-    if request.model.startswith("gpt-5"):
-        if "max_tokens" in body:
-            message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-            raise _refusal(message + "'max_completion_tokens' instead.")
-        if body.get("temperature", 1) != 1:
-            message = f"Unsupported value: 'temperature' does not support {body['temperature']} with this "
-            raise _refusal(message + "model. Only the default (1) value is supported.")
     if not body.get("messages"):
         raise _refusal("Invalid 'messages': empty array. Expected an array with minimum length 1.")
     for at, message in enumerate(body["messages"]):
         _read_message(ai, request, message, f"messages[{at}]")
-    _check_format(request, body.get("response_format") or {"type": "text"})
+    if "response_format" in body:
+        _check_format(request, body["response_format"])
     return None
 
 
 def _read_message(ai: FakeAI, request: Request, message: dict[str, Any], location: str) -> None:
     role, content = message.get("role"), message.get("content")
     if role not in _ROLES:
-        supported = "'system', 'assistant', 'user', and 'developer'"
-        raise _refusal(f"Invalid value: '{role}'. Supported values are: {supported}.")
+        raise _refusal(f"Invalid value: '{role}'. Supported values are: 'system' and 'user'.")
     target = _ROLES[role]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     for number, part in enumerate(parts):
-        if part.get("type") == "text" and target:
+        if part.get("type") == "text":
             setattr(request, target, getattr(request, target) + part.get("text", ""))
         elif part.get("type") == "image_url":
             image = _image(part.get("image_url"), f"{location}.content[{number}].image_url")
             if not ai.sees(request):
                 raise ERRORS.of("text_only_model", request.model)
             request.images.append(image)
-        elif part.get("type") != "text":
+        else:
             kind = part.get("type")
             raise _refusal(f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url'.")
 
@@ -135,15 +128,9 @@ def _image(image: Any, location: str) -> ReceivedImage:
 
 
 def _check_format(request: Request, form: dict[str, Any]) -> None:
-    kind, spec = form.get("type"), form.get("json_schema") or {}
-    if kind not in ("text", "json_object", "json_schema"):
-        supported = "'json_object', 'json_schema', and 'text'"
-        raise _refusal(f"Invalid value: '{kind}'. Supported values are: {supported}.")
-    if kind == "json_object" and "json" not in (request.prompt + request.system).lower():
-        message = "'messages' must contain the word 'json' in some form, to use 'response_format' of type "
-        raise _refusal(message + "'json_object'.")
-    if kind != "json_schema":
-        return
+    spec = form.get("json_schema") or {}
+    if form.get("type") != "json_schema":
+        raise _refusal(f"Invalid value: '{form.get('type')}'. Supported values are: 'json_schema'.")
     request.schema = spec.get("schema")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.get("name") or ""):
         message = "Invalid 'response_format.json_schema.name': string does not match pattern. Expected a "
@@ -153,11 +140,8 @@ def _check_format(request: Request, form: dict[str, Any]) -> None:
 
 
 def _check_strict(start: str, schema: dict[str, Any]) -> None:
-    if schema.get("type") != "object":
-        got = f"got 'type: \"{schema.get('type')}\"'"
-        raise _refusal(f"{start}schema must be a JSON Schema of 'type: \"object\"', {got}.")
     for path, part in schemas(schema):
-        if part.get("type") != "object" and "properties" not in part:
+        if part.get("type") != "object":
             continue
         where = f"{start}In context={path!r}, "
         if part.get("additionalProperties") is not False:
@@ -174,9 +158,7 @@ def answer(request: Request, reply: Reply) -> Any:
     content, refusal = (None, reply.text) if is_refused else (reply.text, None)
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
-        "id": "chatcmpl-fake",
-        "object": "chat.completion",
         "model": request.model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": finish}],
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
         "usage": {"prompt_tokens": reply.tokens_in, "completion_tokens": reply.tokens_out},
     }
