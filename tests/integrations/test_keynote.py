@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -18,21 +18,10 @@ from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Program, both_forms, need, wait_for
 
-# Calls tools one after the other in one process, as a server does; argv: Keynote's timeout, and the calls.
-CALLER = """
-import json, sys
-from peekaboo_min.integrations import keynote
 from peekaboo_min.core.errors import PeekabooError
-keynote.KEYNOTE_S = float(sys.argv[1])
-for name, arguments in json.loads(sys.argv[2]):
-    try:
-        result = getattr(keynote, name)(**arguments)
-        print(json.dumps([result.text, result.data]))
-    except PeekabooError as e:
-        print(json.dumps([f"{e.code.value}: {e.sentence()}", {"details": e.details}]))
-"""
-# A server's process: it begins without what other processes left.
-SERVER = CALLER.replace("for name,", "keynote.keep_deck_in_memory()\nfor name,", 1)
+from peekaboo_min.core.settings import forget_environment
+from peekaboo_min.integrations import keynote
+
 CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
 OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
 DRAW = ("draw_rectangle", CENTRED)
@@ -50,26 +39,48 @@ def statuses(answers: Sequence[str]) -> list[str]:
     return [answer.split(":")[0] for answer in answers]
 
 
+def answer_of(tool: str, arguments: dict[str, Any]) -> str:
+    try:
+        return str(getattr(keynote, tool)(**arguments).text)
+    except PeekabooError as e:
+        return f"{e.code.value}: {e.sentence()}"
+
+
 class Caller:
-    """The tools on a fake Mac. Each `call` is a process of its own: nothing is remembered but in files."""
+    """The tools on a fake Mac. Nothing is remembered from one `call` to the next but in files."""
 
     def __init__(self, mac: FakeMac) -> None:
         self.mac = mac
+        self.environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
+        self.shell = InProcessProgram(self.environment)
+        (mac.folder / "tmp").mkdir(exist_ok=True)
 
-    def start(
-        self, *calls: tuple[str, dict[str, Any]], seconds: float = 60, source: str = CALLER, **variables: str
-    ) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-W", "error", "-c", source, str(seconds), json.dumps(calls)]
-        environment = {**self.mac.env(), "PYTHONPATH": str(ROOT), **variables}
-        pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(argv, env=environment, cwd=self.mac.folder, text=True, **pipes)
+    def call(
+        self,
+        *calls: tuple[str, dict[str, Any]],
+        seconds: float = 60,
+        is_server: bool = False,
+        **variables: str,
+    ) -> list[str]:
+        """What each call answers, of one process: its text, or `CODE: sentence`.
 
-    def call(self, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[str]:
-        """What each call answers: its text, or `CODE: sentence`."""
-        process = self.start(*calls, **options)
-        out, err = process.communicate(timeout=2 * PATIENCE_S)
-        assert (process.returncode, err) == (0, ""), err
-        return [json.loads(line)[0] for line in out.splitlines()]
+        seconds: Keynote's timeout. is_server: the process begins without what other processes left.
+        """
+        with pytest.MonkeyPatch.context() as patch:
+            for name in list(os.environ):
+                patch.delenv(name)
+            for name, value in {**self.environment, **variables}.items():
+                patch.setenv(name, value)
+            patch.chdir(self.mac.folder)
+            patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
+            patch.setattr(keynote, "KEYNOTE_S", seconds)
+            patch.setattr(keynote, "_server_state", [])
+            forget_environment()
+            if is_server:
+                keynote.keep_deck_in_memory()
+            answers = [answer_of(*each) for each in calls]
+        forget_environment()
+        return answers
 
     @property
     def documents(self) -> list[dict[str, Any]]:
@@ -90,7 +101,6 @@ class Caller:
 
 @pytest.fixture
 def caller(mac: FakeMac) -> Caller:
-    (mac.folder / "tmp").mkdir(exist_ok=True)
     return Caller(mac)
 
 
@@ -103,7 +113,7 @@ def change_front(mac: FakeMac, change: Callable[[dict[str, Any]], Any]) -> None:
 
 
 def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
-    shell = InProcessProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
+    caller, shell = Caller(mac), Caller(mac).shell
     opened = shell.data("keynote", "open")
     document = mac.state()["keynote"]["documents"][0]
     size = {"slide_width": 1920, "slide_height": 1080}
@@ -120,11 +130,10 @@ def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tm
         (("screenshot", image), f"SCREENSHOT_SAVED: path={image}\n"),
     ):
         assert shell.run("keynote", *words).out == text
-    assert Caller(mac).shapes() == [{**CENTRED, "object_text": "Grüße | from the shell 👋"}]
+    assert caller.shapes() == [{**CENTRED, "object_text": "Grüße | from the shell 👋"}]
     assert image.read_bytes().startswith(b"\x89PNG") and image_size(image) == (1920, 1080)
     assert pixel(image, 390, 384) == shape_colour(1) != pixel(image, 370, 384)
     assert [each["text"] for each in labels(image)] == ["Grüße | from the shell 👋"]
-    assert list((mac.folder / "tmp").rglob("slides_*")) == [], "the exported deck is not left behind"
 
 
 @pytest.mark.parametrize(
@@ -145,6 +154,7 @@ def test_keynote_that_is_installed_is_used_to_the_end(
         return
     answers = caller.call(OPEN, DRAW, write("x"), ("screenshot_slide", {"path": "slide.png"}))
     assert statuses(answers) == DONE
+    assert list((mac.folder / "tmp").rglob("slides_*")) == [], "the exported deck is not left behind"
     (document,) = caller.documents
     assert (document["bundle_id"], document["theme"], document["current_slide"]) == (used, "White", 1)
     assert document["slides"][0]["base_layout"] == "Blank"
@@ -222,8 +232,8 @@ def test_keynote_server_begins_without_anothers_rectangle(caller: Caller) -> Non
     rectangle first."
     """
     caller.call(OPEN, DRAW, write("from the shell"))
-    assert caller.call(write("x"), DRAW, source=SERVER) == [NO_RECTANGLE, NOT_OPENED]
-    answers = caller.call(OPEN, write("x"), DRAW, write("by the server"), source=SERVER)
+    assert caller.call(write("x"), DRAW, is_server=True) == [NO_RECTANGLE, NOT_OPENED]
+    answers = caller.call(OPEN, write("x"), DRAW, write("by the server"), is_server=True)
     assert answers[1] == NO_RECTANGLE and answers[3].startswith("TEXT_OK: id=")
     assert [each["object_text"] for each in caller.shapes()] == ["from the shell", "by the server"]
     assert caller.call(write("the shell again"))[0].startswith("TEXT_OK: "), "a shell's own file stays"
@@ -232,7 +242,7 @@ def test_keynote_server_begins_without_anothers_rectangle(caller: Caller) -> Non
 
 def test_keynote_comes_to_the_front_while_nobody_else_acts(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(ready_after_ms=9000)
-    opening = caller.start(OPEN)
+    opening = caller.shell.start("keynote", "open")
     try:
         wait_for(lambda: mac.events("launch"), "Keynote is being opened")
         (lock,) = mac.home.rglob("input-macos.lock")
@@ -297,9 +307,9 @@ def test_keynote_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(
     assert drawn.startswith("INVALID_ARGUMENT"), "it has to fit on the slide as it was last measured"
 
 
-def test_keynote_data_tells_what_was_not_kept(mac: FakeMac) -> None:
+def test_keynote_data_tells_what_was_not_kept(caller: Caller, mac: FakeMac) -> None:
     """The specification's grammar has no room for it."""
-    shell = InProcessProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
+    shell = caller.shell
     mac.keynote(moves_shapes_by=0.5)
     shell.run("keynote", "open")
     drawn = shell.data("keynote", "rectangle", 384, 378, 1152, 324)
@@ -475,9 +485,8 @@ def test_keynote_acts_are_noted_without_the_text_and_may_be_forbidden(caller: Ca
 
 def test_keynote_is_had_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
-    places = [{"x": 100 * n, "y": 10, "width": 50, "height": 50} for n in range(4)]
-    running = [caller.start(("draw_rectangle", place)) for place in places]
-    answers = [json.loads(process.communicate(timeout=2 * PATIENCE_S)[0])[0] for process in running]
+    running = [caller.shell.start("keynote", "rectangle", 100 * n, 10, 50, 50) for n in range(4)]
+    answers = [process.communicate(timeout=2 * PATIENCE_S)[0].decode() for process in running]
     assert sorted(answer.split(",")[0][-4:] for answer in answers) == ["/1/1", "/1/2", "/1/3", "/1/4"]
     (lock,) = mac.home.rglob("keynote.lock")
     with open(lock) as f:
