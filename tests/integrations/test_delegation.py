@@ -107,51 +107,30 @@ def windows(*rows: Any) -> dict[str, Any]:
 
 
 def saved(*paths: Path) -> dict[str, Any]:
-    return success(
-        saved_files=[{"path": str(path), "mime_type": "image/png", "item_label": path.stem} for path in paths]
-    )
+    rows = [{"path": str(path), "mime_type": "image/png", "item_label": path.stem} for path in paths]
+    return success(saved_files=rows)
 
 
 # argv ---
 
 ODD = "\"'$(touch x)`\\\n😀"
-TAIL = "--path /p/a.png --format png --capture-focus background --json-output"
-JPG = TAIL.replace("png --c", "jpg --c").replace("background", "foreground")
-# A tool, its arguments, and the original's words for them in its order.
+TITLES = [{"app": "A", "window_specifier": {"title": title}} for title in ("-x", ODD)]
+DETAILS = {"app": "A", "include_window_details": ["ids", "bounds"]}
+# A tool, its arguments, and the original's words for them in its order; then come those that each call has.
 ARGV: list[tuple[str, dict[str, Any], str]] = [
-    ("image", {}, f"--mode screen {TAIL}"),
-    ("image", {"app": "Safari"}, f"--app Safari --mode window {TAIL}"),
-    ("image", {"app": "Safari", "mode": "multi"}, f"--app Safari --mode multi {TAIL}"),
-    (
-        "image",
-        {"app": "A", "window_specifier": {"index": 0}},
-        f"--app A --mode window --window-index 0 {TAIL}",
-    ),
-    ("image", {"app": "A", "format": "jpg", "capture_focus": "foreground"}, f"--app A --mode window {JPG}"),
-    (
-        "image",
-        {"app": "-f", "window_specifier": {"title": "-x"}},
-        f"--app=-f --mode window --window-title=-x {TAIL}",
-    ),
-    (
-        "image",
-        {"app": "A", "window_specifier": {"title": ODD}},
-        f"--app A --mode window --window-title ODD {TAIL}",
-    ),
-    (
-        "image",
-        {"window_id": 42, "max_dimension": 9},
-        f"--mode window --window-id 42 --max-dimension 9 {TAIL}",
-    ),
-    ("list", {}, "apps --json-output"),
-    ("list", {"app": "Safari"}, "windows --app Safari --json-output"),
-    ("list", {"app": "A", "include_window_details": []}, "windows --app A --json-output"),
-    (
-        "list",
-        {"app": "A", "include_window_details": ["ids", "bounds"]},
-        "windows --app A --include-details ids,bounds --json-output",
-    ),
-    ("list", {"app": "--help"}, "windows --app=--help --json-output"),
+    ("image", {}, "--mode screen"),
+    ("image", {"app": "Safari"}, "--app Safari --mode window"),
+    ("image", {"app": "Safari", "mode": "multi"}, "--app Safari --mode multi"),
+    ("image", {"app": "-f", "window_specifier": {"index": 0}}, "--app=-f --mode window --window-index 0"),
+    ("image", {"app": "A", "format": "jpg", "capture_focus": "foreground"}, "--app A --mode window"),
+    ("image", TITLES[0], "--app A --mode window --window-title=-x"),
+    ("image", TITLES[1], "--app A --mode window --window-title ODD"),
+    ("image", {"window_id": 42, "max_dimension": 9}, "--mode window --window-id 42 --max-dimension 9"),
+    ("list", {}, "apps"),
+    ("list", {"app": "Safari"}, "windows --app Safari"),
+    ("list", {**DETAILS, "include_window_details": []}, "windows --app A"),
+    ("list", DETAILS, "windows --app A --include-details ids,bounds"),
+    ("list", {"app": "--help"}, "windows --app=--help"),
 ]
 
 
@@ -159,11 +138,15 @@ ARGV: list[tuple[str, dict[str, Any], str]] = [
 def test_delegation_passes_the_originals_arguments_in_its_order(
     scripted: Scripted, tool: str, arguments: Any, words: str
 ) -> None:
-    path = {"path": "/p/a.png"} if tool == "image" else {}
+    path, tail = {}, ["--json-output"]
+    if tool == "image":
+        path = {"path": "/p/a.png"}
+        tail[:0] = ["--path", "/p/a.png", "--format", arguments.get("format", "png")]
+        tail[4:4] = ["--capture-focus", arguments.get("capture_focus", "background")]
     data = {**saved(Path("/p/a.png"))["data"], **apps()["data"], **windows()["data"]}
     answer = scripted.call(tool, success(**data), **path, **arguments)
     assert answer["isError"] is False
-    assert scripted.argv == [tool, *(ODD if word == "ODD" else word for word in words.split())]
+    assert scripted.argv == [tool, *(ODD if word == "ODD" else word for word in words.split()), *tail]
     assert (scripted.folder / "stdin").read_bytes() == b""
     names = [line.split("=")[0] for line in (scripted.folder / "environment").read_text().splitlines()]
     assert ("PEEKABOO_CLI_PATH" in names, "PEEKABOO_BIN_DIR" in names) == (False, True)
@@ -349,11 +332,8 @@ def test_delegation_kills_a_command_line_that_hangs_with_all_that_it_started(
         server.shake_hands()
         calls = [server.start_call("list"), server.start_call("list", app="A"), server.start_call("image")]
         answers = [refused(server.answer_to(call)["result"]) for call in calls]
-    assert [(each["code"], "within 3.5 s" in each["said"]) for each in answers] == [
-        ("TIMEOUT", False),
-        ("TIMEOUT", False),
-        ("TIMEOUT", True),
-    ]
+    assert [each["code"] for each in answers] == ["TIMEOUT"] * 3
+    assert ["within 3.5 s" in each["said"] for each in answers] == [False, False, True]
     assert [pid for pid in pids_in(pids, 6) if is_alive(pid)] == []
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from answers import refused, seen
@@ -14,10 +13,12 @@ from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
-from worlds import ROOT, Program
+from worlds import Program
 
 from peekaboo_min import __version__
 from peekaboo_min.core.cancellation import in_parallel
+from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
+from peekaboo_min.system import programs
 
 # A peekaboo of a certain version, which runs its last argument as a shell line.
 BREWED = """#!/bin/sh
@@ -44,7 +45,7 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     [
         ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
         ("echo err >&2", 0, "", "err\n"),
-        ("kill -9 $$", 137, "", ""),
+        ("echo x; kill -9 $$", 137, "x\n", ""),
         ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000 + "\n", ""),
     ],
     ids=str,
@@ -90,9 +91,8 @@ def test_exec_keeps_what_was_printed_before_the_time_ran_out(shell: Program, tmp
         lambda words: shell.run(*argv, *words), [["--", line], ["--json", "--", line]]
     )
     assert (done.code, done.out) == (22, "halfway\n")
-    assert (
-        f"note: left in {tmp_path / 'work'}: [b.png]\npeekaboo-min: peekaboo did not end within 3" in done.err
-    )
+    left = f"note: left in {tmp_path / 'work'}: [b.png]\n"
+    assert f"{left}peekaboo-min: peekaboo did not end within 3" in done.err
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
 
 
@@ -132,27 +132,17 @@ def test_exec_refuses_a_named_program_that_cannot_run_and_others_warn(mac: FakeM
     assert problem in InProcessProgram(environment).run("doctor").out
 
 
-# Looks for programs as a server does that launchd has started, with Homebrew's folders elsewhere.
-LAUNCHD = """
-import sys
-from peekaboo_min.system import programs
-from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
-assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")
-programs._FOLDERS = tuple(sys.argv[1:])
-print(peekaboo_program().argv[0], peekaboo_program().version())
-"""
-
-
-def test_exec_finds_a_brewed_program_after_the_paths_own(tmp_path: Path) -> None:
+def test_exec_finds_a_brewed_program_after_the_paths_own(
+    environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """ "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)" """
     brewed = executable(tmp_path / "homebrew" / "peekaboo")
-
-    def found(path: str) -> str:
-        environment = {"PATH": path, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-        argv = [sys.executable, "-c", LAUNCHD, str(tmp_path / "none"), str(brewed.parent)]
-        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=True)
-        return done.stdout
-
-    assert found("/usr/bin:/bin") == f"{brewed} Peekaboo 9.8.7\n"
     other = executable(tmp_path / "other" / "peekaboo", "#!/bin/sh\necho 1.0\n")
-    assert found(f"{other.parent}:/usr/bin:/bin") == f"{other} 1.0\n"
+    for name in ("PEEKABOO_CLI_PATH", "PEEKABOO_BIN_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")
+    monkeypatch.setattr(programs, "_FOLDERS", (str(tmp_path / "none"), str(brewed.parent)))
+    for path, argv, version in (("", brewed, "Peekaboo 9.8.7"), (f"{other.parent}:", other, "1.0")):
+        environment(PATH=f"{path}/usr/bin:/bin")
+        found = peekaboo_program()
+        assert (found.argv, found.version()) == ([str(argv)], version)
