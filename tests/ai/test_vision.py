@@ -51,7 +51,8 @@ Ask = Callable[..., Any]
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses before another try: noted, and not slept."""
-    monkeypatch.setattr(client, "pause", (noted := []).append)
+    noted: list[float] = []
+    monkeypatch.setattr(client, "pause", noted.append)
     return noted
 
 
@@ -577,7 +578,8 @@ def test_ask_model_follows_no_redirect(ai: FakeAI, ask: Ask) -> None:
 
 
 def test_ask_model_counts_no_tokens_that_are_no_count(ai: FakeAI, ask: Ask) -> None:
-    for count in ([], "many", True, 1.5):
+    counts: list[Any] = [[], "many", True, 1.5]
+    for count in counts:
         usage = {"prompt_tokens": count, "completion_tokens": 7}
         content = [{"text": "A "}, {"text": "window."}]  # some compatible servers answer in parts
         body = {"choices": [{"message": {"content": content}}], "usage": usage}

@@ -138,7 +138,8 @@ ARGV: list[tuple[str, dict[str, Any], str]] = [
 def test_delegation_passes_the_originals_arguments_in_its_order(
     scripted: Scripted, tool: str, arguments: Any, words: str
 ) -> None:
-    path, tail = {}, ["--json-output"]
+    path: dict[str, Any] = {}
+    tail = ["--json-output"]
     if tool == "image":
         path = {"path": "/p/a.png"}
         tail[:0] = ["--path", "/p/a.png", "--format", arguments.get("format", "png")]
@@ -272,7 +273,7 @@ EXECUTION_ERRORS: list[tuple[str, Any, int]] = [
     ("list", {"success": False}, 0),
 ]
 # What it writes that is not the specification's JSON, with exit code 0.
-TEXTS = ("", "No '\u202etxt\x1b[2J'.", json.dumps(apps()) * 2, json.dumps(apps())[:-5], [], 5, "null")
+TEXTS: Any = ("", "No '\u202etxt\x1b[2J'.", json.dumps(apps()) * 2, json.dumps(apps())[:-5], [], 5, "null")
 INVALID_OUTPUTS: list[tuple[str, Any]] = [
     *(("list", text) for text in TEXTS),
     ("list", {"data": {"applications": []}}),
@@ -291,7 +292,7 @@ INVALID_OUTPUTS: list[tuple[str, Any]] = [
     *(("image data", saved(Path(path))) for path in ("/no/such.png", "/proc/self/mem", "/a\0b")),
     ("image data", saved(ROOT / "pyproject.toml")),
 ]
-CALLS = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
+CALLS: Any = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
 
 
 def test_delegation_reports_an_invalid_output_with_the_specifications_code(scripted: Scripted) -> None:
@@ -450,4 +451,5 @@ def test_delegation_to_our_own_command_line_raises_the_window(
     shared_mac.activate("Terminal")
     path = str(shared_mac.folder / "front.png")
     answer = both[1].call("image", app="Calculator", capture_focus="foreground", path=path)
-    assert (answer["isError"], shared_mac.front_window()["id"]) == (False, 1050)  # type: ignore[index]
+    window: Any = shared_mac.front_window()
+    assert (answer["isError"], window["id"]) == (False, 1050)

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answers import refused
@@ -50,11 +51,8 @@ def test_error_names_no_details_that_are_not_there(server: Server, mac: FakeMac)
         mac.fail("osascript", exit=1, stderr=words, when=["function whenStarted"])
         mac.fail("sips", exit=13, stderr=words)
         mac.fail("open", exit=1, stderr=words)
-        for tool, arguments in {
-            "open_keynote": {},
-            "image": {"app": "Safari", "return_data": True},
-            "open": {"app": "Calculator"},
-        }.items():
+        calls: Any = {"image": {"app": "Safari", "return_data": True}, "open": {"app": "Calculator"}}
+        for tool, arguments in {"open_keynote": {}, **calls}.items():
             answer = server.call(tool, **arguments)
             answers.append((answer["_meta"]["backend_error_code"], answer["content"][0]["text"]))
         mac.heal()

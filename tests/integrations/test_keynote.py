@@ -84,7 +84,7 @@ class Caller:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        return self.mac.state()["keynote"]["documents"]
+        return list(self.mac.state()["keynote"]["documents"])
 
     def shapes(self, document: int = 0) -> list[dict[str, Any]]:
         """Place and text of the shapes on slide 1."""
@@ -323,13 +323,12 @@ def test_keynote_data_tells_what_was_not_kept(caller: Caller, mac: FakeMac) -> N
 
 def test_keynote_texts_arrive_as_they_are_or_are_refused(caller: Caller) -> None:
     odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond\r\nline\rend"
-    refused = {
-        "a\0b": "the text contains '\\x00'; omit control characters",
-        "a\ud800": "the text contains '\\ud800'; omit control characters",
-    }
-    answers = caller.call(OPEN, DRAW, write(odd), *map(write, refused))
+    odd += "x" * 10_000
+    refused = ("\0", "\ud800", "\x1b", "\x7f")
+    answers = caller.call(OPEN, DRAW, write(odd), *(write(f"a{character}b") for character in refused))
     assert answers[2].endswith(f"/1/1, characters={len(odd) - 1}")
-    assert answers[3:] == [f"INVALID_ARGUMENT: {message}" for message in refused.values()]
+    wrong = "INVALID_ARGUMENT: the text contains {!r}; omit control characters"
+    assert answers[3:] == [wrong.format(character) for character in refused]
     assert caller.scripts() == ["find", "open", "draw", "text"]
     written = odd.replace("¦", "|").replace("\r\n", "\n").replace("\r", "\n")
     assert caller.shapes() == [{**CENTRED, "object_text": written}]
@@ -473,11 +472,9 @@ def test_keynote_acts_are_noted_without_the_text_and_may_be_forbidden(caller: Ca
     assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
     assert not any("secret" in file.read_text() for file in (path, path.with_name("keynote.json")))
     asked = caller.scripts()
-    for variables in (
-        {"PEEKABOO_READONLY": "1"},
-        {"PEEKABOO_DENY_APPS": "com.apple.key*"},
-        {"PEEKABOO_ALLOW_APPS": "Safari"},
-    ):
+    rules = {"READONLY": "1", "DENY_APPS": "com.apple.key*", "ALLOW_APPS": "Safari"}
+    for rule, value in rules.items():
+        variables: Any = {f"PEEKABOO_{rule}": value}
         answers = caller.call(DRAW, write("x"), ("get_slide_size", {}), shot, OPEN, **variables)
         assert statuses(answers) == ["POLICY_DENIED"] * 5
     assert caller.scripts() == asked + ["find"] * 3, "finding it out sends nothing to Keynote"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
-from typing import Any, NamedTuple, Optional
-from urllib.parse import urlsplit
+from typing import Any, Optional
 
 import pytest
 from fake_ai import MEGABYTE, FakeAI, Reply, picture, read_image, script
-from worlds import PATIENCE_S
+from fake_ai.loopback import Answer, post
 
 MODELS = {
     "ollama": "qwen3-vl:8b",
@@ -28,27 +26,9 @@ STRICT: dict[str, Any] = {
 }
 
 
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    json: Any
-
-    @property
-    def message(self) -> str:
-        error = self.json.get("error", self.json)
-        return str(error if isinstance(error, str) else error.get("message", ""))
-
-
-def post(url: str, body: Any, headers: dict[str, str]) -> Answer:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
-    try:
-        headers = {"Content-Type": "application/json", **headers}
-        connection.request("POST", urlsplit(url).path, json.dumps(body), headers)
-        answer = connection.getresponse()
-        names = {name.lower(): value for name, value in answer.getheaders()}
-        return Answer(answer.status, names, json.loads(answer.read()))
-    finally:
-        connection.close()
+def message_of(answer: Answer) -> str:
+    error = answer.json.get("error", answer.json)
+    return str(error if isinstance(error, str) else error.get("message", ""))
 
 
 def key_headers(vendor: str) -> dict[str, str]:
@@ -95,7 +75,8 @@ def ask(
     """Ask a valid question, changed at its top level; None removes what is there."""
     path, body = question(vendor, **asked)
     body = {name: value for name, value in {**body, **(change or {})}.items() if value is not None}
-    return post(ai.url + path, body, key_headers(vendor) if headers is None else headers)
+    headers = {"Content-Type": "application/json", **(key_headers(vendor) if headers is None else headers)}
+    return post(ai.url + path, json.dumps(body).encode(), headers)
 
 
 def text_of(vendor: str, body: Any) -> str:
@@ -223,8 +204,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
 def test_fake_ai_refuses_what_its_vendor_refuses(ai: FakeAI, vendor: str) -> None:
     for asked, status, text in REFUSED[vendor]:
         answer = ask(ai, vendor, **asked)
-        assert (answer.status, text in answer.message) == (status, True), (text, answer)
-    assert post(f"{ai.url}{question(vendor)[0]}/nobody", {}, key_headers(vendor)).status == 404
+        assert (answer.status, text in message_of(answer)) == (status, True), (text, answer)
+    assert post(f"{ai.url}{question(vendor)[0]}/nobody", b"{}", key_headers(vendor)).status == 404
 
 
 def test_fake_ai_errors_have_the_vendors_own_shape(ai: FakeAI) -> None:

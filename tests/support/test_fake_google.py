@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from email.message import EmailMessage
-from typing import Any, Optional
+from typing import Optional
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
+from fake_ai.loopback import Answer, post
 from fake_google import FAILURES, SCOPE, SEND_PATH, FakeGoogle, open_page
-from worlds import PATIENCE_S
 
 HERE = "http://127.0.0.1:1/"
 VERIFIER = "v" * 50
@@ -24,16 +22,6 @@ VERIFIER = "v" * 50
 def google() -> Iterator[FakeGoogle]:
     with FakeGoogle() as fake:
         yield fake
-
-
-def post(url: str, data: bytes, headers: dict[str, str]) -> tuple[int, Any]:
-    """The answer's status and JSON."""
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=PATIENCE_S) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as e:
-        with e:
-            return e.code, json.load(e)
 
 
 def address(google: FakeGoogle, **change: Optional[str]) -> str:
@@ -60,13 +48,13 @@ def redirect(google: FakeGoogle) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(str(location)).query))
 
 
-def token(google: FakeGoogle, **form: str) -> tuple[int, Any]:
+def token(google: FakeGoogle, **form: str) -> Answer:
     form = {"client_id": google.client_id, "client_secret": google.client_secret, **form}
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     return post(google.url + "/token", urlencode(form).encode(), headers)
 
 
-def send(google: FakeGoogle, raw: str, access_token: str = "") -> tuple[int, Any]:
+def send(google: FakeGoogle, raw: str, access_token: str = "") -> Answer:
     access_token = access_token or google.sign_in()["access_token"]
     headers = {"Authorization": f"Bearer {access_token}", "Content-Type": "application/json"}
     return post(google.url + SEND_PATH, json.dumps({"raw": raw}).encode(), headers)
@@ -127,7 +115,7 @@ def test_fake_google_exchanges_a_right_code_once(
 ) -> None:
     form = {"grant_type": "authorization_code", "redirect_uri": HERE, "code_verifier": VERIFIER}
     form |= {"code": redirect(google)["code"], **change}
-    answered, body = token(google, **form)
+    answered, _, body = token(google, **form)
     assert (answered, body.get("error")) == (status, code)
     assert code or token(google, **form)[0] == 400
 
@@ -135,16 +123,16 @@ def test_fake_google_exchanges_a_right_code_once(
 def test_fake_google_renews_an_access_token_until_it_is_revoked(google: FakeGoogle) -> None:
     old = google.sign_in()
     form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"]}
-    _, new = token(google, **form)
+    new = token(google, **form).json
     assert (new["access_token"] != old["access_token"], "refresh_token" in new) == (True, False)
     google.revoke()
     description = "Token has been expired or revoked."
-    assert token(google, **form) == (400, {"error": "invalid_grant", "error_description": description})
+    assert token(google, **form).json == {"error": "invalid_grant", "error_description": description}
     assert send(google, mail(), new["access_token"])[0] == 401
 
 
 def test_fake_google_sends_with_a_living_token_a_recipient_and_the_webs_base64(google: FakeGoogle) -> None:
-    status, answer = send(google, mail(to=""))
+    status, _, answer = send(google, mail(to=""))
     assert (status, answer["error"]["message"]) == (400, "Recipient address required")
     assert [send(google, raw)[0] for raw in ("", "++//", "a mail")] == [400, 400, 400]
     google.expires_in = 0
@@ -154,6 +142,6 @@ def test_fake_google_sends_with_a_living_token_a_recipient_and_the_webs_base64(g
 def test_fake_google_fails_as_gmail_does_once(google: FakeGoogle) -> None:
     for kind, (status, _, reason, _) in FAILURES.items():
         google.fail_with(kind)
-        answered, body = send(google, mail())
+        answered, _, body = send(google, mail())
         assert (answered, body["error"]["errors"][0]["reason"]) == (status, reason)
     assert send(google, mail())[0] == 200

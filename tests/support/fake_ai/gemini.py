@@ -36,16 +36,9 @@ ERRORS = Errors(
     _body,
     {
         "wrong_key": (400, "API key not valid. Please pass a valid API key."),
-        "missing_model": (
-            404,
-            "models/{model} is not found for API version v1beta, or is not supported for generateContent. "
-            "Call ListModels to see the list of available models and their supported methods.",
-        ),
+        "missing_model": (404, "models/{model} is not found for API version v1beta, or is not supported."),
         "text_only_model": (400, "Image input modality is not enabled for models/{model}"),
-        "rate_limited": (
-            429,
-            "You exceeded your current quota, please check your plan and billing details.",
-        ),
+        "rate_limited": (429, "You exceeded your current quota, please check your plan and billing details."),
         "server_error": (500, "An internal error occurred."),
         "overloaded": (503, "The model is overloaded. Please try again later."),
     },

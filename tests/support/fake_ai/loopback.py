@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
 import struct
@@ -9,7 +10,8 @@ import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
+from urllib.parse import urlsplit
 
 
 class Refusal(Exception):
@@ -88,3 +90,22 @@ class Call(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
+
+
+class Answer(NamedTuple):
+    """A fake's answer, for tests of the fakes themselves."""
+
+    status: int
+    headers: dict[str, str]
+    json: Any
+
+
+def post(url: str, data: bytes, headers: dict[str, str]) -> Answer:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
+    try:
+        connection.request("POST", urlsplit(url).path, data, headers)
+        answer = connection.getresponse()
+        names = {name.lower(): value for name, value in answer.getheaders()}
+        return Answer(answer.status, names, json.loads(answer.read()))
+    finally:
+        connection.close()

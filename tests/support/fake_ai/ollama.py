@@ -18,17 +18,12 @@ ERRORS = Errors(
     {
         "wrong_key": (401, "unauthorized"),  # of a proxy before it
         "missing_model": (404, "model '{model}' not found"),
-        "text_only_model": (
-            500,
-            "Failed to create new sequence: failed to process inputs: this model is missing data required "
-            "for image input",
-        ),
+        "text_only_model": (500, "this model is missing data required for image input"),
         "rate_limited": (429, "too many requests"),
         "server_error": (500, "An internal error occurred."),
         "overloaded": (503, "server busy, please try again.  maximum pending requests exceeded"),
     },
 )
-_UNREADABLE = "Failed to create new sequence: failed to process inputs: image: unknown format"
 
 
 def check(ai: FakeAI, request: Request) -> Any:
@@ -65,7 +60,7 @@ def _read_images(ai: FakeAI, request: Request, texts: list[Any]) -> None:
             raise ERRORS.refusal(f"illegal base64 data at input byte {wrong.start() if wrong else len(text)}")
         request.images.append(read_image(data))
     if any(image.real_type is None for image in request.images):
-        raise ERRORS.refusal(_UNREADABLE, 500)
+        raise ERRORS.refusal("failed to process inputs: image: unknown format", 500)
     if request.images and not ai.sees(request) and not ai.blind_text_models:
         raise ERRORS.of("text_only_model", request.model)
 

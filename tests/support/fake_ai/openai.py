@@ -13,11 +13,7 @@ from .refusals import Errors, decode, json_body, schemas
 if TYPE_CHECKING:
     from . import FakeAI
 
-_CODES = {
-    "wrong_key": "invalid_api_key",
-    "missing_model": "model_not_found",
-    "rate_limited": "rate_limit_exceeded",
-}
+_CODES = {"wrong_key": "invalid_api_key", "missing_model": "model_not_found"}
 
 
 def _body(status: int, message: str, kind: str) -> Any:
@@ -28,11 +24,7 @@ def _body(status: int, message: str, kind: str) -> Any:
 ERRORS = Errors(
     _body,
     {
-        "wrong_key": (
-            401,
-            "Incorrect API key provided: fake****6789. You can find your API key at "
-            "https://platform.openai.com/account/api-keys.",
-        ),
+        "wrong_key": (401, "Incorrect API key provided: fake****6789."),
         "missing_model": (404, "The model `{model}` does not exist or you do not have access to it."),
         "text_only_model": (400, "Invalid content type. image_url is only supported by certain models."),
         "rate_limited": (429, "Rate limit reached for requests. Please try again."),
@@ -42,15 +34,9 @@ ERRORS = Errors(
 )
 _FIELDS = {"model", "messages", "max_completion_tokens", "response_format"}  # that the product sends
 _ROLES = {"system": "system", "user": "prompt"}
-_NO_KEY = (
-    "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer "
-    "auth (i.e. Authorization: Bearer YOUR_KEY)."
-)
+_NO_KEY = "You didn't provide an API key. You need to provide it in an Authorization header, by Bearer."
 _NO_MODEL = "you must provide a model parameter"
-_BAD_URL = (
-    "Expected a base64-encoded data URL with an image MIME type (e.g. "
-    "'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
-)
+_BAD_URL = "Expected a base64-encoded data URL with an image MIME type, but got "
 _BAD_IMAGE = "You uploaded an unsupported image. Please make sure your image "
 
 
@@ -73,8 +59,7 @@ def check(ai: FakeAI, request: Request) -> Any:
     if not ai.name_of("openai", request.model):
         raise ERRORS.of("missing_model", request.model)
     if "max_tokens" in body and request.model.startswith("gpt-5"):
-        message = "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-        raise _refusal(message + "'max_completion_tokens' instead.")
+        raise _refusal("Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
     for name in body:
         if name not in _FIELDS:
             raise _refusal(f"Unrecognized request argument supplied: {name}")
@@ -133,8 +118,7 @@ def _check_format(request: Request, form: dict[str, Any]) -> None:
         raise _refusal(f"Invalid value: '{form.get('type')}'. Supported values are: 'json_schema'.")
     request.schema = spec.get("schema")
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", spec.get("name") or ""):
-        message = "Invalid 'response_format.json_schema.name': string does not match pattern. Expected a "
-        raise _refusal(message + "string that matches the pattern '^[a-zA-Z0-9_-]+$'.")
+        raise _refusal("Invalid 'response_format.json_schema.name': string does not match pattern.")
     if spec.get("strict"):
         _check_strict(f"Invalid schema for response_format '{spec['name']}': ", request.schema or {})
 
@@ -148,8 +132,9 @@ def _check_strict(start: str, schema: dict[str, Any]) -> None:
             raise _refusal(where + "'additionalProperties' is required to be supplied and to be false.")
         missing = [key for key in part.get("properties", {}) if key not in part.get("required", [])]
         if missing:
-            message = "'required' is required to be supplied and to be an array including every key in "
-            raise _refusal(f"{where}{message}properties. Missing '{missing[0]}'.")
+            raise _refusal(
+                f"{where}'required' has to include every key in properties. Missing '{missing[0]}'."
+            )
 
 
 def answer(request: Request, reply: Reply) -> Any:
