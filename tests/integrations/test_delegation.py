@@ -174,7 +174,7 @@ def test_delegation_names_a_whole_path(scripted: Scripted, tmp_path: Path) -> No
         ("image", {"app": "Safari", "capture_focus": "foreground"}, "POLICY_DENIED"),
     ],
 )
-def test_delegation_asks_nobody_for_the_status_bad_arguments_and_what_is_forbidden(
+def test_delegation_asks_nobody_where_it_may_not_or_need_not(
     scripted: Scripted, tool: str, arguments: Any, code: Any
 ) -> None:
     """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP
@@ -216,7 +216,7 @@ def test_delegation_hands_on_rows_as_they_are_but_clean(
     assert seen(scripted.call("list", answer, **arguments)) == data
 
 
-def test_delegation_reads_images_from_the_files_that_were_saved(scripted: Scripted, tmp_path: Path) -> None:
+def test_delegation_reads_images_from_the_saved_files(scripted: Scripted, tmp_path: Path) -> None:
     """ "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string }".
     A click needs more, and only where the returned image has the file's own pixels.
     """
@@ -241,7 +241,7 @@ def test_delegation_reads_images_from_the_files_that_were_saved(scripted: Script
     assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
 
 
-def test_delegation_logs_stderr_as_warnings_and_debug_logs_at_debug(scripted: Scripted) -> None:
+def test_delegation_logs_stderr_and_the_debug_logs(scripted: Scripted) -> None:
     scripted.call("list", {**apps(), "debug_logs": ["first", "second: ä"]}, stderr="look out\nthere\n")
     lines = scripted.logged()
     warnings = [text for level, text in lines if level == "warn"]
@@ -255,7 +255,7 @@ def test_delegation_logs_stderr_as_warnings_and_debug_logs_at_debug(scripted: Sc
 
 
 @pytest.mark.parametrize("code", [0, 1, 18])
-def test_delegation_relays_an_error_with_message_code_and_details(scripted: Scripted, code: int) -> None:
+def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: int) -> None:
     details = {"message": "No application\u202e 'Zzz'.", "details": "Available applications: A, B\x1b"}
     reply = {"success": False, "error": {"code": "APP_NOT_FOUND", **details}, "debug_logs": ["looked"]}
     assert refused(scripted.call("list", reply, code, app="Zzz")) == {
@@ -295,7 +295,7 @@ INVALID_OUTPUTS: list[tuple[str, Any]] = [
 CALLS: Any = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
 
 
-def test_delegation_reports_an_invalid_output_with_the_specifications_code(scripted: Scripted) -> None:
+def test_delegation_reports_an_invalid_output_with_its_code(scripted: Scripted) -> None:
     failures = [(*failure, "SWIFT_CLI_EXECUTION_ERROR") for failure in EXECUTION_ERRORS]
     failures += [(*failure, 0, "SWIFT_CLI_INVALID_OUTPUT") for failure in INVALID_OUTPUTS]
     for call, answer, code, name in failures:
@@ -304,7 +304,7 @@ def test_delegation_reports_an_invalid_output_with_the_specifications_code(scrip
         assert [text for _, text in scripted.logged() if "Traceback" in text or "unexpected" in text] == []
 
 
-def test_delegation_reports_a_failure_without_a_document_with_its_output(scripted: Scripted) -> None:
+def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> None:
     reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
     failed = "the peekaboo command line failed with exit code 5"
     assert reply["said"] == f"{failed}. Next step: see its output: dyld: Library not loaded"
@@ -325,7 +325,7 @@ def pids(scripted: Scripted, tmp_path: Path) -> Iterator[Path]:
     (scripted.folder / "hook").unlink()
 
 
-def test_delegation_kills_a_command_line_that_hangs_with_all_that_it_started(
+def test_delegation_kills_what_hangs_with_all_that_it_started(
     scripted: Scripted, pids: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(mcp_server.FORMS, "impatient", ["-c", IMPATIENT])
@@ -346,9 +346,7 @@ def test_delegation_that_is_cancelled_kills_the_command_line(scripted: Scripted,
     wait_for(lambda: not any(map(is_alive, started)), "it is dead", 30)
 
 
-def test_delegation_to_what_is_not_executable_is_ignored_with_a_warning_until_it_is(
-    shared_mac: FakeMac, tmp_path: Path
-) -> None:
+def test_delegation_warns_of_what_is_not_executable_until_it_is(shared_mac: FakeMac, tmp_path: Path) -> None:
     path = tmp_path / "peekaboo"
     log = {"PEEKABOO_LOG_FILE": str(tmp_path / "log")}
     with serving("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path), **log)) as server:
@@ -406,7 +404,7 @@ def both(shared_mac: FakeMac) -> Iterator[tuple[Server, Server]]:
         ("image", {"app": "Safari", "window_specifier": {"title": "--no such page"}}, "WINDOW_NOT_FOUND"),
     ],
 )
-def test_delegation_to_our_own_command_line_lists_and_refuses_as_the_server(
+def test_delegation_to_ourselves_lists_and_refuses_as_the_server(
     both: tuple[Server, Server], tool: str, arguments: Any, code: Any
 ) -> None:
     direct, through_ours = (server.call(tool, **arguments) for server in both)
@@ -426,7 +424,7 @@ def test_delegation_to_our_own_command_line_lists_and_refuses_as_the_server(
         {"app": "Calculator", "max_dimension": 100},
     ],
 )
-def test_delegation_to_our_own_command_line_captures_as_the_server(
+def test_delegation_to_ourselves_captures_as_the_server(
     both: tuple[Server, Server], tmp_path: Path, arguments: Any
 ) -> None:
     def taken(server: Server, folder: str) -> Any:
@@ -445,9 +443,7 @@ def test_delegation_to_our_own_command_line_captures_as_the_server(
     assert taken(through_ours, "ours") == taken(direct, "direct")
 
 
-def test_delegation_to_our_own_command_line_raises_the_window(
-    both: tuple[Server, Server], shared_mac: FakeMac
-) -> None:
+def test_delegation_to_ourselves_raises_the_window(both: tuple[Server, Server], shared_mac: FakeMac) -> None:
     shared_mac.activate("Terminal")
     path = str(shared_mac.folder / "front.png")
     answer = both[1].call("image", app="Calculator", capture_focus="foreground", path=path)

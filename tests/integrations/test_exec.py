@@ -65,7 +65,7 @@ def test_exec_refuses_a_folder_that_cannot_be_one(shell: Program, tmp_path: Path
         assert error["message"] == f"cwd {folder} is not a folder; create it, or omit cwd"
 
 
-def test_exec_of_a_program_that_is_removed_meanwhile_has_its_output(shell: Program, tmp_path: Path) -> None:
+def test_exec_of_a_removed_program_has_its_output(shell: Program, tmp_path: Path) -> None:
     path = tmp_path / "cli" / "peekaboo"
     data = shell.data("exec", "--json", "--", f"rm {shlex.quote(str(path))}; echo done")
     assert (data["stdout"], data["version"]) == ("done\n", f"unknown: the program {path} is not installed")
@@ -96,7 +96,7 @@ def test_exec_keeps_what_was_printed_before_the_time_ran_out(shell: Program, tmp
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
 
 
-def test_exec_shows_the_rest_of_what_cannot_be_attached_or_shown_whole(mac: FakeMac, tmp_path: Path) -> None:
+def test_exec_shows_the_rest_of_what_cannot_be_attached(mac: FakeMac, tmp_path: Path) -> None:
     """ "Collect `stdout`, `stderr`, `exit_code`" """
     (tmp_path / "work").mkdir()
     (tmp_path / "a.png").write_bytes(picture())
@@ -117,7 +117,7 @@ def test_exec_shows_the_rest_of_what_cannot_be_attached_or_shown_whole(mac: Fake
         assert (nested["isError"], "json" in seen(nested)) == (False, False)
 
 
-def test_exec_refuses_a_named_program_that_cannot_run_and_others_warn(mac: FakeMac, tmp_path: Path) -> None:
+def test_exec_refuses_a_named_program_that_cannot_run(mac: FakeMac, tmp_path: Path) -> None:
     """ "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path" """
     environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(tmp_path / "nothing"))
     problem = f"PEEKABOO_CLI_PATH names {tmp_path / 'nothing'}, which is not an executable"

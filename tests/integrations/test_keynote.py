@@ -284,9 +284,7 @@ def test_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: FakeM
 # the rectangle and its text ---
 
 
-def test_keynote_rectangle_that_cannot_be_is_refused_before_keynote_is_asked(
-    caller: Caller, mac: FakeMac
-) -> None:
+def test_keynote_rectangle_that_cannot_be_is_refused_unasked(caller: Caller, mac: FakeMac) -> None:
     wrong = [(-1, 0, 9, 9), (0, -1, 9, 9), (0, 0, 1921, 9), (0, 0, 9, 1081), (9, 9, 0, 9), (9, 9, 9, 0)]
     positions = [("draw_rectangle", dict(zip(CENTRED, numbers))) for numbers in wrong]
     assert caller.call(DRAW, OPEN, *positions) == [
@@ -461,7 +459,7 @@ def test_keynote_failures_are_reported_with_the_next_step(caller: Caller, mac: F
     assert list((mac.folder / "tmp").rglob("slides_*")) == []
 
 
-def test_keynote_acts_are_noted_without_the_text_and_may_be_forbidden(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_acts_are_audited_and_may_be_forbidden(caller: Caller, mac: FakeMac) -> None:
     shot = ("screenshot_slide", {"path": "x.png"})
     caller.call(OPEN, ("get_slide_size", {}), DRAW, write("a secret"), shot)
     (path,) = mac.home.rglob("audit.jsonl")

@@ -3,7 +3,7 @@
     with FakeGoogle() as google:
         credentials.write_text(google.credentials_json())
         ...                                  # the program prints or opens an address
-        google.consent(address)              # the user consents in the browser
+        consent(address)                     # the user consents in the browser
         assert google.sent[0].subject == "Hello"
 
 `python fake_google.py ADDRESS` plays the same browser, for a BROWSER variable.
@@ -132,13 +132,6 @@ class FakeGoogle:
             "client_secret": self.client_secret,
         }
         return json.dumps({"installed": client})
-
-    def consent(self, address: str, stray_request_first: bool = False) -> Page:
-        """Open the address as the user's browser would and follow Google's redirect to the program.
-
-        stray_request_first: ask the program for /favicon.ico before, as browsers and scanners do.
-        """
-        return browse(address, stray_request_first)
 
     def sign_in(self) -> dict[str, Any]:
         """A token that was granted earlier, as /token answers it: for tests of a stored token.json."""
@@ -302,7 +295,11 @@ def _page(status: int, code: str) -> Refusal:
     return Refusal(status, page.encode(), code, {"Content-Type": "text/html; charset=utf-8"})
 
 
-def browse(address: str, stray_request_first: bool = False) -> Page:
+def consent(address: str, stray_request_first: bool = False) -> Page:
+    """Open the address as the user's browser would and follow Google's redirect to the program.
+
+    stray_request_first: ask the program for /favicon.ico before, as browsers and scanners do.
+    """
     page, location = open_page(address)
     if location is None:
         return page
@@ -324,4 +321,4 @@ def open_page(address: str) -> tuple[Page, Optional[str]]:
 
 
 if __name__ == "__main__":
-    browse(sys.argv[1])
+    consent(sys.argv[1])

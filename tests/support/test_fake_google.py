@@ -131,7 +131,7 @@ def test_fake_google_renews_an_access_token_until_it_is_revoked(google: FakeGoog
     assert send(google, mail(), new["access_token"])[0] == 401
 
 
-def test_fake_google_sends_with_a_living_token_a_recipient_and_the_webs_base64(google: FakeGoogle) -> None:
+def test_fake_google_refuses_a_dead_token_and_a_broken_mail(google: FakeGoogle) -> None:
     status, _, answer = send(google, mail(to=""))
     assert (status, answer["error"]["message"]) == (400, "Recipient address required")
     assert [send(google, raw)[0] for raw in ("", "++//", "a mail")] == [400, 400, 400]
