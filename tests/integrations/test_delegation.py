@@ -301,7 +301,9 @@ def test_delegation_reports_an_invalid_output_with_its_code(scripted: Scripted) 
     for call, answer, code, name in failures:
         reply = refused(scripted.call(call.split()[0], answer, code, **CALLS[call]))
         assert (reply["code"], reply["said"].isprintable()) == (name, True), (call, answer)
-        assert [text for _, text in scripted.logged() if "Traceback" in text or "unexpected" in text] == []
+        errors = [text for level, text in scripted.logged() if level == "error"]
+        assert not any("Traceback" in text or "unexpected" in text for text in errors)
+        assert len(errors) == 2 or "EXECUTION" in name, "the failure and the refusal are logged"
 
 
 def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> None:

@@ -28,11 +28,6 @@ def server(mac: FakeMac, tmp_path: Path) -> Iterator[Server]:
         yield started
 
 
-def log_lines(tmp_path: Path) -> list[tuple[str, str]]:
-    lines = map(json.loads, (tmp_path / "log").read_text().splitlines())
-    return [(each["level"], each["msg"]) for each in lines]
-
-
 def test_error_holds_the_programs_own_words_after_the_next_step(server: Server, mac: FakeMac) -> None:
     """ "screencapture エラー: `stderr` を要約し、`CaptureFailed` で返却。" """
     words = "could not create image\u202e from window\n" + "x" * 100
@@ -95,24 +90,25 @@ def test_log_of_the_server_has_refusals_but_no_typed_text(
     server: Server, mac: FakeMac, tmp_path: Path
 ) -> None:
     """ "If invalid, log error with Pino and return MCP error ToolResponse." """
-    window = mac.front_window()
-    assert window is not None
+    window: Any = mac.front_window()
     server.call("type_text", window_id=window["id"], text="hunter2 in the field")
     server.call("list", app="Nobody at all")
     server.call("type_text", window_id="none", text="hunter2")
-    lines = log_lines(tmp_path)
+    logged = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    lines = [(line["level"], line["msg"]) for line in logged]
     assert "hunter2" not in str(lines)
     assert any(re.match(r"ran osascript with 4 arguments: exit code 0", text) for _, text in lines)
     refusals = [text.split(":")[1].strip() for level, text in lines if level == "error"]
     assert refusals[-2:] == ["APP_NOT_FOUND", "INVALID_ARGUMENT"]
 
 
-def test_log_has_keynotes_tools_with_any_client(server: Server, tmp_path: Path) -> None:
+def test_log_of_the_server_has_keynotes_tools_with_any_client(server: Server, tmp_path: Path) -> None:
     """ "Log: tool name, parameters, AppleScript runner output, elapsed time, and return string." """
     server.call("open_keynote")
     server.call("draw_rectangle", x=384, y=378, width=1152, height=324)
     server.call("add_text_in_keynote", text="Hello")
-    text = "\n".join(text for level, text in log_lines(tmp_path) if level == "info")
+    lines = map(json.loads, (tmp_path / "log").read_text().splitlines())
+    text = "\n".join(line["msg"] for line in lines if line["level"] == "info")
     assert re.search(
         r"\[server\]\[tool=draw_rectangle\] args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
         r"RECTANGLE_OK: id=\S+, x=384, y=378, width=1152, height=324 \[elapsed=\d+\.\d{3}s\]",
