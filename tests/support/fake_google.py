@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import http.client
 import json
@@ -31,13 +30,9 @@ from fake_ai.loopback import Call, LoopbackServer, Refusal
 
 SCOPE = "https://www.googleapis.com/auth/gmail.send"
 SEND_PATH = "/gmail/v1/users/me/messages/send"
+_TOO_NARROW = "Request had insufficient authentication scopes."
 FAILURES = {  # kind: status, Google's status, reason, message
-    "insufficient_scope": (
-        403,
-        "PERMISSION_DENIED",
-        "insufficientPermissions",
-        "Request had insufficient authentication scopes.",
-    ),
+    "insufficient_scope": (403, "PERMISSION_DENIED", "insufficientPermissions", _TOO_NARROW),
     "rate_limited": (429, "RESOURCE_EXHAUSTED", "rateLimitExceeded", "User-rate limit exceeded."),
     "unavailable": (503, "UNAVAILABLE", "backendError", "The service is currently unavailable."),
 }
@@ -246,17 +241,14 @@ def _params(call: Call, headers: dict[str, str], query: str) -> dict[str, Any]:
 
 
 def _raw(request: GoogleRequest) -> bytes:
-    raw = request.params.get("raw")
-    if not request.headers.get("content-type", "").startswith("application/json") or not raw:
-        message = "'raw' RFC822 payload message string or uploading message via /upload/* URL required"
-        raise _api_error(400, "INVALID_ARGUMENT", "invalidArgument", message)
-    try:
-        if not re.fullmatch(r"[A-Za-z0-9_-]+={0,2}", raw):  # the web's alphabet, not the standard one
-            raise ValueError(raw)
-        return base64.urlsafe_b64decode(raw.rstrip("=") + "=" * (-len(raw.rstrip("=")) % 4))
-    except (binascii.Error, ValueError):
+    raw = request.params.get("raw") or ""
+    is_json = request.headers.get("content-type", "").startswith("application/json")
+    if not is_json or not re.fullmatch(
+        r"[A-Za-z0-9_-]+={0,2}", raw
+    ):  # the web's alphabet, not the standard one
         message = "Invalid value at 'message.raw' (TYPE_BYTES), Base64 decoding failed"
-        raise _api_error(400, "INVALID_ARGUMENT", "invalid", message) from None
+        raise _api_error(400, "INVALID_ARGUMENT", "invalid", message)
+    return base64.urlsafe_b64decode(raw + "==")
 
 
 def read_mail(raw: bytes) -> SentMail:
