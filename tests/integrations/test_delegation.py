@@ -227,9 +227,9 @@ def test_delegation_reads_images_from_the_saved_files(scripted: Scripted, tmp_pa
     clickable = {"window_title": "A", "window_id": 7, "scale": 2, "screenshot_id": "abc"}
     reply["data"]["saved_files"][0].update(clickable, image_width=30, image_height=20)
     reply["data"]["saved_files"][1].update(clickable, image_width=400, image_height=200)
-    reply["messages"] = ["The window was hidden.", "It is shown now."]
+    reply["messages"] = ["The window was hidden.", "x" * 1001]
     answer = scripted.call("image", reply, return_data=True, path=str(tmp_path))
-    assert "note: The window was hidden.\nnote: It is shown now.\n" in answer["content"][0]["text"]
+    assert f"note: The window was hidden.\nnote: {'x' * 1000}\n" in answer["content"][0]["text"]
     assert [str(path) in answer["content"][0]["text"] for path in paths] == [True, True]
     assert seen(answer)["saved_files"] == reply["data"]["saved_files"]
     of_both = {"mime_type": "image/png", "image_height": 20, "window_title": "A", "window_id": 7}
