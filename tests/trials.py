@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parent), str(HERE / "support"), str(HERE.parent / "scripts")]
 
-from hostile import calm, clicks, faults, keys, models, paste, wire  # noqa: E402
+from hostile import calm, clicks, faults, keys, models, paste, person, wire  # noqa: E402
 from hostile.stage import Stage, stage  # noqa: E402
 from hostile.tally import COLUMNS, Tally, table  # noqa: E402
 
@@ -48,6 +48,7 @@ CLASSES = {
     "four-servers": TrialClass(keys.cross_displays, 0.1),
     "paste": TrialClass(paste.break_pastes, 0.2),
     "paste-ended": TrialClass(paste.end_pastes, 0.1),
+    "person": TrialClass(person.stay_beside, 0.5),
     "programs": TrialClass(faults.break_programs, 0.5),
     "display-gone": TrialClass(faults.end_displays, 0.1, "none"),
     "disk": TrialClass(faults.fill_disks, 0.2),

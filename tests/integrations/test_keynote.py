@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from in_process import InProcessProgram
-from worlds import PATIENCE_S, ROOT, Program, both_forms, need, wait_for
+from worlds import PATIENCE_S, ROOT, Program, need, wait_for
 
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.settings import forget_environment

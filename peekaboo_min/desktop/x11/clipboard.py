@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Callable, Optional
 
 from ...core.cancellation import pause
@@ -43,7 +43,11 @@ def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterato
     """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
     clipboard = Clipboard(window, server, record)
     with restored_by(lambda: clipboard.restorer), clipboard.serving:
-        yield clipboard
+        try:
+            yield clipboard
+        finally:
+            with suppress(PeekabooError):
+                clipboard.look()
     clipboard.wait_until_restored()
 
 
@@ -58,7 +62,8 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self._saved: Optional[Restorer] = None
         self._xclip: Optional[RunningProgram] = None
-        self._has_begun = self._is_awaited = False
+        self._has_begun = self._is_awaited = self._was_taken = False
+        self._served_id = 0
         self.serving = ExitStack()
 
     @property
@@ -74,7 +79,11 @@ class Clipboard:
 
     @property
     def _is_taken(self) -> bool:
-        return self._xclip is not None and self._xclip.exit_code() == 0
+        return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
+
+    def look(self) -> None:
+        """See whether somebody else has copied something since; xclip ends a moment after that."""
+        self._was_taken = self._is_taken or (self._served_id != 0 and self._owner() != self._served_id)
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
@@ -82,9 +91,13 @@ class Clipboard:
         press: calls what it is given at the last moment. Raises PROGRAM_FAILED when it cannot be served
         (nothing was pressed), or when that does not fetch it.
         """
-        if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
-            self._saved = self._save()
+        self.look()
         owner_id = self._owner()
+        if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
+            self._was_taken = False
+            self._saved = self._save()
+            if owner_id != (owner_id := self._owner()):  # something was copied meanwhile
+                self._saved = self._save()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
         # the last one is ended after this one serves: before, the server might give its window's id again
@@ -92,7 +105,7 @@ class Clipboard:
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
-        served_id = self._owner()
+        served_id = self._served_id = self._owner()
 
         def check_served() -> None:
             if not is_served or xclip.has_ended() or self._owner() != served_id:

@@ -97,10 +97,12 @@ class XClient:
 
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
-        pid: bool = True, takes_focus: bool = False,
+        pid: bool = True, takes_focus: bool = False, takes_buttons: bool = True,
     ) -> None:  # fmt: skip
         # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
-        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, _EVENTS, 0, popup, 0, 0)
+        attributes = struct.pack(
+            "@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, _EVENTS if takes_buttons else 0, 0, popup, 0, 0
+        )
         number = _X.XCreateWindow(
             self._display, self._root, x, y, w, h, 0, 0, 1, None, ctypes.c_ulong(_MASK), attributes
         )
