@@ -1,0 +1,704 @@
+"""What is done to a Mac through the command line and the backend: which point, which window, what is refused.
+
+The steps and their events are in test_swift.py.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import stat
+import sys
+from pathlib import Path
+from typing import IO, Any, Callable, Optional
+
+import pytest
+from fakemac import FakeMac, pixel, widget_colour
+from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
+from mac_desk import STARTED, Desk, tells_who_needs_what, widget
+from samples import error_of
+from worlds import PATIENCE_S, Program, need_swift, wait_for
+
+from peekaboo_min.core.models import Act, Delivery, Point
+from peekaboo_min.desktop.keys import read_chord
+from peekaboo_min.desktop.macos import input as mac_input
+from peekaboo_min.desktop.macos.input import steps_of
+
+COMMAND, SHIFT, OPTION, CONTROL, ARROW = 0x100000, 0x20000, 0x80000, 0x40000, 0xA00000
+
+# clicks: the exact point, whatever the display and the size of the picture --------------------------------
+
+CLICKS: dict[str, Any] = {
+    "a Retina window": (1090, 0, (280, 400), (960, 300), "double"),
+    "a Retina window, half size": (1090, 480, (140, 200), (960, 300), "double"),
+    "a Retina window, a third": (1090, 320, (95, 135), (962.5, 302.5), "double"),
+    "a window left of the main display": (1031, 0, (100, 60), (-460, 160), "text"),
+    "the same, half size": (1031, 250, (50, 30), (-460, 160), "text"),
+}
+
+
+@pytest.mark.parametrize("name", CLICKS)
+def test_click_on_a_pixel_is_at_its_exact_point(desk: Desk, name: str) -> None:
+    window_id, size, at, point, clicked = CLICKS[name]
+    desk.data("screenshot", window_id, *(["--max-dimension", size] if size else []))
+    answer = desk.data("click", window_id, *at)
+    assert desk.clicks() == [(window_id, clicked, "left", 1, *point)]
+    assert (answer["point"], answer["delivered"]) == ({"x": point[0], "y": point[1]}, True)
+    assert desk.mac.state()["pointer"] == {"x": point[0], "y": point[1]}
+    width, height = {1090: (960, 720), 1031: (480, 500)}[window_id]
+    factor = size / max(width, height)
+    small = ["-z", str(round(height * factor)), str(round(width * factor)), "-s", "format", "png"]
+    assert [call["argv"][:6] for call in desk.mac.calls("sips")] == ([small] if size else [])
+
+
+def test_click_below_a_sheet_is_refused_and_on_it_arrives(desk: Desk) -> None:
+    data = desk.data("screenshot", 1040)  # the sheet makes the picture another shape
+    assert (data["image_width"], data["image_height"], data["bounds"]["height"]) == (1100, 800, 700)
+    refused = desk.run("click", 1040, 10, 10)
+    assert (refused.code, refused.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
+    sheet = desk.data("screenshot", 1041)
+    assert pixel(Path(sheet["path"]), 400, 280) == widget_colour(1041, "keep")
+    desk.data("click", 1041, 400, 280)
+    assert desk.clicks() == [(1041, "keep", "left", 1, -1000, 680)]
+    assert desk.mac.window(1041) is None
+
+
+def test_click_below_a_panel_is_refused_and_below_the_dock_arrives(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    panel = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=25)
+    listed = {one["window_id"]: one["is_focused"] for one in desk.windows()}
+    assert (listed[1080], panel in listed) == (True, False)
+    refused = desk.run("click", 1080, 100, 100).error
+    assert (refused["code"], f"window {panel} " in refused["message"]) == ("WINDOW_COVERED", True)
+    assert desk.posted() == []
+    desk.data("click", 1080, 1000, 200)
+    assert [one[0] for one in desk.clicks()] == [1080]
+
+
+def test_click_outside_every_display_is_refused(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.move_window(1090, 1200, 700)
+    finished = desk.run("click", 1090, 900, 100)
+    assert (finished.code, finished.error["code"], desk.posted()) == (1, "WINDOW_COVERED", [])
+
+
+def test_click_on_a_window_that_moves_goes_nowhere_else(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    moved = {"do": "change_window", "window": 1080, "values": {"bounds": [90, 80, 700, 420]}}
+    desk.mac.when(STARTED, moved, skip=1)
+    finished = desk.run("click", 1080, 300, 300)
+    assert (finished.code, finished.error["code"], desk.clicks()) == (20, "STALE_SCREENSHOT", [])
+    desk.data("click", 1080, 300, 300)
+    assert [one[-2:] for one in desk.clicks()] == [(240, 230)]
+
+
+# what is refused before anything is posted ------------------------------------------------------------------
+
+ACTS: dict[str, tuple[Any, ...]] = {
+    "click": ("click", 1080, 500, 100),
+    "type": ("type", 1080, "hello"),
+    "press": ("press", 1080, "return"),
+}
+
+
+@pytest.mark.parametrize("words", ACTS.values(), ids=ACTS.keys())
+def test_act_without_accessibility_says_who_needs_it(desk: Desk, words: tuple[Any, ...]) -> None:
+    desk.data("screenshot", 1080)
+    desk.mac.deny("accessibility")
+    finished = desk.run(*words)
+    assert (finished.code, finished.error["code"]) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
+    tells_who_needs_what(finished, 12)
+    assert (desk.posted(), desk.mac.events("click", "key", "text", "dropped")) == ([], [])
+
+
+def test_act_on_a_locked_screen_is_refused_at_the_first_look(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    desk.mac.lock_screen()  # what is posted now is lost
+    before = len(desk.mac.calls())
+    assert [desk.run(*words).error["code"] for words in ACTS.values()] == ["SCREEN_LOCKED"] * 3
+    assert (desk.posted(), len(desk.mac.calls()) - before) == ([], 3)
+    assert desk.run("open", "--app", "Notes").error["code"] == "SCREEN_LOCKED"
+    assert desk.mac.calls("open") == []
+
+
+@pytest.mark.parametrize("preflight", ["post_event_preflight", "trust_preflight"])
+def test_act_is_not_blocked_by_one_false_no_of_two_preflights(desk: Desk, preflight: str) -> None:
+    desk.mac.switch(**{preflight: "denies"})
+    assert desk.data("permissions")["permissions"]["accessibility"] is True
+    assert desk.run("press", 1040, "tab").error["code"] == "WINDOW_BLOCKED"  # its sheet is known
+    desk.data("press", 1004, "tab")
+    assert (desk.focused_id(), len(desk.posted())) == (1004, 2)
+
+
+def test_act_is_denied_by_the_apps_bundle_id(desk: Desk) -> None:
+    desk.mac.activate("Form")
+    refused = desk.run("press", 1090, "tab", PEEKABOO_DENY_APPS="com.example.form")
+    assert (refused.code, refused.error["code"], desk.posted()) == (21, "POLICY_DENIED", [])
+
+
+BLOCKED = {
+    "a sheet, its app in front": ("Calendar", 1040, 1041, None),
+    "a sheet, its app behind": ("Terminal", 1040, 1041, None),
+    "a modal dialog": ("Form", 1090, 2000, [200, 640, 300, 200]),
+    "a modal dialog exactly over its window": ("Form", 1090, 2000, [820, 100, 480, 360]),
+}
+
+
+@pytest.mark.parametrize(("front", "window_id", "dialog_id", "bounds"), BLOCKED.values(), ids=BLOCKED.keys())
+def test_keys_below_a_modal_dialog_are_refused_and_name_it(
+    desk: Desk, front: str, window_id: int, dialog_id: int, bounds: Optional[list[int]]
+) -> None:
+    if bounds:
+        desk.mac.open_window("Form", title="Sure?", bounds=bounds, modal=True)
+    desk.mac.activate(front)
+    for words in (["type", window_id, "x"], ["press", window_id, "return"]):
+        refused = desk.run(*words).error
+        assert (refused["code"], f"window {dialog_id}" in refused["message"]) == ("WINDOW_BLOCKED", True)
+    assert desk.posted() == []
+    desk.data("press", dialog_id, "escape")
+    assert [one["window"] for one in desk.mac.events("key")] == [dialog_id]
+
+
+def test_type_into_a_modal_panel_of_another_layer(desk: Desk) -> None:
+    field = widget("name", "field", 20, 20, 200, 24, value="")
+    at: dict[str, Any] = {"bounds": [300, 300, 300, 200], "layer": 8}
+    panel = desk.mac.open_window("Terminal", **at, modal=True, focus="name", widgets=[field])
+    assert desk.run("press", 1080, "tab").error["code"] == "WINDOW_BLOCKED"
+    desk.data("type", panel, "Ada")
+    assert desk.mac.widget(panel, "name")["value"] == "Ada"
+
+
+# keys -----------------------------------------------------------------------------------------------------
+
+FAKE_NAMES = {"forward_delete": "delete", "enter": "enter_keypad", "help": "insert"}
+SIGN_NAMES = (
+    "equal minus right_bracket left_bracket quote semicolon backslash comma slash period backquote space"
+)
+SIGN_OF = dict(zip(SIGN_NAMES.split(), "=-][';\\,/.` "))
+
+
+def key_down(chord: str) -> dict[str, Any]:
+    """The step that presses a chord's key."""
+    return steps_of(Act("press", chord=read_chord(chord)))[1]
+
+
+def test_key_has_the_code_of_its_place_on_the_keyboard() -> None:
+    expected = {FAKE_NAMES.get(name, name): code for code, name in NAMED.items()}
+    expected |= {sign: code for table in (LETTERS, DIGITS) for code, sign in table.items()}
+    expected |= {name: code for name in SIGN_OF for code, sign in SIGNS.items() if sign == SIGN_OF[name]}
+    assert {name: key_down(name)["code"] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("chord", "code", "flags"),
+    [
+        ("cmd+shift+t", 17, COMMAND | SHIFT),
+        ("ctrl+alt+f5", 96, CONTROL | OPTION | 0x800000),
+        ("ctrl+left", 123, CONTROL | ARROW),
+        ("down", 125, ARROW),
+        ("page_down", 121, 0x800000),
+        ("delete", 117, 0x800000),
+        ("backspace", 51, 0),
+        ("return", 36, 0),
+        ("enter_keypad", 76, 0x200000),
+        ("cmd+home", 115, COMMAND | 0x800000),
+        ("fn+f1", 122, 0x800000),
+        ("super+a", 0, COMMAND),
+        ("plus", 24, SHIFT),
+        ("caps_lock", 57, 0),
+    ],
+)
+def test_chord_has_the_flags_of_its_modifiers(chord: str, code: int, flags: int) -> None:
+    assert (key_down(chord)["code"], key_down(chord)["flags"]) == (code, flags)
+
+
+def test_press_of_a_key_that_no_mac_has_is_refused(desk: Desk) -> None:
+    assert desk.refusal("press", 1080, "f13") == (2, "INVALID_ARGUMENT")
+    assert desk.posted() == []
+
+
+@pytest.mark.parametrize("switches", [{}, {"bridged_integers": "numbers", "nil_is_null": True}])
+def test_type_and_press_of_any_kind_arrive(desk: Desk, switches: dict[str, Any]) -> None:
+    desk.mac.switch(**switches)
+    text = "Grüße, 世界 👩‍💻 and $(touch x) `x` \"'\\ that is longer than twenty\nanother" + "y" * 300
+    desk.data("screenshot", 1031)
+    desk.data("click", 1031, 100, 60)
+    desk.data("type", 1031, text)
+    assert desk.mac.widget(1031, "text")["value"] == text
+    desk.data("press", 1031, "cmd+a")
+    desk.data("press", 1031, "escape")
+    keys = [(one["key"], one["code"], one["modifiers"], one["window"]) for one in desk.mac.events("key")]
+    assert keys[-2:] == [("a", 0, ["cmd"], 1031), ("escape", 53, [], 1031)]
+    assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, SHIFT, COMMAND}
+
+
+# acts that end early: what is said of them ------------------------------------------------------------------
+
+STEAL = {"do": "activate_now", "pid": 410}
+COVER = {"do": "open_window", "pid": 430, "window": {"title": "", "bounds": [100, 100, 400, 300]}}
+AWAY = {"do": "point", "x": 9, "y": 9}
+KEY, LAST_DRAGGED = {"type": 10}, {"type": 6, "x": 450}
+SPOT = Point(300, 200)
+CLICK, MOVE = Act("click", (SPOT,)), Act("move_pointer", (SPOT,))
+TEXT, PRESSES = Act("type", text="0123456789" * 5), Act("press", chord=read_chord("tab"), repeat=5)
+COVERED = "window 1080 is covered by window 2000 of TextEdit there; nothing was clicked"
+WITH_SAFARI = "the keyboard is with window 1012 of Safari"
+# act, the event after which something happens, how many of them pass before, what happens; the error's code
+# and message, or the delivery
+ENDS: dict[str, tuple[Act, dict[str, Any], int, dict[str, Any], Any]] = {
+    "a text": (TEXT, KEY, 39, STEAL, ("FOCUS_LOST", f"{WITH_SAFARI}; 40 characters were typed")),
+    "presses": (PRESSES, KEY, 1, STEAL, ("FOCUS_LOST", f"{WITH_SAFARI}; 2 presses went out")),
+    "a click that is covered": (CLICK, STARTED, 1, COVER, ("WINDOW_COVERED", COVERED)),
+    "a locked screen": (MOVE, STARTED, 1, {"do": "lock_screen"}, ("SCREEN_LOCKED", "the screen is locked; ")),
+    "a pointer that is moved": (CLICK, {"type": 5}, 0, AWAY, Delivery(False, Point(9, 9))),
+    "a second click that is impossible": (
+        CLICK._replace(clicks=2),
+        {"type": 2},
+        0,
+        {"do": "close_window", "window": 1080},
+        Delivery(None, SPOT),
+    ),
+    "a drag that is disturbed": (
+        Act("drag", (SPOT, Point(450, 170))),
+        LAST_DRAGGED,
+        0,
+        AWAY,
+        Delivery(None, Point(9, 9)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_act_that_ends_early_says_how_much_went_out(desk: Desk, name: str) -> None:
+    act, on, skip, change, expected = ENDS[name]
+    desk.mac.when(on, change, skip=skip)
+    if isinstance(expected, Delivery):
+        assert desk.backend.act(desk.window(1080), act, desk.stop_file) == expected
+    else:
+        error = error_of(desk.backend.act, desk.window(1080), act, desk.stop_file)
+        assert error.code.value == expected[0] and error.message.startswith(expected[1])
+        assert error.hint or error.code.value == "FOCUS_LOST"
+    assert {one["app"] for one in desk.mac.events("text", "key", "click")} <= {"Terminal"}
+    assert desk.mac.state()["mouse"]["down"] == {}
+
+
+def test_act_is_stopped_by_the_stop_file_in_the_middle(desk: Desk) -> None:
+    desk.mac.activate("TextEdit")
+    desk.mac.when({"type": 10}, {"do": "write_file", "path": str(desk.stop_file)})
+    finished = desk.run("type", 1030, "0123456789" * 5)
+    assert (finished.code, finished.error["code"]) == (21, "POLICY_DENIED")
+    assert "20 characters were typed" in finished.error["message"]
+    assert desk.mac.widget(1030, "text")["value"] == "eggs\nmilk" + "0123456789" * 2
+
+
+def test_click_whose_pointer_does_not_arrive_is_not_delivered(desk: Desk) -> None:
+    desk.mac.move_window(1080, 1200, 80)
+    assert desk.act(1080, "click", (1500, 200)) == Delivery(False, Point(1439, 200))
+    assert desk.mac.events("click") == []
+
+
+def test_drag_moves_a_slider_and_lets_go(desk: Desk) -> None:
+    desk.mac.change_window(1080, {"widgets": [widget("volume", "slider", 20, 100, 200, 20, value=10)]})
+    assert desk.act(1080, "drag", (100, 190), (230, 195)) == Delivery(True, Point(100, 190))
+    assert (desk.mac.widget(1080, "volume")["value"], desk.mac.state()["mouse"]["down"]) == (75, {})
+
+
+SIGNALS: dict[str, tuple[tuple[Any, ...], int, signal.Signals]] = {
+    "a drag": (("drag", 1080, 100, 190, 230, 195), 1, signal.SIGTERM),
+    "a click": (("click", 1080, 100, 190, "--clicks", 3), 1, signal.SIGINT),
+    "a held key": (("press", 1080, "cmd+t", "--hold-ms", 1000), 10, signal.SIGHUP),
+}
+
+
+@pytest.mark.parametrize(("words", "down", "number"), SIGNALS.values(), ids=SIGNALS.keys())
+def test_act_that_a_signal_interrupts_lets_go(
+    desk: Desk, words: tuple[Any, ...], down: int, number: signal.Signals
+) -> None:
+    desk.data("screenshot", 1080)
+    child = desk.program.start(*words)
+    wait_for(lambda: any(one["type"] == down for one in desk.posted()), "something is held")
+    child.send_signal(number)
+    child.communicate(timeout=PATIENCE_S)
+    assert (desk.mac.running(), desk.mac.state()["mouse"]["down"]) == ([], {})
+    kinds = [one["type"] for one in desk.posted()]
+    assert kinds.count(down) == kinds.count(down + 1) > 0 and kinds[-1] == down + 1
+
+
+def test_execution_has_time_for_its_events_and_pauses(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, run = [], mac_input.run_jxa
+
+    def run_jxa(names: Any, request: Any, timeout_s: float, pass_fds: Any) -> dict[str, Any]:
+        seconds.append(round(timeout_s, 3))
+        return run(names, request, timeout_s, pass_fds)
+
+    monkeypatch.setattr(mac_input, "run_jxa", run_jxa)
+    desk.act(1080, "press", chord=read_chord("escape"), hold_ms=500)
+    desk.act(1080, "type", text="abcde", delay_ms=10)
+    desk.act(1080, "move_pointer", (300, 200))
+    assert seconds == [20 + 0.3 + 0.54, 20 + 0.5 + 0.04, 20 + 0.4]
+
+
+# the lock: whoever acts keeps it --------------------------------------------------------------------------
+
+
+def is_free(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+LOCKED = {"type": ("function typeText", "type", 1080, "ls"), "focus": ("function raise", "focus", 1090)}
+
+
+@pytest.mark.parametrize("name", [*LOCKED, "press by Swift"])
+def test_lock_is_kept_by_what_acts_when_its_parent_is_killed(desk: Desk, name: str) -> None:
+    is_script = name in LOCKED
+    words: tuple[Any, ...] = ("press", 1080, "tab", "--hold-ms", 5000)
+    if is_script:
+        source, *words = LOCKED[name]  # type: ignore[assignment]
+        desk.mac.hang("osascript", when=[str(source)])
+    else:
+        need_swift()
+        desk.mac.tools("good")
+        build_as_a_server(desk)
+    child = desk.program.start(*words)
+    try:
+        wait_for(lambda: desk.mac.hanging() if is_script else desk.posted(), "it acts")
+        acting = desk.mac.running()
+        child.kill()
+        child.wait()
+        (lock,) = (desk.mac.home / "Library").rglob("input-macos.lock")
+        with open(lock) as f:
+            assert not is_free(f)
+            if is_script:
+                os.kill(acting[0]["pid"], signal.SIGKILL)
+            else:
+                desk.stop_file.touch()
+            wait_for(lambda: is_free(f), "the lock is free when that has ended")
+    finally:
+        for stream in (child.stdin, child.stdout, child.stderr):
+            stream.close()
+    assert is_script or [one["type"] for one in desk.posted()] == [10, 11]
+
+
+# menus ----------------------------------------------------------------------------------------------------
+
+COPIED = [{"log": "copied"}, {"close_window": "this"}]
+MENU: dict[str, Any] = {
+    "bounds": [300, 200, 150, 60],
+    "layer": 101,
+    "widgets": [widget("copy", "button", 0, 0, 150, 24, text="Copy", on_click=COPIED)],
+}
+
+
+def test_menu_is_clicked_and_typed_into_without_any_focus(desk: Desk) -> None:
+    menu = desk.mac.open_window("Terminal", **MENU)
+    desk.data("screenshot", menu)
+    desk.backend.focus(desk.window(menu))  # nothing happens: it would close
+    desk.data("press", menu, "down")
+    answer = desk.data("click", menu, 40, 20)
+    assert (answer["delivered"], [one["text"] for one in desk.mac.events("note")]) == (True, ["copied"])
+    assert [(one["key"], one["window"]) for one in desk.mac.events("key")] == [("down", menu)]
+    assert desk.mac.events("activate", "ax_raise", "ax_set") == []
+    assert desk.run("click", menu, 40, 20).error["code"] == "WINDOW_NOT_FOUND"
+
+
+def test_menu_that_is_open_makes_a_click_beside_it_doubtful(desk: Desk) -> None:
+    desk.data("screenshot", 1080)
+    desk.mac.open_window("Terminal", **MENU)
+    assert desk.data("click", 1080, 1000, 600)["delivered"] is None
+    assert desk.mac.events("click")[-1]["closed_a_menu"]
+
+
+# focus ----------------------------------------------------------------------------------------------------
+
+
+def ax_frame(*frame: float) -> Callable[[FakeMac], Any]:
+    def arrange(mac: FakeMac) -> None:
+        mac.open_window("Form", title="Another", bounds=[300, 300, 400, 300])
+        mac.change_window(1090, {"ax_bounds": list(frame)})
+
+    return arrange
+
+
+def beside(title: str, *bounds: int, app: str = "Form") -> Callable[[FakeMac], Any]:
+    return lambda mac: mac.open_window(app, title=title, bounds=list(bounds))
+
+
+def like_it_but_its_title(mac: FakeMac) -> None:
+    title = "two  spaces, and\u200b more than two hundred characters " + "x" * 200
+    mac.change_window(1090, {"title": title})
+    mac.open_window("Form", title="Another", bounds=[820, 100, 480, 360])
+
+
+def switched(**switches: Any) -> Callable[[FakeMac], Any]:
+    return lambda mac: mac.switch(**switches)
+
+
+def as_it_is(mac: FakeMac) -> None:
+    pass
+
+
+# the window that is asked for, and the one that is raised by accessibility: none where the focus fails
+FOCUSED: dict[str, tuple[Callable[[FakeMac], Any], int, Optional[int]]] = {
+    "behind another of its app": (as_it_is, 1004, 1004),
+    "minimised": (as_it_is, 1005, 1005),
+    "of a hidden app": (as_it_is, 1060, 1060),
+    "a sheet": (beside("Another", -1670, -30, 1100, 700, app="Calendar"), 1041, 1040),
+    "declined by the app": (switched(activation="declined"), 1031, 1031),
+    "slow to come": (switched(activation_delay_ms=600), 1090, 1090),
+    "a frame that is rounded otherwise": (ax_frame(821, 98, 481.5, 360), 1090, 1090),
+    "a frame that is another": (ax_frame(823, 100, 480, 360), 1090, None),
+    "a twin by title": (beside("Form", 300, 300, 400, 300), 1090, 1090),
+    "a twin by title, thirty points apart": (beside("Form", 850, 130, 480, 360), 1090, 1090),
+    "a twin by frame": (beside("Another", 820, 100, 480, 360), 1090, 1090),
+    "a twin by frame, its title cleaned": (like_it_but_its_title, 1090, 1090),
+    "a twin by title and frame": (beside("Form", 820, 100, 480, 360), 1090, None),
+}
+
+
+@pytest.mark.parametrize(("arrange", "window_id", "raised"), FOCUSED.values(), ids=FOCUSED.keys())
+def test_focus_raises_the_window_or_touches_none(
+    desk: Desk, arrange: Callable[[FakeMac], Any], window_id: int, raised: Optional[int]
+) -> None:
+    arrange(desk.mac)
+    finished = desk.run("focus", window_id)
+    touched = [one for one in desk.mac.events("ax_raise", "ax_set") if "window" in one]
+    assert {one["window"] for one in touched} == ({raised} if raised else set())
+    assert (desk.focused_id() == window_id) is bool(raised)
+    if not raised:
+        assert (finished.code, finished.error["code"]) == (1, "FOCUS_FAILED")
+        return
+    assert (finished.data["window_id"], finished.data["is_focused"]) == (window_id, True)
+    # its application's keys go there then, which raising alone does not promise
+    assert {one["attribute"] for one in touched if one["kind"] == "ax_set"} >= {"AXMain"}
+    if window_id == 1005:
+        assert desk.mac.window(1005)["minimised"] is False
+    if window_id == 1031:
+        assert desk.mac.events("activate")[-1]["by"] == "AXFrontmost"
+
+
+# what is over the title bar, and whether it is clicked where that is allowed
+STUBBORN: dict[str, tuple[dict[str, Any], str]] = {
+    "something invisible": ({"title": "", "bounds": [800, 80, 600, 60], "alpha": 0}, ""),
+    "something": ({"title": "cover", "bounds": [800, 80, 600, 60]}, "WINDOW_COVERED"),
+}
+
+
+@pytest.mark.parametrize(("window", "code"), STUBBORN.values(), ids=STUBBORN.keys())
+def test_focus_of_what_does_not_come_may_click_its_title_bar(
+    desk: Desk, window: dict[str, Any], code: str
+) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.switch(activation="stubborn")
+    assert desk.run("click", 1090, 40, 20).error["code"] == "FOCUS_FAILED"
+    assert desk.posted() == []
+    desk.mac.open_window("TextEdit", **window)
+    desk.mac.activate("Terminal")
+    finished = desk.run("focus", 1090, PEEKABOO_SAFE_CLICK="1")
+    if code:
+        assert (finished.error["code"], desk.posted()) == (code, [])
+    else:
+        assert desk.clicks() == [(1090, None, "left", 1, 1060, 110)]
+        assert (finished.code, desk.focused_id()) == (0, 1090)
+
+
+def test_focus_clicks_nothing_where_the_window_comes_by_itself(desk: Desk) -> None:
+    desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")
+    assert (desk.focused_id(), desk.posted()) == (1090, [])
+
+
+def test_focus_without_accessibility_brings_an_app_but_not_one_window(desk: Desk) -> None:
+    desk.mac.deny("accessibility")
+    desk.mac.open_window("Form", title="", bounds=[820, 100, 480, 20])  # a strip, no window to act in
+    assert desk.data("focus", 1090)["is_focused"] is True
+    assert desk.refusal("focus", 1031) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
+    assert desk.mac.events("ax_set", "ax_raise") == []
+
+
+def test_focus_is_not_hidden_by_invisible_windows_of_the_same_app(desk: Desk) -> None:
+    desk.mac.open_window("Form", title="", bounds=[0, 0, 1440, 900], alpha=0)
+    desk.mac.open_window("Form", title="", bounds=[820, 100, 1, 1])
+    desk.mac.activate("Form")
+    assert [one["window_id"] for one in desk.windows() if one["is_focused"]] == [1090]
+    desk.data("screenshot", 1090)
+    desk.data("click", 1090, 280, 400)
+    assert [one[:2] for one in desk.clicks()] == [(1090, "double")]
+
+
+# speed: how many programs an operation starts -------------------------------------------------------------
+
+PROGRAMS: list[tuple[tuple[Any, ...], list[str]]] = [
+    (("windows",), ["osascript"]),
+    (("list", "apps"), ["osascript"]),
+    (("list", "screens"), ["osascript"]),
+    (("list", "windows", "--app", "Safari"), ["osascript"]),
+    (("screenshot", 1080, "--max-dimension", 300), ["osascript", "screencapture", "sips"]),
+    (("click", 1080, 20, 20), ["osascript"] * 2),
+    (("type", 1080, "ls, and more than one piece of text"), ["osascript"] * 2),
+    (("press", 1080, "tab"), ["osascript"] * 2),
+    (("press", 1080, "cmd+a"), ["osascript"] * 2),
+]
+
+
+@pytest.mark.parametrize("layout", ["us", "german"])
+def test_speed_is_in_the_few_programs_that_are_started(desk: Desk, layout: str) -> None:
+    desk.mac.set("keyboard.layout", layout)
+    for words, programs in PROGRAMS if layout == "us" else PROGRAMS[-1:]:
+        before = len(desk.mac.calls())
+        desk.data(*words)
+        assert [call["program"] for call in desk.mac.calls()[before:]] == programs, words
+    assert desk.mac.events("activate", "ax_set", "ax_raise") == []  # it was in front already
+
+
+# the Swift helper -----------------------------------------------------------------------------------------
+
+# A command line whose waiting for the compiler is short; everything else of it is what is shipped.
+IMPATIENT = (
+    "from peekaboo_min.desktop.macos import swift_helper; from peekaboo_min.frontends import cli; "
+    "swift_helper._COMPILE_S = 2; raise SystemExit(cli.main())"
+)
+BUILD = "from peekaboo_min.desktop.macos import swift_helper as h; h.build_helper(); print(h.last_failure())"
+CANCELLED = (
+    "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token\n"
+    "from peekaboo_min.desktop.macos import swift_helper\n"
+    "token = CancelToken(); use_cancel_token(token); threading.Timer(0.6, token.cancel).start()\n"
+    "try: swift_helper.build_helper()\n"
+    "except Exception: pass\n"
+    "print(swift_helper.last_failure())"
+)
+
+
+def compiled(mac: FakeMac) -> int:
+    """How often the compiler was asked to compile."""
+    return sum("-O" in call["argv"] for call in mac.calls("xcrun"))
+
+
+def helper_acts(mac: FakeMac) -> int:
+    """How often the helper ran for an act: after each compilation it runs once to see whether it does."""
+    return len(mac.calls("swift-helper")) - compiled(mac)
+
+
+def build_as_a_server(desk: Desk, source: str = BUILD) -> str:
+    """What a server does in the background at its start; the reason why there is no helper, or nothing."""
+    finished = Program([sys.executable, "-W", "error", "-c", source], desk.program.environment).run()
+    assert (finished.code, finished.err) == (0, "")
+    return finished.out.strip()
+
+
+def input_by(desk: Desk, *words: str) -> str:
+    checks = desk.data("doctor", *words)["checks"]
+    return next(str(one["found"]) for one in checks if one["name"] == "mouse and keyboard by")
+
+
+def test_helper_is_not_compiled_while_an_act_waits(desk: Desk) -> None:
+    desk.mac.tools("slow")
+    desk.data("press", 1080, "escape")
+    assert [desk.mac.calls(name) for name in ("xcode-select", "xcrun", "swiftc")] == [[], [], []]
+    assert input_by(desk).startswith("JXA (no Swift helper: doctor --compile makes it")
+
+
+@pytest.mark.parametrize(
+    ("tools", "reason"),
+    [
+        ("none", "xcode-select failed with exit code 2"),
+        ("broken", "this SDK is not supported by the compiler"),
+        ("killed", "peekaboo-input.new failed with exit code -9"),
+    ],
+)
+def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: str, reason: str) -> None:
+    desk.mac.tools(tools)
+    assert reason in build_as_a_server(desk)
+    desk.data("press", 1080, "escape")
+    assert (desk.keys(), reason in input_by(desk)) == (["escape"], True)
+    if tools == "none":
+        assert [call["argv"] for call in desk.mac.calls("xcode-select")] == [["-p"]]
+        assert (desk.mac.calls("swiftc"), desk.mac.calls("xcrun"), desk.mac.events("dialog")) == ([], [], [])
+    # tried again after a day
+    tries = len(desk.mac.calls("xcode-select"))
+    assert reason in build_as_a_server(desk)
+    assert len(desk.mac.calls("xcode-select")) == tries
+    (failure,) = (desk.mac.home / "Library").rglob("failure.txt")
+    os.utime(failure, (1, 1))
+    build_as_a_server(desk)
+    assert len(desk.mac.calls("xcode-select")) == tries + 1
+
+
+def test_helper_whose_folder_cannot_be_written_is_an_error(desk: Desk) -> None:
+    desk.mac.tools("good")
+    folder = desk.mac.home / "Library/Caches/peekaboo_min/helper"
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.write_text("not a folder")
+    finished = desk.run("doctor", "--compile")
+    assert finished.error["code"] == "FILE_IO_ERROR" and str(folder) in finished.error["message"]
+
+
+def test_helper_that_compiles_too_long_is_tried_again_next_time(desk: Desk) -> None:
+    impatient = Desk(desk.mac, [sys.executable, "-W", "error", "-c", IMPATIENT])
+    desk.mac.tools("slow")
+    for tries in (1, 2):
+        impatient.data("doctor", "--compile")
+        assert (desk.mac.running(), compiled(desk.mac)) == ([], tries)
+    assert build_as_a_server(desk, CANCELLED) == ""  # nor is that remembered as a failure
+    assert not list((desk.mac.home / "Library").rglob("failure.txt"))
+    desk.data("press", 1080, "tab")
+    assert desk.keys() == ["tab"]
+
+
+def act_on_everything(desk: Desk) -> list[dict[str, Any]]:
+    """The events that were posted, without what is measured."""
+    desk.data("screenshot", 1090)
+    desk.data("click", 1090, 180, 440, "--clicks", 2)
+    desk.data("click", 1090, 300, 330)
+    desk.data("type", 1090, "Grüße, 世界 👩‍💻 and more than twenty units")
+    desk.data("press", 1090, "cmd+shift+t")
+    desk.data("press", 1090, "ctrl+left")
+    measured = ("t", "idle_ms", "suppression_s")
+    return [{name: one[name] for name in one if name not in measured} for one in desk.posted()]
+
+
+def test_helper_is_compiled_once_and_does_what_jxa_does(desk: Desk, tmp_path: Path) -> None:
+    need_swift()
+    by_jxa = Desk(FakeMac(tmp_path / "jxa"))
+    desk.mac.tools("good")
+    assert [build_as_a_server(desk), build_as_a_server(desk)] == ["", ""]
+    assert act_on_everything(desk) == act_on_everything(by_jxa) != []
+    assert desk.mac.widget(1090, "search") == by_jxa.mac.widget(1090, "search")
+    assert desk.mac.widget(1090, "search")["value"] == "Grüße, 世界 👩‍💻 and more than twenty units"
+    assert desk.clicks() == by_jxa.clicks() != []
+    assert (compiled(desk.mac), helper_acts(desk.mac)) == (1, 5)
+    assert by_jxa.mac.calls("swift-helper") == by_jxa.mac.running() == by_jxa.mac.events("strict") == []
+
+    home = desk.mac.home / "Library" / "Caches" / "peekaboo_min" / "helper"
+    (helper,) = home.glob("*/peekaboo-input")
+    assert re.fullmatch("[0-9a-f]{16}", helper.parent.name)
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (home.parent, helper.parent, helper)] == [0o700] * 3
+    assert sorted(one.name for one in helper.parent.iterdir()) == ["input.swift", "peekaboo-input"]
+
+    desk.mac.deny("accessibility")
+    before = len(desk.posted())
+    finished = desk.run("press", 1090, "escape")
+    assert (finished.code, len(desk.posted())) == (12, before)
+    tells_who_needs_what(finished, 12)
+
+
+def test_helper_that_is_lost_or_damaged_is_noticed(desk: Desk) -> None:
+    need_swift()
+    desk.mac.tools("good")
+    desk.data("doctor", "--compile")
+    (helper,) = (desk.mac.home / "Library").rglob("peekaboo-input")
+    helper.unlink()  # what is in Caches may be deleted at any time
+    desk.data("press", 1080, "tab")
+    assert (desk.keys(), helper_acts(desk.mac)) == (["tab"], 0)
+    build_as_a_server(desk)
+    desk.data("press", 1080, "tab")
+    assert (compiled(desk.mac), helper_acts(desk.mac)) == (2, 1)
+    helper.write_text("#!/bin/sh\nexit 3\n")
+    assert "doctor --compile" in desk.run("press", 1080, "escape").error["message"]
+    assert input_by(desk, "--compile") == f"Swift helper {helper}"
+    desk.data("press", 1080, "escape")
+    assert desk.keys() == ["tab", "tab", "escape"]

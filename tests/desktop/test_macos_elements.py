@@ -1,0 +1,269 @@
+"""What a Mac's accessibility, Vision and Launch Services answer: elements, text, and what opens something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from fakemac import FakeMac, labels
+from mac_desk import Desk, add_app, change_app, widget
+from samples import error_of
+
+from peekaboo_min.core.models import Handler, RecognisedText
+
+# elements -------------------------------------------------------------------------------------------------
+
+
+def read(desk: Desk, window_id: int) -> list[str]:
+    """Each element as `role "name" value states x,y widthxheight`."""
+    return [
+        f'{one.role} "{one.name}" {"".join(word + " " for word in (one.value, *one.states) if word)}'
+        + "{:g},{:g} {:g}x{:g}".format(*one.box)
+        for one in desk.backend.read_elements(desk.window(window_id))
+    ]
+
+
+SLIDER, SWITCH = {"AXDescription": "Volume"}, {"AXSubrole": "AXSwitch"}
+TAB = {"AXRole": "AXRadioButton", "AXSubrole": "AXTabButton", "AXTitle": "Log", "AXValue": 1}
+ROW = {"AXRole": "AXRow", "AXSubrole": "AXOutlineRow", "AXTitle": "Folder"}
+TREE = [
+    widget("page", "scroll", 0, 30, 480, 200),
+    widget("label", "label", 20, 40, 60, 20, text="Name", inside="page"),
+    widget("name", "field", 100, 38, 200, 26, value="Ada", label="label", inside="page"),
+    widget("secret", "password", 100, 78, 200, 26, text="Password", value="hunter2", inside="page"),
+    widget("volume", "slider", 100, 110, 200, 20, value=0.25, ax=SLIDER, inside="page"),
+    widget("agree", "checkbox", 100, 140, 150, 20, text="I agree", value=True, inside="page"),
+    widget("dark", "checkbox", 300, 142, 90, 20, text="Dark", value=False, ax=SWITCH, inside="page"),
+    widget("above", "button", 320, 20, 80, 30, text="Lower half", inside="page"),
+    widget("half", "button", 20, 220, 80, 30, text="Half seen", inside="page"),
+    widget("below", "button", 20, 250, 80, 30, text="Scrolled out", inside="page"),
+    widget("group", "group", 0, 260, 480, 0),
+    widget("more", "button", 20, 270, 80, 30, text="More", ax={"AXExpanded": False}, inside="group"),
+    widget("off", "button", 120, 270, 80, 30, text="Delete", enabled=False, inside="group"),
+    widget("tab", "button", 220, 270, 80, 30, ax=TAB),
+    widget("wide", "button", 400, 270, 300, 30, text="Wide"),
+    widget("gone", "button", 10, 400, 80, 30, text="Outside"),
+    widget("close", "button", 8, 4, 14, 14, ax={"AXSubrole": "AXCloseButton"}),
+    widget("bare", "button", 320, 310, 40, 30, ax={"AXTitle": None, "AXHelp": "Share"}),
+    widget("picture", "button", 370, 310, 40, 30, ax={"AXRole": "AXImage"}),
+    widget("row", "group", 20, 340, 200, 15, ax={**ROW, "AXDisclosing": True, "AXSelected": True}),
+    widget("find", "field", 20, 310, 200, 30, text="Find", value="", ax={"AXSubrole": "AXSearchField"}),
+]
+
+
+@pytest.mark.parametrize("bridged", ["strings", "numbers"])
+def test_elements_have_roles_names_states_and_places(desk: Desk, bridged: str) -> None:
+    desk.mac.switch(bridged_integers=bridged, nil_is_null=bridged == "numbers")
+    desk.mac.change_window(1090, {"widgets": TREE, "focus": "name"})
+    assert read(desk, 1090) == [
+        'text "Name" 840,140 60x20',
+        'button "Lower half" 1140,130 80x20',
+        'textbox "Name" Ada focused 920,138 200x26',
+        'textbox "Password" 920,178 200x26',
+        'slider "Volume" 0.25 920,210 200x20',
+        'checkbox "I agree" checked 920,240 150x20',
+        'switch "Dark" 1120,242 90x20',
+        'button "Half seen" 840,320 80x10',
+        'button "More" collapsed 840,370 80x30',
+        'button "Delete" disabled 940,370 80x30',
+        'tab "Log" selected 1040,370 80x30',
+        'button "Wide" 1220,370 80x30',
+        'searchbox "Find" 840,410 200x30',
+        'button "Share" 1140,410 40x30',
+        'treeitem "Folder" expanded selected 840,440 200x15',
+    ]
+
+
+def rows(first: int, **more: Any) -> list[dict[str, Any]]:
+    """A table of 1,500 rows, of which the first shown is at the top of the window."""
+    lines = [
+        widget(f"row{at}", "label", 0, 20 * (at - first), 400, 20, text=f"Row {at}", inside="table")
+        for at in range(1500)
+    ]
+    return [widget("table", "group", 0, 0, 400, 30000, **more), *lines]
+
+
+def buttons(number: int) -> list[dict[str, Any]]:
+    groups = [widget(f"g{at}", "group", 0, 0, 480, 360) for at in range(3)]
+    return groups + [
+        widget(f"b{at}", "button", at % 40 * 10, at // 40 * 8, 10, 8, text=f"B{at}", inside=f"g{at // 400}")
+        for at in range(number)
+    ]
+
+
+def of_which_one_hangs() -> list[dict[str, Any]]:
+    names: list[tuple[str, dict[str, Any]]] = [("first", {}), ("second", {"hangs": True}), ("third", {})]
+    return [
+        widget("group", "group", 0, 0, 480, 360),
+        *(
+            widget(name, "button", 20, 40 + 40 * at, 80, 30, text=name, inside="group", **more)
+            for at, (name, more) in enumerate(names)
+        ),
+    ]
+
+
+SEEN = {"visible_rows": [f"row{at}" for at in range(1000, 1018)]}
+HOSTILE = "a\x1b]0;x\x07\u202e$(touch x)\nb" + "x" * 10_000
+READ: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "the rows that are on the screen": (rows(0), [f"Row {at}" for at in range(18)]),
+    "the rows that are scrolled in": (rows(1000, **SEEN), [f"Row {at}" for at in range(1000, 1018)]),
+    "a thousand": (buttons(1000), [f"B{at}" for at in range(1000)]),
+    "no more than a thousand": (buttons(1001), [f"B{at}" for at in range(1000)]),
+    "until it stops answering": (of_which_one_hangs(), ["first"]),
+}
+
+
+@pytest.mark.parametrize(("widgets", "names"), READ.values(), ids=READ.keys())
+def test_elements_are_read_as_far_as_they_are_seen(
+    desk: Desk, widgets: list[dict[str, Any]], names: list[str]
+) -> None:
+    desk.mac.change_window(1090, {"widgets": widgets})
+    assert {one.name for one in desk.backend.read_elements(desk.window(1090))} == set(names)
+
+
+def test_elements_of_hostile_names_are_one_line_each(desk: Desk) -> None:
+    field = widget("name", "field", 0, 40, 200, 30, text=HOSTILE, value=HOSTILE)
+    desk.mac.change_window(1090, {"widgets": [field]})
+    (element,) = desk.backend.read_elements(desk.window(1090))
+    assert (element.name.isprintable(), element.value.isprintable()) == (True, True)
+    assert (len(element.name) <= 200, len(element.value) <= 1000, element.name[0]) == (True, True, "a")
+
+
+def test_elements_of_an_app_that_builds_its_tree_on_demand(desk: Desk) -> None:
+    change_app(desk.mac, "Form", builds_tree_on_demand=True)
+    assert 'button "New entry" 840,190 140x40' in read(desk, 1090)
+
+
+def test_elements_of_a_menu_and_of_a_sheet_are_read_too(desk: Desk) -> None:
+    under = widget("under", "button", 400, 520, 80, 30, text="Under the sheet")
+    desk.mac.change_window(1040, {"widgets": [under]})
+    sheet = ['text "Delete all events?" -1360,460 300x24', 'button "Keep" -1060,660 120x40']
+    assert read(desk, 1041) == sheet
+    desk.mac.change_window(1041, {"bounds": desk.mac.window(1040)["bounds"]})
+    # where both have one frame, the title tells them apart
+    assert [line.split('"')[1] for line in read(desk, 1041)] == ["Delete all events?", "Keep"]
+    copy = widget("copy", "menuitem", 0, 10, 150, 24, text="Copy", enabled=False)
+    menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 44], layer=101, widgets=[copy])
+    assert read(desk, menu) == ['menuitem "Copy" disabled 300,210 150x24']
+
+
+NO_ELEMENTS: dict[str, tuple[Callable[[FakeMac], Any], str, str]] = {
+    "denied": (
+        lambda mac: mac.deny("accessibility"),
+        "PERMISSION_DENIED_ACCESSIBILITY",
+        "Terminal lacks the Accessibility",
+    ),
+    "none are offered": (
+        lambda mac: mac.change_window(1090, {"widgets": []}),
+        "NO_ELEMENTS",
+        "window 1090 of Form offers no elements",
+    ),
+    "another window is alike": (
+        lambda mac: mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360]),
+        "NO_ELEMENTS",
+        "not to be told from another",
+    ),
+    "the application hangs": (
+        lambda mac: change_app(mac, "Form", hung=True),
+        "TIMEOUT",
+        "Form does not answer",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arrange", "code", "message"), NO_ELEMENTS.values(), ids=NO_ELEMENTS.keys())
+def test_elements_that_cannot_be_read_say_why(
+    desk: Desk, arrange: Callable[[FakeMac], Any], code: str, message: str
+) -> None:
+    arrange(desk.mac)
+    error = error_of(desk.backend.read_elements, desk.window(1090))
+    assert (error.code.value, message in error.message) == (code, True), error.message
+
+
+# text -----------------------------------------------------------------------------------------------------
+
+
+def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: Path) -> None:
+    widgets = [
+        widget(f"l{at}", "label", 20, 40 * at + 40, 200, 24, text=text)
+        for at, text in enumerate(["Сохранить", "東京", "Save", HOSTILE])
+    ]
+    desk.mac.change_window(1090, {"widgets": widgets})
+    desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
+    lines = desk.backend.read_text(tmp_path / "shot.png")
+    found = [(one.text, one.confidence) for one in lines[:4]]
+    assert found == [("Form", 1), ("Сохранить", 0.5), ("東京", 0.5), ("Save", 1)]
+    # in pixels, counted from the top
+    places = [[round(number) for number in one.box] for one in lines]
+    assert places == [[round(part) for part in one["rect"]] for one in labels(tmp_path / "shot.png")]
+    assert (lines[4].text.isprintable(), len(lines[4].text) <= 1000) == (True, True)
+
+
+def test_text_of_a_calculators_keys_is_found_in_parts(desk: Desk, tmp_path: Path) -> None:
+    keys, shot = "789+456/123=", tmp_path / "shot.png"
+    widgets = [
+        widget(f"key{at}", "button", 20 + at % 4 * 110, 60 + at // 4 * 80, 100, 60, text=text)
+        for at, text in enumerate(keys)
+    ]
+    desk.mac.change_window(1090, {"widgets": widgets})
+    desk.data("screenshot", 1090, "--path", shot)
+
+    def texts(read: Callable[[Path], list[RecognisedText]]) -> set[str]:
+        return {one.text for one in read(shot)}
+
+    assert texts(desk.backend.read_text) == {"Form"}
+    assert texts(desk.backend.read_characters) >= set(keys)
+    for key in "8+=":
+        found = desk.data("find-text", 1090, key)
+        (place,) = found["found"]
+        desk.data("click", 1090, place["x"], place["y"], "--screenshot-id", found["screenshot_id"])
+        assert desk.mac.events("click")[-1]["widget"] == f"key{keys.index(key)}"
+
+
+# opening --------------------------------------------------------------------------------------------------
+
+TEXT_EDIT = Handler("TextEdit", "com.apple.TextEdit", "com.apple.TextEdit")
+FINDER = Handler("Finder", "com.apple.finder", "com.apple.finder")
+
+
+def test_handler_is_known_before_anything_is_opened(desk: Desk, tmp_path: Path) -> None:
+    find = desk.backend.find_handler
+    notes, unknown = tmp_path / "notes.txt", tmp_path / "data.unknown"
+    for path in (notes, unknown):
+        path.write_text("x")
+    for name in ("com.apple.TextEdit", "TextEdit", "textedit.app", "TextEdti"):  # as a running one is named
+        assert find("app", name) == TEXT_EDIT
+    assert (find("path", str(notes)), find("path", str(tmp_path))) == (TEXT_EDIT, FINDER)
+    assert find("url", "https://example.org/a?b=c d").app_name == "Safari"
+    home = str(desk.mac.home / "Applications" / "Mine.app")
+    add_app(desk.mac, "Mine", bundle_id="org.example.mine", path=home)
+    assert (find("app", "Mine").bundle_id, find("app", "Finder")) == ("org.example.mine", FINDER)
+    for kind, target in (("path", str(unknown)), ("app", "Nonesuch"), ("app", "Utilities")):  # a folder
+        assert error_of(find, kind, target).code.value == "APP_NOT_FOUND"
+    add_app(desk.mac, "Form", bundle_id="org.other.form", path="/Applications/Utilities/Form.app")
+    error = error_of(find, "app", "Form")
+    hint = "name one of them: Form (com.example.form), Form (org.other.form)"
+    assert (error.code.value, error.hint) == ("AMBIGUOUS_APP_IDENTIFIER", hint)
+    assert desk.mac.calls("open") == []
+
+
+def test_open_starts_the_application_that_was_found(desk: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "notes $(touch x) \"'.txt"
+    file.write_text("x")
+    add_app(desk.mac, "Tool", path="/Applications/Tool.app")  # without a bundle id
+    opened = {
+        ("app", "Keynote Creator Studio"): ["-b", "com.apple.Keynote"],
+        ("path", str(file)): ["-b", "com.apple.TextEdit", str(file)],
+        ("url", "https://example.org/a"): ["-b", "com.apple.Safari", "https://example.org/a"],
+        ("app", "Tool"): ["-a", "/Applications/Tool.app"],
+    }
+    for kind, target in opened:
+        desk.backend.open(kind, target, desk.backend.find_handler(kind, target))
+    assert [call["argv"] for call in desk.mac.calls("open")] == list(opened.values())
+    assert "Keynote" in [one["app"] for one in desk.mac.events("launch")]
+    windows = [(one["title"], one["app"]) for one in desk.mac.events("open_window")]
+    assert windows[-2:] == [(file.name, "TextEdit"), ("a", "Safari")]
+    desk.mac.fail("open", "The application cannot be opened because it is damaged.")
+    error = error_of(desk.backend.open, "app", "Tool", Handler("Tool", "/Applications/Tool.app", None))
+    assert (error.code.value, error.message) == ("PROGRAM_FAILED", "open failed with exit code 1")

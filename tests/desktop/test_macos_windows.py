@@ -1,0 +1,652 @@
+"""What is seen of a Mac: screenshots, lists, permissions, and what is said where there is nothing to see."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+import pytest
+from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, window_colour
+from fakemac.pictures import Picture, paint
+from fakemac.png import png_bytes
+from mac_desk import PANES, Desk, add_app, change_app, tells_who_needs_what, widget
+from samples import error_of
+
+FRONT_TO_BACK = [1080, 1090, 1012, 1030, 1004, 1020, 1070, 1050, 1041, 1040, 1031, 1001]
+MINIMISED = [1005, 1061]
+
+# screenshots: whose pixel it is, and how large it is ------------------------------------------------------
+
+WINDOWS = {
+    "covered, on the Retina display": (1012, (200, 60, 1000, 700), 2),
+    "on the second display, with a negative origin": (1031, (-560, 100, 480, 500), 1),
+    "covered, with a button at its corner": (1090, (820, 100, 480, 360), 2),
+}
+
+
+@pytest.mark.parametrize(("window_id", "bounds", "scale"), WINDOWS.values(), ids=WINDOWS.keys())
+def test_screenshot_shows_that_window_alone_at_its_scale(
+    desk: Desk, tmp_path: Path, window_id: int, bounds: tuple[int, ...], scale: int
+) -> None:
+    path = tmp_path / "out" / "shot.png"
+    data = desk.data("screenshot", window_id, "--path", path)
+    width, height = bounds[2] * scale, bounds[3] * scale
+    assert image_size(path) == (width, height)
+    corners = [(x, y) for x in (0, width - 1) for y in (0, height - 1)]
+    assert [pixel(path, *corner) for corner in corners] == [window_colour(window_id)] * 4
+    assert data == {
+        "window_id": window_id,
+        "bounds": dict(zip(("x", "y", "width", "height"), bounds)),
+        "image_width": width,
+        "image_height": height,
+        "scale": scale,
+        "screenshot_id": data["screenshot_id"],
+        "path": str(path),
+    }
+    assert desk.captures() == [["-x", "-o", "-l", str(window_id), "-t", "png"]]
+    assert desk.images_left() == []
+
+
+def test_image_captures_each_display_at_its_own_scale(desk: Desk, tmp_path: Path) -> None:
+    data = desk.data("image", "--path", tmp_path / "out" / "all.png")
+    main, second = tmp_path / "out" / "all_display0_main.png", tmp_path / "out" / "all_display1.png"
+    labelled = [(str(main), "Display 1 / Main"), (str(second), "Display 2")]
+    assert [(one["path"], one["item_label"]) for one in data["saved_files"]] == labelled
+    assert (image_size(main), image_size(second)) == ((2880, 1800), (1920, 1080))
+    assert [pixel(main, 10, 10), pixel(main, 420, 1200)] == [MENU_BAR, window_colour(1012)]
+    assert pixel(second, 1920 - 1399, 180 + 401) == window_colour(1041)
+    assert all("screenshot_id" not in one for one in data["saved_files"])
+
+
+def test_image_as_jpg_is_jpg_of_that_size(desk: Desk, tmp_path: Path) -> None:
+    large, small = tmp_path / "second.jpg", tmp_path / "small.jpg"
+    data = desk.data("image", "--screen-index", 1, "--path", large)
+    desk.data("image", "--screen-index", 1, "--path", small, "--max-dimension", 480)
+    assert [one["mime_type"] for one in data["saved_files"]] == ["image/jpeg"]
+    assert [path.read_bytes()[:3] for path in (large, small)] == [b"\xff\xd8\xff"] * 2
+    assert [image_size(path) for path in (large, small)] == [(1920, 1080), (480, 270)]
+    assert desk.captures() == [["-x", "-R", "-1920,-180,1920,1080", "-t", "jpg"]] * 2
+    (words,) = (call["argv"] for call in desk.mac.calls("sips"))
+    assert words[:7] == ["-z", "270", "480", "-s", "format", "jpeg", "-s"]
+
+
+# The main display; one left of it and one above it of the same size; one on the right that is rotated.
+FOUR_DISPLAYS: list[dict[str, Any]] = [
+    {"id": 1, "name": "Built-in", "main": True, "bounds": [0, 0, 1440, 900], "scale": 2},
+    {"id": 3, "name": "Left", "bounds": [-1920, -180, 1920, 1080], "scale": 1},
+    {"id": 4, "name": "Above", "bounds": [0, -1080, 1920, 1080], "scale": 1},
+    {"id": 5, "name": "Rotated", "bounds": [1920, -500, 1080, 1920], "scale": 1},
+]
+
+
+@pytest.mark.parametrize("order", ["as listed", "reversed"])
+def test_image_of_four_displays_whatever_their_numbers(desk: Desk, tmp_path: Path, order: str) -> None:
+    desk.mac.set("displays", FOUR_DISPLAYS)
+    desk.mac.switch(display_order=order)
+    above = desk.mac.open_window("Finder", title="above", bounds=[100, -900, 400, 300])
+    right = desk.mac.open_window("Finder", title="right", bounds=[2000, 1000, 400, 300])
+    places = [(70, 90, 1080), (-559, 101, 1031), (110, -700, above), (2010, 1200, right)]
+    listed = desk.data("list", "screens")["screens"]
+    assert [list(one["bounds"].values()) for one in listed] == [one["bounds"] for one in FOUR_DISPLAYS]
+    for index, ((x, y, window), display) in enumerate(zip(places, FOUR_DISPLAYS)):
+        path = tmp_path / f"{index}.png"
+        desk.data("image", "--screen-index", index, "--path", path)
+        (left, top, width, height), scale = display["bounds"], display["scale"]
+        assert image_size(path) == (width * scale, height * scale)
+        assert pixel(path, (x - left) * scale, (y - top) * scale) == window_colour(window), display["name"]
+    # of the others nobody knows the numbers
+    assert [argv[1] for argv in desk.captures()] == ["-D", "-R", "-R", "-R"]
+
+
+RECTANGLES: dict[str, Any] = {
+    "Safari": ("200,60,1000,700", 2, [(2, 2, 1012), (2 * 640, 2 * 50, 1090), (2, 2 * 30, 1080)]),
+    "TextEdit": ("-560,100,480,500", 1, [(2, 2, 1031)]),
+}
+
+
+@pytest.mark.parametrize("app", RECTANGLES)
+def test_capture_of_a_rectangle_shows_what_the_screen_shows(desk: Desk, app: str) -> None:
+    bounds, scale, places = RECTANGLES[app]
+    window = ["--windowIndex", "1"] if app == "TextEdit" else []
+    data = desk.data("screenshot-app-window", "--appName", app, *window, "--no-preferWindowId")
+    path = Path(data["path"])
+    rect = dict(zip("xywh", map(int, bounds.split(","))))
+    assert image_size(path) == (rect["w"] * scale, rect["h"] * scale)
+    assert [pixel(path, x, y) for x, y, _ in places] == [window_colour(one) for _, _, one in places]
+    described = {"appName": app, "rect": rect, "scale": scale, "format": "png"}
+    assert data == {"path": str(path), "uri": path.as_uri(), **described}
+    assert desk.captures() == [["-x", "-R", bounds, "-t", "png"]]
+
+
+@pytest.mark.parametrize(
+    ("app", "window_id", "size", "scale"), [("Form", 1090, (960, 720), 2), ("TextEdit", 1031, (480, 500), 1)]
+)
+def test_capture_with_a_shadow_is_larger_and_cannot_be_clicked(
+    desk: Desk, app: str, window_id: int, size: tuple[int, int], scale: int
+) -> None:
+    chosen = ["--appName", app, "--windowIndex", str(int(app == "TextEdit"))]
+    plain = desk.data("screenshot-app-window", *chosen)
+    assert (image_size(Path(plain["path"])), plain["scale"]) == (size, scale)
+    for record in (desk.mac.folder / "tmp").rglob("record_*"):
+        record.unlink()
+    shadowed = desk.data("screenshot-app-window", *chosen, "--includeShadow", "--format", "jpg")
+    width, height = image_size(Path(shadowed["path"]))
+    assert width > size[0] and height > size[1]
+    assert (shadowed["scale"], shadowed["format"]) == (scale, "jpg")
+    assert all(abs(one - two) < 24 for one, two in zip(pixel(Path(shadowed["path"]), 1, 1), SHADOW))
+    number = str(window_id)
+    expected = [["-x", "-o", "-l", number, "-t", "png"], ["-x", "-l", number, "-t", "jpg"]]
+    assert desk.captures() == expected
+    assert desk.run("click", window_id, 10, 10).code == 20
+    assert desk.posted() == []
+
+
+# what screencapture cannot capture ------------------------------------------------------------------------
+
+PICTURE = png_bytes(Picture(8, 8, paint(8, 8, (1, 2, 3), []), [], None))
+RUBBISH = b"rubbish, and more than twenty-four bytes of it"
+NO_IMAGE = "could not create image from window"
+Arrange = Callable[[FakeMac], Any]
+
+
+def as_it_is(mac: FakeMac) -> None:
+    pass
+
+
+def protect(mac: FakeMac) -> None:
+    mac.change_window(1090, {"sharing": "none"})
+
+
+def leave(exit_code: int, file: bytes) -> Arrange:
+    return lambda mac: mac.fail("screencapture", NO_IMAGE, exit=exit_code, file=file)
+
+
+NOT_CAPTURED: dict[str, tuple[Arrange, int, int, str, int]] = {
+    "the screen is locked": (FakeMac.lock_screen, 1090, 1, "SCREEN_LOCKED", 1),
+    "there is no GUI session": (FakeMac.no_gui_session, 1090, 1, "NO_GUI_SESSION", 0),
+    "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
+    "the window is protected": (protect, 1090, 14, "CAPTURE_FAILED", 1),
+    "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
+    "exit 0 and an empty file": (leave(0, b""), 1090, 14, "CAPTURE_FAILED", 4),
+    "exit 1 and a picture": (leave(1, PICTURE), 1090, 14, "CAPTURE_FAILED", 4),
+    "exit 0 and no picture": (leave(0, RUBBISH), 1090, 14, "CAPTURE_FAILED", 4),
+}
+
+
+@pytest.mark.parametrize(
+    ("arrange", "window_id", "exit_code", "code", "tries"), NOT_CAPTURED.values(), ids=NOT_CAPTURED.keys()
+)
+def test_screenshot_that_cannot_be_taken_says_why(
+    desk: Desk, arrange: Arrange, window_id: int, exit_code: int, code: str, tries: int
+) -> None:
+    arrange(desk.mac)
+    assert desk.refusal("screenshot", window_id) == (exit_code, code)
+    assert len(desk.captures()) == tries
+
+
+@pytest.mark.parametrize(("exit_code", "file"), [(0, RUBBISH), (13, None), (0, b"")])
+def test_sips_is_judged_by_its_file_and_its_exit_code(
+    desk: Desk, tmp_path: Path, exit_code: int, file: Optional[bytes]
+) -> None:
+    desk.data("screenshot", 1090, "--path", tmp_path / "whole.png")
+    left = (tmp_path / "whole.png").read_bytes() if file is None else file
+    desk.mac.fail("sips", "Error 13", exit=exit_code, file=left)
+    assert desk.refusal("screenshot", 1090, "--max-dimension", 300)[1] == "SIPS_ERROR"
+
+
+def test_screenshot_of_a_window_that_just_opens_is_tried_again(desk: Desk) -> None:
+    desk.mac.fail("screencapture", NO_IMAGE, times=2)
+    assert desk.data("screenshot", 1090)["image_width"] == 960
+    assert len(desk.captures()) == 3
+
+
+@pytest.mark.parametrize(("alpha", "is_seen"), [(0, True), (0.5, False)])
+def test_screenshot_by_rectangle_only_below_what_is_invisible(
+    desk: Desk, alpha: float, is_seen: bool
+) -> None:
+    desk.data("focus", 1090)
+    desk.mac.open_window("TextEdit", bounds=[900, 150, 100, 100], alpha=alpha)
+    desk.mac.fail("screencapture", NO_IMAGE, when=["-l"])
+    assert desk.run("screenshot", 1090).code == (0 if is_seen else 14)
+    assert [one[1] for one in desk.captures() if one[1] == "-R"] == ["-R"] * is_seen
+
+
+def test_screenshot_of_a_window_that_closes_is_not_found(desk: Desk) -> None:
+    desk.mac.set("latency_ms", {"screencapture": [500, 500]})
+    desk.mac.close_window(1030, lingers_ms=1000)
+    assert desk.refusal("screenshot", 1030) == (15, "WINDOW_NOT_FOUND")
+
+
+# screenshot_app_window ------------------------------------------------------------------------------------
+
+
+def app_window_refusal(desk: Desk, *words: Any) -> tuple[int, str]:
+    return desk.refusal("screenshot-app-window", *words)
+
+
+def test_app_window_names_five_errors(desk: Desk) -> None:
+    calculator = ("--bundleId", "com.apple.calculator")
+    assert app_window_refusal(desk, "--appName", "Nothing of that name") == (18, "ProcessNotFound")
+    assert app_window_refusal(desk, "--appName", "Notes") == (15, "NoWindow")
+    assert app_window_refusal(desk, "--bundleId", "com.apple.Safari", "--windowIndex", 7) == (15, "NoWindow")
+    desk.mac.fail("screencapture", NO_IMAGE)
+    assert app_window_refusal(desk, *calculator) == (14, "CaptureFailed")
+    # its place shows another window: not captured
+    assert [words[1] for words in desk.captures()] == ["-o"] * 3
+    desk.mac.activate("Calculator")
+    assert app_window_refusal(desk, *calculator) == (14, "CaptureFailed")
+    # by its id, then by its place
+    assert [words[1] for words in desk.captures()[3:]] == ["-o", "-o", "-o", "-R"]
+    desk.mac.heal()
+    desk.mac.deny("screen_recording")
+    assert app_window_refusal(desk, "--appName", "Form") == (11, "PermissionDenied")
+    assert app_window_refusal(desk) == (2, "INVALID_ARGUMENT")
+    assert app_window_refusal(desk, "--appName", "Form", "--timeoutMs", 99) == (2, "INVALID_ARGUMENT")
+
+
+@pytest.mark.parametrize("program", ["screencapture", "osascript", "both, slowly"])
+def test_app_window_has_one_budget_of_time(desk: Desk, program: str) -> None:
+    if program == "both, slowly":
+        desk.mac.set("latency_ms", {"osascript": [2000, 2000], "screencapture": [2000, 2000]})
+    else:
+        desk.mac.hang(program)  # as behind a question that nobody answers
+    assert app_window_refusal(desk, "--appName", "Form", "--timeoutMs", 3500) == (22, "Timeout")
+    assert len(desk.mac.calls(program if program == "screencapture" else "osascript")) == 1
+    assert desk.mac.running() == []
+
+
+# lists ----------------------------------------------------------------------------------------------------
+
+
+def test_list_windows_front_to_back_with_who_owns_them(desk: Desk) -> None:
+    windows = desk.windows()
+    assert [one["window_id"] for one in windows] == [*FRONT_TO_BACK, *MINIMISED]
+    assert [one["window_id"] for one in windows if one["is_focused"]] == [1080]
+    assert [one["window_id"] for one in windows if one["is_minimised"]] == MINIMISED
+    assert next(one for one in windows if one["window_id"] == 1031) == {
+        "window_id": 1031,
+        "owner_name": "TextEdit",
+        "pid": 430,
+        "title": "Letter",
+        "bounds": {"x": -560, "y": 100, "width": 480, "height": 500},
+        "is_on_screen": True,
+        "is_focused": False,
+        "is_minimised": False,
+        "kind": "window",
+        "parent_id": None,
+        "is_modal": False,
+    }
+    everything = desk.windows("--all")
+    on_screen = [one["window_id"] for one in everything[:16]]
+    assert on_screen == [12, 14, 1071, *FRONT_TO_BACK[:6], 1021, *FRONT_TO_BACK[6:]]
+    assert sorted(one["window_id"] for one in everything[16:]) == [1005, 1060, 1061, 1081]
+    assert [one["is_on_screen"] for one in everything] == [True] * 16 + [False] * 4
+
+
+BRIDGES: dict[str, dict[str, Any]] = {
+    "a deep unwrap of nothing": {"deep_unwrap_window_list": "undefined", "bare_ref": "throws"},
+    "a deep unwrap that throws": {"deep_unwrap_window_list": "throws", "bare_ref": "throws"},
+    "integers are numbers, nil is null": {"bridged_integers": "numbers", "nil_is_null": True},
+}
+
+
+@pytest.mark.parametrize("switches", BRIDGES.values(), ids=BRIDGES.keys())
+def test_list_is_the_same_whatever_the_bridge_gives(desk: Desk, switches: dict[str, Any]) -> None:
+    before = desk.backend.snapshot()
+    desk.mac.switch(**switches)
+    assert desk.backend.snapshot() == before
+    assert (before.windows[0].pid, before.apps[0].pid, before.displays[0].scale) == (180, 301, 2.0)
+    change_app(desk.mac, "TextEdit", bundle_id="")
+    assert {one["window_id"] for one in desk.windows("--app", "TextEdit")} == {1030, 1031}
+
+
+def open_menus(mac: FakeMac) -> None:
+    menu: dict[str, Any] = {"bounds": [100, 120, 30, 20], "layer": 101}
+    mac.open_window("Terminal", **menu)
+    mac.open_window("Dock", **menu)  # of no ordinary application
+    mac.open_window("Terminal", **menu, alpha=0)  # it has faded out
+    mac.open_window("Terminal", **menu)
+
+
+def open_panels(mac: FakeMac) -> None:
+    mac.open_window("Terminal", bounds=[300, 300, 300, 200], layer=8, modal=True)
+    mac.open_window("Terminal", title="tools", bounds=[700, 300, 100, 100], layer=3)  # no dialog
+
+
+def open_beside_a_group(mac: FakeMac) -> None:
+    mac.open_window("Form", title="Beside", bounds=[900, 150, 300, 200])
+    mac.change_window(1090, {"widgets": [widget("panel", "group", 80, 50, 300, 200)]})  # right where that is
+    mac.activate("Form")
+
+
+def open_modal_twin(mac: FakeMac) -> None:
+    mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360], modal=True)
+    mac.activate("Form")
+
+
+def show_sheet(mac: FakeMac) -> None:
+    mac.activate("Calendar")  # asked for its dialogs now that it is in front
+
+
+def show_sheet_without_accessibility(mac: FakeMac) -> None:
+    show_sheet(mac)
+    mac.deny("accessibility")
+
+
+# id, kind, parent and modality of what is no plain window
+MARKED: dict[str, tuple[Arrange, list[Any]]] = {
+    "menus": (open_menus, [(2003, "popup", 1080, False), (2000, "popup", 1080, False)]),
+    "a sheet": (show_sheet, [(1041, "dialog", 1040, True)]),
+    "a modal panel of another layer": (open_panels, [(2000, "dialog", None, True)]),
+    "a group within a window is none": (open_beside_a_group, []),
+    "of two that are alike none": (open_modal_twin, []),
+    "none without Accessibility": (show_sheet_without_accessibility, []),
+}
+
+
+@pytest.mark.parametrize(("arrange", "expected"), MARKED.values(), ids=MARKED.keys())
+def test_list_windows_marks_menus_sheets_and_dialogs(
+    desk: Desk, arrange: Arrange, expected: list[Any]
+) -> None:
+    arrange(desk.mac)
+    listed = desk.windows()
+    names = ("window_id", "kind", "parent_id", "is_modal")
+    marked = [tuple(one[name] for name in names) for one in listed if one["kind"] != "window"]
+    assert marked == expected
+    ids = [one["window_id"] for one in listed]
+    assert all(ids.index(parent) < ids.index(one) for one, kind, parent, _ in expected if kind == "popup")
+    if "without" in arrange.__name__:
+        assert ids == FRONT_TO_BACK[-4:-2] + FRONT_TO_BACK[:-4] + FRONT_TO_BACK[-2:]  # none is minimised
+    if arrange is open_panels:
+        assert [one["window_id"] for one in listed if one["is_focused"]] == [2000]
+        assert 2001 not in ids
+
+
+def test_list_windows_knows_a_minimised_one_beside_its_twin(desk: Desk) -> None:
+    bounds = desk.mac.window(1090)["bounds"]
+    twin = desk.mac.open_window("Form", title="Form", bounds=bounds, minimised=True)
+    minimised = [one["window_id"] for one in desk.windows() if one["is_minimised"]]
+    assert sorted(minimised) == sorted([*MINIMISED, twin])
+
+
+def test_list_windows_is_delayed_a_second_by_what_hangs(desk: Desk) -> None:
+    for pid in range(600, 640):
+        add_app(desk.mac, f"App {pid}", pid, bundle_id=f"com.example.app{pid}")
+        desk.mac.open_window(f"App {pid}", bounds=[0, 0, 300, 200], minimised=True)
+    desk.mac.open_window("Terminal", bounds=[500, 500, 300, 200])
+    desk.mac.update(lambda state: [app.update(hung=True) for app in state["apps"]])
+    started = time.monotonic()
+    assert len(desk.windows()) == len(FRONT_TO_BACK) + 1
+    assert time.monotonic() - started < 60  # with the system's own timeout it would be four minutes
+    assert desk.mac.calls("osascript")[-1]["argv"][-1] == "{}"
+
+
+def test_list_windows_asks_an_app_of_one_window_for_no_dialogs(desk: Desk) -> None:
+    change_app(desk.mac, "Form", hung=True)
+    desk.mac.activate("Form")
+    desk.mac.open_window("Form", bounds=[900, 120, 30, 20], layer=101)  # its menu is none
+    desk.windows()
+    assert desk.mac.events("asked_in_vain") == []
+
+
+@pytest.mark.parametrize("nil_is_null", [False, True])
+@pytest.mark.parametrize("pid", [None, 460])  # of Notes every window is away
+def test_list_windows_without_an_app_in_front_focuses_none(
+    desk: Desk, nil_is_null: bool, pid: Optional[int]
+) -> None:
+    desk.mac.switch(nil_is_null=nil_is_null)
+    desk.mac.set("frontmost_pid", pid)
+    windows = desk.windows("--all")
+    assert (len(windows), [one for one in windows if one["is_focused"]]) == (20, [])
+    assert len(desk.windows()) == len(FRONT_TO_BACK) + len(MINIMISED)
+
+
+def test_list_windows_without_screen_recording_says_why_no_titles(desk: Desk) -> None:
+    desk.mac.deny("screen_recording")
+    finished = desk.run("windows")
+    assert [one["window_id"] for one in finished.data["windows"]] == [*FRONT_TO_BACK, *MINIMISED]
+    # the app that we answer for always sees its own
+    assert {one["title"] for one in finished.data["windows"] if one["owner_name"] != "Terminal"} == {""}
+    (message,) = finished.json["messages"]
+    assert message.startswith("window titles are hidden: Terminal lacks the Screen Recording permission; ")
+    assert desk.refusal("list", "windows", "--app", "Safari") == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+    assert desk.run("list", "apps").code == 0
+
+
+HOSTILE = {
+    "a shell's": "$(touch x) `touch x`; \"'\\",
+    "control characters": "a\x1b]0;x\x07\u202eb\nc\u2028d",
+    "very long": "x" * 10_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_list_shows_a_hostile_name_on_one_line_and_runs_nothing(desk: Desk, text: str) -> None:
+    desk.mac.change_window(1090, {"title": text})
+    change_app(desk.mac, "Form", name=text)
+    (listed,) = (one for one in desk.windows() if one["window_id"] == 1090)
+    (app,) = (one for one in desk.data("list", "apps")["applications"] if one["pid"] == 500)
+    for shown in (listed["title"], listed["owner_name"], app["app_name"]):
+        assert shown.isprintable() and len(shown) <= 200 and shown[:1] == text[:1]
+        assert shown == text or "touch" not in text
+    assert desk.run("press", 1090, "tab").code == 0
+    assert not [*desk.mac.folder.rglob("x")]
+
+
+def test_list_apps_with_the_windows_that_they_show(desk: Desk) -> None:
+    add_app(desk.mac, "Gone", 779, terminated=True)
+    add_app(desk.mac, "", 777)
+    add_app(desk.mac, "Unsigned", 778)
+    names = ("app_name", "bundle_id", "pid", "is_active", "window_count")
+    expected = [
+        ("1Password", "com.1password.1password", 470, False, 1),
+        ("Calculator", "com.apple.calculator", 450, False, 1),
+        ("Calendar", "com.apple.iCal", 440, False, 2),
+        ("Finder", "com.apple.finder", 301, False, 1),
+        ("Form", "com.example.form", 500, False, 1),
+        ("Google Chrome", "com.google.Chrome", 420, False, 1),
+        ("Notes", "com.apple.Notes", 460, False, 0),
+        ("Safari", "com.apple.Safari", 410, False, 2),
+        ("System Settings", "com.apple.systempreferences", 490, False, 0),
+        ("Terminal", "com.apple.Terminal", 480, True, 1),
+        ("TextEdit", "com.apple.TextEdit", 430, False, 2),
+        ("Unsigned", None, 778, False, 0),
+    ]
+    for nil_is_null in (False, True):
+        desk.mac.switch(nil_is_null=nil_is_null)
+        apps = desk.data("list", "apps")["applications"]
+        assert [tuple(one[name] for name in names) for one in apps] == expected
+
+
+def test_list_screens_begins_with_the_main_one(desk: Desk) -> None:
+    names, numbers = ("screen_index", "name", "is_main", "scale"), ("x", "y", "width", "height")
+    first = dict(zip(names, (0, "Built-in Retina Display", True, 2.0)))
+    second = dict(zip(names, (1, "LG UltraFine", False, 1.0)))
+    screens = [
+        {**first, "bounds": dict(zip(numbers, (0, 0, 1440, 900)))},
+        {**second, "bounds": dict(zip(numbers, (-1920, -180, 1920, 1080)))},
+    ]
+    desk.mac.close_window(1030)
+    desk.mac.activate("TextEdit")
+    assert desk.focused_id() == 1031  # NSScreen.mainScreen is now the second display
+    assert desk.data("list", "screens") == {"screens": screens}
+    desk.mac.set("displays.1.active", False)
+    assert desk.data("list", "screens") == {"screens": screens[:1]}
+
+
+# permissions: denied, or not asked ------------------------------------------------------------------------
+
+CAPTURES = {
+    "a window": ["screenshot", "1090"],
+    "all screens": ["image"],
+    "all windows of an app": ["image", "--app", "Safari", "--mode", "multi"],
+}
+
+
+@pytest.mark.parametrize("words", CAPTURES.values(), ids=CAPTURES.keys())
+def test_permission_to_record_is_asked_before_any_capture(desk: Desk, words: list[str]) -> None:
+    desk.mac.deny("screen_recording")  # a capture would exit 0 with the wallpaper
+    finished = desk.run(*words)
+    assert (finished.code, finished.error["code"]) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+    tells_who_needs_what(finished, 11)
+    assert (desk.captures(), desk.images_left()) == ([], [])
+    desk.mac.grant("screen_recording")
+    desk.mac.set("session.on_console", False)  # behind another user's session
+    assert desk.refusal(*words)[1] == "SCREEN_LOCKED"
+
+
+def test_permission_to_record_is_needed_for_an_effect_and_a_display(desk: Desk, tmp_path: Path) -> None:
+    desk.mac.deny("screen_recording")
+    assert desk.run("press", 1090, "tab", "--verify").code == 11
+    assert desk.posted() == []
+    display = desk.backend.snapshot().displays[0]
+    refused = error_of(desk.backend.capture_display, display, tmp_path / "shot.png", "png")
+    assert refused.code.value == "PERMISSION_DENIED_SCREEN_RECORDING"
+    assert (desk.captures(), desk.images_left()) == ([], [])
+
+
+@pytest.mark.parametrize("answer", ["denied", "not_asked"])
+def test_permission_that_nobody_gave_on_a_newer_mac(desk: Desk, answer: str) -> None:
+    desk.mac.era("error")
+    desk.mac.set("permissions.screen_recording", answer)
+    assert desk.refusal("screenshot", 1090) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
+
+
+@pytest.mark.parametrize(
+    ("denied", "exit_code"),
+    [
+        ([], 0),
+        (["screen_recording"], 11),
+        (["accessibility"], 12),
+        (["accessibility", "screen_recording"], 11),
+    ],
+)
+def test_permissions_fails_by_the_first_that_is_missing(
+    desk: Desk, denied: Sequence[str], exit_code: int
+) -> None:
+    for kind in denied:
+        desk.mac.deny(kind)
+    grants = {kind: kind not in denied for kind in ("screen_recording", "accessibility")}
+    finished = desk.run("permissions")
+    assert finished.code == exit_code
+    assert desk.data("list", "server_status")["permissions"] == grants
+    if not denied:
+        assert finished.data == {"permissions": grants}
+        return
+    tells_who_needs_what(finished, exit_code)
+    for number, kind in ((11, "screen_recording"), (12, "accessibility")):
+        assert (f"{PANES[number][0]}: NOT granted" in finished.error["details"]) is (kind in denied)
+
+
+def test_permissions_without_a_session_are_an_error_of_its_own(desk: Desk) -> None:
+    desk.mac.no_gui_session()
+    assert desk.run("permissions").error["code"] == "NO_GUI_SESSION"
+
+
+def test_permissions_survive_a_crash_over_keynote(desk: Desk) -> None:
+    desk.mac.fail("osascript", exit=-11, when=["AEDeterminePermissionToAutomateTarget"])
+    granted = desk.data("permissions")["permissions"]
+    assert granted == {"screen_recording": True, "accessibility": True}
+    assert "Automation: macOS asks at first use (Keynote)" in desk.program.run("permissions").out
+
+
+@pytest.mark.parametrize("bundle_id", ["com.apple.Keynote", "com.apple.iWork.Keynote"])
+@pytest.mark.parametrize(
+    ("answer", "code", "found"),
+    [("grant", 0, "granted"), ("deny", 13, "NOT granted"), ("ask", 0, "macOS asks at first use")],
+)
+def test_permissions_of_keynote_are_asked_without_a_dialog(
+    desk: Desk, answer: str, code: int, found: str, bundle_id: str
+) -> None:
+    desk.mac.keynote(installed=[bundle_id])
+    desk.data("keynote", "open")  # only a running app can be asked about
+    getattr(desk.mac, answer)("automation", bundle_id)
+    finished = desk.run("permissions")
+    assert finished.code == code, finished.out
+    shown = desk.program.run("permissions")
+    assert f"Automation: {found} (Keynote)" in shown.out + shown.err
+    if code:
+        assert finished.error["code"] == "PERMISSION_DENIED_AUTOMATION"
+        assert "Privacy_Automation" in finished.error["message"]
+    assert desk.mac.events("dialog") == []
+
+
+_TERMINAL = "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal"
+_PYTHON = "Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"
+_VS_CODE = "/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper.app/Contents/MacOS/Helper"
+_CLAUDE = "/Users/someone/Library/Application Support/Claude/claude-code/2.1.209-with-a-long-name/claude.app"
+# the app that needs the grant, and our ancestors
+HOSTS = {
+    "an editor's nested helper": ("Visual Studio Code", [_VS_CODE, "/bin/zsh"]),
+    "an app that another app installed": (
+        "claude",
+        ["/Applications/Claude.app/Contents/MacOS/Claude", f"{_CLAUDE}/Contents/MacOS/claude", "/bin/zsh"],
+    ),
+    "Terminal below the Command Line Tools' Python": (
+        "Terminal",
+        [_TERMINAL, "login", "-zsh", f"/Library/Developer/CommandLineTools/{_PYTHON}"],
+    ),
+    "Terminal below Xcode's Python": (
+        "Terminal",
+        [_TERMINAL, "login", "-zsh", f"/Applications/Xcode.app/Contents/Developer/{_PYTHON}"],
+    ),
+    "a daemon": ("the app that started this", ["/usr/sbin/sshd", "-zsh"]),
+    "nobody knows, without ps": ("the app that started this", []),
+}
+
+
+@pytest.mark.parametrize(("name", "ancestors"), HOSTS.values(), ids=HOSTS.keys())
+def test_permission_error_names_the_app_that_we_run_in(desk: Desk, name: str, ancestors: list[str]) -> None:
+    if not ancestors:
+        desk.mac.uninstall("ps")
+    processes = [*ancestors, *(["python3"] if not ancestors or "Python.app" not in ancestors[-1] else [])]
+    rows: list[dict[str, Any]] = [
+        {"pid": 700 + at, "ppid": 699 + at if at else 1, "comm": comm} for at, comm in enumerate(processes)
+    ]
+    rows[-1]["this_is_us"] = True
+    desk.mac.set("processes", rows)
+    desk.mac.deny("screen_recording")
+    refused = desk.run("screenshot", 1090)
+    assert (refused.code, f": {name} lacks the Screen Recording" in refused.error["message"]) == (11, True)
+
+
+# what osascript says when it fails ------------------------------------------------------------------------
+
+FAILED = "execution error: Error: Error: "
+SCRIPT_ERRORS = {
+    "automation refused, in German": (f"{FAILED}Nicht berechtigt. (-1743)", "PERMISSION_DENIED_AUTOMATION"),
+    "a consent that nobody gave": (f"{FAILED}Nicht berechtigt. (-1744)", "PERMISSION_DENIED_AUTOMATION"),
+    "accessibility refused, in Korean": (
+        "44:48: execution error: 허용되지 않습니다. (-25211)\n",
+        "PERMISSION_DENIED_ACCESSIBILITY",
+    ),
+    "keystrokes refused": (
+        "execution error: osascript is not allowed to send keystrokes. (1002)",
+        "PERMISSION_DENIED_ACCESSIBILITY",
+    ),
+    "an older refusal": (
+        "execution error: osascript is not allowed assistive access. (-1719)",
+        "PERMISSION_DENIED_ACCESSIBILITY",
+    ),
+    "an index that is not there": (f"{FAILED}Invalid index. (-1719)", "PROGRAM_FAILED"),
+    "no answer in time": (f"{FAILED}AppleEvent timed out. (-1712)", "TIMEOUT"),
+    "an application that quits": (f"{FAILED}Connection is invalid. (-609)", "APP_NOT_FOUND"),
+    "not running": (f"{FAILED}Application isn’t running. (-600)", "APP_NOT_FOUND"),
+    "a number in a user's words": (f"{FAILED}window “(-1743)” of (-600) (-2700)", "PROGRAM_FAILED"),
+    "the older form": ("/x/y.js:0:99: execution error: Error on line 3: (-1743) nope (-1712)\n", "TIMEOUT"),
+    "no number at all": ("<stdin>: syntax error", "PROGRAM_FAILED"),
+    "a crash": ("", "PROGRAM_FAILED"),
+    "a crash behind a shell": ("", "PROGRAM_FAILED"),
+    "no JSON": ("", "INTERNAL_SWIFT_ERROR"),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPT_ERRORS)
+def test_script_error_is_read_from_its_number_at_the_end(desk: Desk, name: str) -> None:
+    stderr, code = SCRIPT_ERRORS[name]
+    exits = {"a crash": -11, "a crash behind a shell": 139, "no JSON": 0}
+    desk.mac.fail("osascript", stderr, exit=exits.get(name, 1))
+    refused = error_of(desk.backend.snapshot)
+    assert (refused.code.value, bool(refused.hint)) == (code, True)
