@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import pytest
 from fakemac import FakeMac, world
@@ -222,255 +222,219 @@ ACTS = {
 }
 
 
-@pytest.mark.parametrize("act, expected", ACTS.values(), ids=ACTS.keys())
-def test_an_act_posts_exactly_these_events(bench: Bench, act: Act, expected: list[Event]) -> None:
-    answer = bench.act(act)
-    assert bench.events() == expected
-    steps = steps_of(act)
-    pointer = act.points[-1]._asdict() if act.points else None
-    assert answer == {**DONE, "step": len(steps), "pointer": pointer, "done": count_sent(steps)}
-    assert {event["suppression_s"] for event in bench.raw()} <= {0}, (
-        "the person at the Mac is never locked out"
-    )
-
-
-LEAST_PAUSES_MS = {
+# The least pauses between the events of some of them.
+LEAST_PAUSES_MS: dict[str, list[float]] = {
     "a double click": [0, 60, 30, 60],
     "text, keys and accents": [4, 4, 4, 4, 4, 4, 4, 44, 4, 4, 4, 4, 4],
     "a key three times": [0, 40, 0, 40, 0],
     "a key held down": [100],
     "a scroll to the left": [0, 20],
+    "a drag": [0, 100, *[20] * 14, 120],
 }
 
 
-@pytest.mark.parametrize("act, least", LEAST_PAUSES_MS.items(), ids=LEAST_PAUSES_MS.keys())
-def test_an_application_has_time_for_each_event_and_for_the_last(
-    bench: Bench, act: str, least: list[float]
-) -> None:
-    bench.act(ACTS[act][0])
+@pytest.mark.parametrize("name", ACTS)
+def test_step_posts_exactly_these_events_with_time_for_each(bench: Bench, name: str) -> None:
+    act, expected = ACTS[name]
+    steps = steps_of(act)
+    pointer = act.points[-1]._asdict() if act.points else None
+    answer = {**DONE, "step": len(steps), "pointer": pointer, "done": count_sent(steps)}
+    assert (bench.act(act), bench.events()) == (answer, expected)
     events = bench.raw()
+    # the person at the Mac is never locked out
+    assert {event["suppression_s"] for event in events} <= {0}
     # the Swift bench tells the program's own pauses from the time that it takes itself
     pauses = [later.get("idle_ms", later["t"] - sooner["t"]) for sooner, later in zip(events, events[1:])]
+    least = LEAST_PAUSES_MS.get(name, [0] * len(pauses))
     assert len(pauses) == len(least) and all(one >= low - 1 for one, low in zip(pauses, least)), pauses
-    assert bench.ended_at - events[-1]["t"] >= 59
+    assert not events or bench.ended_at - events[-1]["t"] >= 59
 
 
-@pytest.mark.parametrize("act", ["a move", "a double click", "no text", "a chord"])
-def test_without_accessibility_the_answer_says_so_and_nothing_is_posted(bench: Bench, act: str) -> None:
-    bench.mac.set("permissions.accessibility", "denied")
-    answer = bench.act(ACTS[act][0])
-    assert (answer["ok"], answer["step"], answer["code"]) == (False, 0, "PERMISSION_DENIED_ACCESSIBILITY")
-    assert (answer["released"], bench.events()) == (False, [])
+# ends: the world refuses, before the steps or in the middle of them ----------------------------------------
+
+Change = dict[str, Any]
+MOVE, DOWN, UP, DRAG, KEY = ({"type": kind} for kind in (5, 1, 2, 6, 10))
+STARTED = [{"do": "started", "program": name} for name in ("osascript", "swift-helper")]
+LONG = "0123456789" * 6
+DENIED, REFUSED = "PERMISSION_DENIED_ACCESSIBILITY", "WINDOW_BLOCKED"
 
 
-@pytest.mark.parametrize("preflight", ["post_event_preflight", "trust_preflight"])
-def test_one_false_no_of_two_preflights_blocks_nothing(bench: Bench, preflight: str) -> None:
-    bench.mac.switch(**{preflight: "denies"})
-    assert bench.act(press("escape"))["ok"]
-    assert len(bench.events()) == 2
+def opens(pid: int, *bounds: int, **window: Any) -> Change:
+    """A window of an application opens; without bounds it covers the point of the clicks."""
+    values = {"title": "", "bounds": list(bounds) or [250, 150, 200, 200], "layer": 0, **window}
+    return {"do": "open_window", "pid": pid, "window": values}
 
 
-HELD = {
-    "nothing but caps lock": ("keyboard.held_flags", 0x10000, None),
-    "shift": ("keyboard.held_flags", SHIFT, "modifier key"),
-    "the left button": ("mouse.held", [0], "mouse button"),
-    "the middle button": ("mouse.held", [2], "mouse button"),
-}
+def changes(**values: Any) -> Change:
+    return {"do": "change_window", "window": 1080, "values": values}
 
 
-@pytest.mark.parametrize(("path", "value", "held"), HELD.values(), ids=HELD.keys())
-def test_while_somebody_holds_a_button_or_modifier_nothing_is_posted(
-    bench: Bench, path: str, value: Any, held: Optional[str]
-) -> None:
-    bench.mac.set(path, value)
-    answers = [bench.act(act) for act in (press("a"), click())]
-    assert [answer["code"] for answer in answers] == ["WINDOW_BLOCKED" if held else None] * 2
-    assert all((held or "") in answer["message"] for answer in answers)
-    assert (bench.events() == []) is bool(held)
-
-
-# the keyboard's layout ------------------------------------------------------------------------------------
-
-LAYOUTS = [
-    ("us", "ctrl+alt+z", 6),
-    ("german", "cmd+shift+z", 16),
-    ("german", "z", 16),
-    ("german", "cmd+plus", 30),
-    ("german", "cmd+left_bracket", 33),  # no key of its own: its place on a US keyboard
-    ("azerty", "cmd+a", 12),
-    ("dvorak", "ctrl+z", 44),
-    ("unreadable", "cmd+z", 6),
-]
-
-
-@pytest.mark.parametrize(("layout", "chord", "code"), LAYOUTS)
-def test_a_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chord: str, code: int) -> None:
-    bench.mac.set("keyboard.layout", layout)
-    assert bench.act(press(chord, hold_ms=1))["ok"]
-    assert [event["keycode"] for event in bench.events()] == [code, code]
-    flags = {"cmd": COMMAND, "shift": SHIFT, "ctrl": 0x40000, "alt": 0x80000}
-    assert bench.events()[0]["flags"] == sum(flags.get(name, 0) for name in chord.split("+"))
-
-
-def test_text_goes_out_by_the_layouts_keys_and_as_text(bench: Bench) -> None:
-    bench.mac.set("keyboard.layout", "german")
-    bench.mac.set("apps.10.ignores_unicode_events", True)
-    bench.act(type_("Zyß €"))
-    assert bench.events() == typed("Zyß €", "german")
-    texts = [event["text"] for event in bench.mac.events("text")]
-    assert texts[:4] == ["Z", "y", "ß", " "], "a program that reads keys alone gets them"
-
-
-def test_a_layout_that_jxa_cannot_read_is_not_taken_for_a_us_keyboard(jxa: Bench) -> None:
-    jxa.mac.switch(key_events_have_characters=False)
-    assert jxa.act(press("cmd+a"))["ok"]
-    jxa.mac.set("keyboard.layout", "azerty")
-    answer = jxa.act(press("cmd+a"))
-    assert (answer["code"], "keyboard layout French" in answer["message"]) == ("INVALID_ARGUMENT", True)
-    assert jxa.act(press("cmd+left"))["ok"] and jxa.act(type_("a"))["ok"]
-    assert [event["keycode"] for event in jxa.events()] == [0, 0, 123, 123, 0, 0]
-
-
-# looking last: the world changes between the request and the press ----------------------------------------
-
-MOVE, DOWN, KEY = {"type": 5}, {"type": 1}, {"type": 10}
-STARTED = ({"do": "started", "program": "osascript"}, {"do": "started", "program": "swift-helper"})
-COVER = {"title": "", "bounds": [250, 150, 200, 200], "layer": 0}
-CHANGES: dict[str, tuple[dict[str, Any], str, Any]] = {
-    "covered by another app": ({"do": "open_window", "pid": 430, "window": COVER}, "WINDOW_COVERED", 2000),
-    "covered by its own app": ({"do": "open_window", "pid": 480, "window": COVER}, "WINDOW_COVERED", 2000),
-    "covered by a menu": (
-        {"do": "open_window", "pid": 480, "window": {**COVER, "layer": 101}},
-        "WINDOW_COVERED",
-        2000,
-    ),
-    "covered by a tiny popup": (
-        {"do": "open_window", "pid": 430, "window": {**COVER, "bounds": [299, 199, 3, 3], "layer": 25}},
-        "WINDOW_COVERED",
-        2000,
-    ),
-    "another app comes to the front": (
-        {"do": "activate_now", "pid": 410, "all_windows": True},
-        "WINDOW_COVERED",
-        1012,
-    ),
-    "its sheet opens": (
-        {"do": "open_window", "pid": 480, "window": {**COVER, "attached_to": 1080}},
-        "WINDOW_COVERED",
-        2000,
-    ),
-    "closed": ({"do": "close_window", "window": 1080}, "WINDOW_NOT_FOUND", None),
-    "minimised": (
-        {"do": "change_window", "window": 1080, "values": {"minimised": True}},
-        "WINDOW_NOT_FOUND",
-        None,
-    ),
-    "moved": (
-        {"do": "change_window", "window": 1080, "values": {"bounds": [120, 80, 700, 420]}},
-        "STALE_SCREENSHOT",
-        None,
-    ),
-    "resized": (
-        {"do": "change_window", "window": 1080, "values": {"bounds": [60, 80, 700, 520]}},
-        "STALE_SCREENSHOT",
-        None,
-    ),
-    "locked": ({"do": "lock_screen"}, "SCREEN_LOCKED", None),
-}
-
-
-BEFORE = ["covered by another app", "closed", "moved", "locked"]
-
-
-@pytest.mark.parametrize(
-    ("name", "moment"),
-    [(name, "before the hand looks") for name in BEFORE] + [(name, "when it arrives") for name in CHANGES],
+STEAL, CLOSE, LOCK = (
+    {"do": "activate_now", "pid": 430},
+    {"do": "close_window", "window": 1080},
+    {"do": "lock_screen"},
 )
-def test_a_window_that_changes_before_the_press_is_not_clicked(bench: Bench, name: str, moment: str) -> None:
-    change, code, reached_id = CHANGES[name]
-    for on in STARTED if moment.startswith("before") else [MOVE]:
-        bench.mac.when(on, change)
-    answer = bench.act(click())
-    assert (answer["ok"], answer["code"], answer["reached_id"]) == (False, code, reached_id), answer
-    assert str(reached_id) in answer["message"] or reached_id is None
-    assert (bench.buttons_down(), bench.mac.events("click")) == (0, [])
-
-
-@pytest.mark.parametrize(
-    "act", [scroll("up", 3), drag(450, 170), Act("move_pointer", (POINT,))], ids=["scroll", "drag", "move"]
+AWAY, STOP, NOTHING = (
+    {"do": "point", "x": 9, "y": 9},
+    {"do": "write_file"},
+    {"do": "point", "x": 700, "y": 450},
 )
-def test_no_act_at_the_pointer_reaches_what_covers_the_window(bench: Bench, act: Act) -> None:
-    bench.mac.when(MOVE, {"do": "open_window", "pid": 430, "window": COVER})
-    answer = bench.act(act)
-    assert (answer["ok"], answer["code"], answer["reached_id"]) == (False, "WINDOW_COVERED", 2000)
-    assert bench.events() == [mouse(5, 300, 200)]
+COVER = opens(430)
 
 
-def test_a_drag_to_a_place_that_is_covered_is_not_begun(bench: Bench) -> None:
-    cover = bench.mac.open_window("TextEdit", bounds=[440, 160, 30, 30])
-    answer = bench.act(drag(450, 170))
-    assert (answer["code"], answer["reached_id"], bench.events()) == ("WINDOW_COVERED", cover, [])
+class End(NamedTuple):
+    """An act that does not get to its end: what happens right after an event and `skip` others
+    (None: before the executor starts), the answer, and what is set in the world.
+    """
+
+    act: Act
+    change: Change
+    code: Optional[str]
+    reached_id: Optional[int] = None
+    on: Optional[Event] = None
+    skip: int = 0
+    done: int = 0
+    released: bool = False
+    state: tuple[str, Any] = ("permissions.accessibility", "granted")
 
 
-def test_a_wheel_stops_when_something_comes_under_the_pointer(bench: Bench) -> None:
-    bench.mac.when({"type": 22}, {"do": "open_window", "pid": 430, "window": COVER}, skip=1)
-    answer = bench.act(scroll("down", 10))
-    assert (answer["code"], answer["done"], answer["reached_id"]) == ("WINDOW_COVERED", 2, 2000)
-    assert bench.mac.window(1080)["scroll"] == [6, 0]
+def held(path: str, value: Any, act: Act) -> End:
+    return End(act, NOTHING, REFUSED, state=(path, value))
 
 
-INTERRUPTED: dict[str, tuple[Act, dict[str, Any], Any]] = {
-    "a drag, when somebody moves the pointer": (drag(450, 170), {"do": "point", "x": 9, "y": 9}, None),
-    "a drag, at the stop file": (drag(450, 170), {"do": "write_file"}, "POLICY_DENIED"),
-    "a click, at the stop file": (click(), {"do": "write_file"}, "POLICY_DENIED"),
-    "a held key, at the stop file": (
-        press("shift+left", hold_ms=9000),
-        {"do": "write_file"},
-        "POLICY_DENIED",
+def denied(act: Act) -> End:
+    return End(act, NOTHING, DENIED, state=("permissions.accessibility", "denied"))
+
+
+# what happens to a window on the way to it, the code, and what was reached instead
+BEFORE_A_PRESS: dict[str, tuple[Change, str, Optional[int]]] = {
+    "covered by another app": (COVER, "WINDOW_COVERED", 2000),
+    "covered by its own app": (opens(480), "WINDOW_COVERED", 2000),
+    "covered by a menu": (opens(480, layer=101), "WINDOW_COVERED", 2000),
+    "covered by a tiny popup": (opens(430, 299, 199, 3, 3, layer=25), "WINDOW_COVERED", 2000),
+    "behind another app": ({**STEAL, "pid": 410, "all_windows": True}, "WINDOW_COVERED", 1012),
+    "below its sheet": (opens(480, attached_to=1080), "WINDOW_COVERED", 2000),
+    "closed": (CLOSE, "WINDOW_NOT_FOUND", None),
+    "minimised": (changes(minimised=True), "WINDOW_NOT_FOUND", None),
+    "moved by 3 points": (changes(bounds=[63, 80, 700, 420]), "STALE_SCREENSHOT", None),
+    "resized": (changes(bounds=[60, 80, 700, 423]), "STALE_SCREENSHOT", None),
+    "locked": (LOCK, "SCREEN_LOCKED", None),
+}
+# who gets the keyboard instead, and its window
+THIEVES: dict[str, tuple[Change, Optional[int]]] = {
+    "another app": (STEAL, 1030),
+    "another window of the app": (opens(480, 0, 100, 300, 300), 2000),
+    "a sheet": (opens(480, 100, 100, 300, 300, attached_to=1080), 2000),
+    "a menu": (opens(480, 0, 100, 80, 30, layer=101), 2000),
+    "a panel above all windows": (opens(480, 0, 100, 300, 300, layer=8, modal=True), 2000),
+    "nobody: it closed": (CLOSE, None),
+}
+DRAGGED = drag(450, 170)
+ENDS: dict[str, End] = {
+    **{f"click: {name}": End(click(), *how, on=MOVE) for name, how in BEFORE_A_PRESS.items()},
+    **{
+        f"click: {name} before the look": End(click(), *BEFORE_A_PRESS[name], on=STARTED[0])
+        for name in ("covered by another app", "closed", "locked")
+    },
+    "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
+    "click: outside the window": End(
+        click(at=Point(40, 600)), {"do": "only_window", "window": 1080}, "WINDOW_COVERED"
     ),
+    "click: stopped while it is held": End(click(), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True),
+    "click: the second, covered": End(click(2), COVER, "WINDOW_COVERED", 2000, on=UP, done=1),
+    "click: the second, closed by the first": End(click(2), CLOSE, "WINDOW_NOT_FOUND", on=UP, done=1),
+    "move: covered": End(Act("move_pointer", (POINT,)), COVER, "WINDOW_COVERED", 2000, on=MOVE),
+    "scroll: covered": End(scroll("up", 3), COVER, "WINDOW_COVERED", 2000, on=MOVE),
+    "scroll: covered after two notches": End(
+        scroll("down", 10), COVER, "WINDOW_COVERED", 2000, on={"type": 22}, skip=1, done=2
+    ),
+    "drag: covered": End(DRAGGED, COVER, "WINDOW_COVERED", 2000, on=MOVE),
+    "drag: its end is covered": End(DRAGGED, opens(430, 440, 160, 30, 30), "WINDOW_COVERED", 2000),
+    "drag: the pointer is moved": End(DRAGGED, AWAY, None, on={"type": 6, "x": 450}, released=True),
+    "drag: stopped when it begins": End(DRAGGED, STOP, "POLICY_DENIED", on=DOWN, released=True),
+    "drag: stopped in the middle": End(DRAGGED, STOP, "POLICY_DENIED", on=DRAG, skip=7, released=True),
+    "right drag: stopped": End(drag(450, 170, "right"), STOP, "POLICY_DENIED", on={"type": 7}, released=True),
+    **{f"type: {name}": End(type_(LONG), change, "FOCUS_LOST", to) for name, (change, to) in THIEVES.items()},
+    **{
+        f"type: {name}, after 40": End(type_(LONG), change, "FOCUS_LOST", to, on=KEY, skip=39, done=40)
+        for name, (change, to) in THIEVES.items()
+    },
+    "type: stopped": End(type_(LONG), STOP, "POLICY_DENIED", on=KEY, done=20),
+    "type: locked": End(type_(LONG), LOCK, "SCREEN_LOCKED", on=KEY, skip=19, done=20),
+    "replace: stopped while all is selected": End(type_("Hi", replace=True), STOP, "POLICY_DENIED", on=KEY),
+    "press: another app": End(press("tab"), STEAL, "FOCUS_LOST", 1030),
+    "press: another app after two": End(
+        press("tab", repeat=5), STEAL, "FOCUS_LOST", 1030, on=KEY, skip=1, done=2
+    ),
+    "press: stopped": End(press("tab"), STOP, "POLICY_DENIED"),
+    "press: stopped while it is held": End(
+        press("shift+left", hold_ms=9000), STOP, "POLICY_DENIED", on=KEY, done=1, released=True
+    ),
+    "press: somebody holds shift": held("keyboard.held_flags", SHIFT, press("a")),
+    "click: somebody holds shift": held("keyboard.held_flags", SHIFT, click()),
+    "press: somebody holds the left button": held("mouse.held", [0], press("a")),
+    "click: somebody holds the middle button": held("mouse.held", [2], click()),
+    "press: another user's session": End(
+        press("a"), NOTHING, "SCREEN_LOCKED", state=("session.on_console", False)
+    ),
+    "click: no session": End(click(), NOTHING, "NO_GUI_SESSION", state=("session.gui", False)),
+    **{
+        f"{name}: denied": denied(ACTS[name][0])
+        for name in ("a move", "a double click", "no text", "a chord")
+    },
 }
 
 
-@pytest.mark.parametrize(("act", "event", "code"), INTERRUPTED.values(), ids=INTERRUPTED.keys())
-def test_what_is_down_goes_up_when_the_steps_end_early(
-    bench: Bench, act: Act, event: dict[str, Any], code: Any
-) -> None:
-    # the last of a drag's points, else the press itself
-    on = {"type": 6, "x": 450} if code is None else {"type": {"drag": 6, "click": 1, "press": 10}[act.kind]}
-    bench.mac.when(on, {**event, "path": bench.stop_file})
-    answer = bench.act(act)
-    assert (answer["ok"], answer["code"], answer["released"]) == (False, code, True)
+@pytest.mark.parametrize("name", ENDS)
+def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -> None:
+    end = ENDS[name]
+    change = {**end.change, "path": bench.stop_file}
+    bench.mac.set(*end.state)
+    if change["do"] == "only_window":
+        for one in bench.mac.state()["windows"]:
+            if one["id"] != change["window"]:
+                bench.mac.close_window(one["id"])
+    elif end.on is None:
+        bench.mac.update(lambda state: world.apply(state, change))
+    for on in STARTED if end.on in STARTED else filter(None, [end.on]):
+        bench.mac.when(on, change, skip=end.skip)
+    answer = bench.act(end.act)
+    expected = (False, end.code, end.reached_id, end.done, end.released)
+    assert tuple(answer[key] for key in ("ok", "code", "reached_id", "done", "released")) == expected, answer
+    assert str(end.reached_id) in answer["message"] or end.reached_id is None
     assert bench.mac.state()["mouse"]["down"] == {}
-    last = bench.events()[-1]
-    assert (last["type"], last["flags"]) == ((11, ARROW) if act.kind == "press" else (2, 0))
-    if act.kind == "press":
-        assert last["keycode"] == 123
-    else:
-        assert (last["x"], last["y"]) == (300, 200), "nothing is dropped elsewhere"
+    # what goes down comes up, and nothing but the window that is meant gets anything
+    kinds = [event["type"] for event in bench.events()]
+    assert all(kinds.count(kind) == kinds.count(kind + 1) for kind in (1, 3, 25, 10))
+    assert {one["window"] for one in bench.mac.events("click", "text", "key", "scroll")} <= {1080}
     assert bench.mac.events("drag") == []
-    assert answer["done"] == (0 if act.kind == "drag" else 1)
+    if not end.done and not end.released and not name.startswith("replace"):
+        assert set(kinds) <= {5}
+    if end.released:
+        last = bench.events()[-1]
+        place = (last["keycode"], last["flags"]) if end.act.chord.key == "left" else (last["x"], last["y"])
+        # a key without its modifier; a button where it was pressed, so that nothing is dropped elsewhere
+        assert place == ((123, ARROW) if end.act.chord.key == "left" else (300, 200))
+    if end.act.kind == "type":
+        assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: end.done]
 
 
-def test_a_pointer_that_does_not_get_there_presses_nothing(bench: Bench) -> None:
-    bench.mac.move_window(1080, 1200, 80)
-    answer = bench.act(click(at=Point(1500, 200)), x=1200)
-    assert (answer["ok"], answer["code"], answer["pointer"]) == (False, None, {"x": 1439, "y": 200})
-    assert (answer["released"], bench.buttons_down()) == (False, 0)
+# what is no hindrance -------------------------------------------------------------------------------------
 
 
-def test_a_click_that_closes_its_window_is_not_repeated_on_what_is_behind_it(bench: Bench) -> None:
-    close = {
-        "name": "x",
-        "kind": "button",
-        "text": "x",
-        "rect": [0, 0, 400, 300],
-        "on_click": {"close_window": "this"},
-    }
-    bounds = {"x": 100, "y": 100, "width": 400, "height": 300}
-    quick = bench.mac.open_window("Terminal", title="Quick", bounds=list(bounds.values()), widgets=[close])
-    answer = bench.act(click(2), id=quick, **bounds)
-    assert (answer["code"], answer["done"]) == ("WINDOW_NOT_FOUND", 1)
-    assert [one["window"] for one in bench.mac.events("click")] == [quick]
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("switches.post_event_preflight", "denies"),  # one false no of the two
+        ("switches.trust_preflight", "denies"),
+        ("keyboard.held_flags", 0x10000),  # caps lock
+        ("session.on_console", None),  # a session that says nothing of it
+    ],
+)
+def test_act_is_not_hindered_by(bench: Bench, path: str, value: Any) -> None:
+    bench.mac.set(path, value)
+    assert bench.act(press("escape"))["ok"] and bench.act(click())["ok"]
+    assert len(bench.events()) == 5
 
 
 def test_what_ends_at_the_point_or_is_invisible_does_not_cover(bench: Bench) -> None:
@@ -479,15 +443,6 @@ def test_what_ends_at_the_point_or_is_invisible_does_not_cover(bench: Bench) -> 
     bench.mac.open_window("TextEdit", bounds=[280, 180, 50, 50], alpha=0)
     assert bench.act(click())["ok"]
     assert [one["window"] for one in bench.mac.events("click")] == [1080]
-
-
-def test_a_point_outside_the_window_is_not_clicked(bench: Bench) -> None:
-    bench.mac.update(
-        lambda state: state.update(windows=[one for one in state["windows"] if one["id"] == 1080])
-    )
-    answer = bench.act(click(at=Point(40, 600)))
-    assert (answer["code"], answer["message"]) == ("WINDOW_COVERED", "that point is outside window 1080")
-    assert (answer["reached_id"], bench.events()) == (None, [])
 
 
 OVERLAYS = {
@@ -534,65 +489,6 @@ def test_a_click_beside_an_open_menu_is_not_certain_and_one_on_its_item_is(bench
     assert [one["text"] for one in bench.mac.events("note")] == ["pasted"]
     assert bench.act(click())["is_certain"] is False
     assert bench.mac.events("click")[-1]["closed_a_menu"]
-
-
-LONG = "0123456789" * 6
-THIEVES: dict[str, tuple[dict[str, Any], Any]] = {
-    "another app": ({"do": "activate_now", "pid": 430}, 1030),
-    "another window of the app": (
-        {"do": "open_window", "pid": 480, "window": {"bounds": [0, 100, 300, 300]}},
-        2000,
-    ),
-    "a sheet": (
-        {"do": "open_window", "pid": 480, "window": {"bounds": [100, 100, 300, 300], "attached_to": 1080}},
-        2000,
-    ),
-    "a menu": ({"do": "open_window", "pid": 480, "window": {"bounds": [0, 100, 80, 30], "layer": 101}}, 2000),
-    "a panel above all windows": (
-        {
-            "do": "open_window",
-            "pid": 480,
-            "window": {"bounds": [0, 100, 300, 300], "layer": 8, "modal": True},
-        },
-        2000,
-    ),
-    "its own end": ({"do": "close_window", "window": 1080}, None),
-}
-
-
-@pytest.mark.parametrize("pieces", [0, 2])
-@pytest.mark.parametrize(("thief", "reached_id"), THIEVES.values(), ids=THIEVES.keys())
-def test_typing_stops_when_the_focus_is_lost_and_says_how_much_went_out(
-    bench: Bench, thief: dict[str, Any], reached_id: Any, pieces: int
-) -> None:
-    if pieces:
-        bench.mac.when(KEY, thief, skip=20 * pieces - 1)
-    else:
-        bench.mac.update(lambda state: world.apply(state, thief))
-    answer = bench.act(type_(LONG))
-    expected = ("FOCUS_LOST", 20 * pieces, reached_id)
-    assert (answer["code"], answer["done"], answer["reached_id"]) == expected, answer
-    assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: 20 * pieces]
-    assert {one["window"] for one in bench.mac.events("text")} <= {1080}
-
-
-def test_a_repeated_key_stops_when_the_focus_is_lost_and_none_goes_to_another_window(bench: Bench) -> None:
-    bench.mac.when(KEY, {"do": "activate_now", "pid": 430}, skip=1)
-    answer = bench.act(press("tab", repeat=5))
-    assert (answer["code"], answer["done"], answer["reached_id"]) == ("FOCUS_LOST", 2, 1030)
-    assert bench.act(press("tab"))["code"] == "FOCUS_LOST"
-    assert [one["app"] for one in bench.mac.events("key")] == ["Terminal"] * 2
-
-
-def test_typing_stops_at_a_stop_file_and_at_a_locked_screen(bench: Bench) -> None:
-    bench.mac.when(KEY, {"do": "write_file", "path": bench.stop_file})
-    answer = bench.act(type_(LONG))
-    assert (answer["code"], answer["done"]) == ("POLICY_DENIED", 20)
-    assert bench.act(press("tab"))["code"] == "POLICY_DENIED"
-    Path(bench.stop_file).unlink()
-    bench.mac.when(KEY, {"do": "lock_screen"}, skip=19)
-    answer = bench.act(type_(LONG))
-    assert (answer["code"], answer["done"]) == ("SCREEN_LOCKED", 20)
 
 
 def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
@@ -664,16 +560,46 @@ def test_two_windows_of_one_frame_are_told_apart_by_title_or_by_their_order(benc
     assert bench.act(press("escape"), id=panel)["ok"]
 
 
-def test_a_session_that_says_nothing_about_the_console_is_on_it_and_another_users_is_locked(
-    bench: Bench,
-) -> None:
-    answers = []
-    for value in (None, False):
-        bench.mac.set("session.on_console", value)
-        answers.append(bench.act(press("escape"))["code"])
-    bench.mac.no_gui_session()
-    answers.append(bench.act(click())["code"])
-    assert answers == [None, "SCREEN_LOCKED", "NO_GUI_SESSION"]
+# the keyboard's layout ------------------------------------------------------------------------------------
+
+LAYOUTS = [
+    ("us", "ctrl+alt+z", 6),
+    ("german", "cmd+shift+z", 16),
+    ("german", "z", 16),
+    ("german", "cmd+plus", 30),
+    ("german", "cmd+left_bracket", 33),  # no key of its own: its place on a US keyboard
+    ("azerty", "cmd+a", 12),
+    ("dvorak", "ctrl+z", 44),
+    ("unreadable", "cmd+z", 6),
+]
+
+
+@pytest.mark.parametrize(("layout", "chord", "code"), LAYOUTS)
+def test_a_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chord: str, code: int) -> None:
+    bench.mac.set("keyboard.layout", layout)
+    assert bench.act(press(chord, hold_ms=1))["ok"]
+    assert [event["keycode"] for event in bench.events()] == [code, code]
+    flags = {"cmd": COMMAND, "shift": SHIFT, "ctrl": 0x40000, "alt": 0x80000}
+    assert bench.events()[0]["flags"] == sum(flags.get(name, 0) for name in chord.split("+"))
+
+
+def test_text_goes_out_by_the_layouts_keys_and_as_text(bench: Bench) -> None:
+    bench.mac.set("keyboard.layout", "german")
+    bench.mac.set("apps.10.ignores_unicode_events", True)
+    bench.act(type_("Zyß €"))
+    assert bench.events() == typed("Zyß €", "german")
+    texts = [event["text"] for event in bench.mac.events("text")]
+    assert texts[:4] == ["Z", "y", "ß", " "], "a program that reads keys alone gets them"
+
+
+def test_a_layout_that_jxa_cannot_read_is_not_taken_for_a_us_keyboard(jxa: Bench) -> None:
+    jxa.mac.switch(key_events_have_characters=False)
+    assert jxa.act(press("cmd+a"))["ok"]
+    jxa.mac.set("keyboard.layout", "azerty")
+    answer = jxa.act(press("cmd+a"))
+    assert (answer["code"], "keyboard layout French" in answer["message"]) == ("INVALID_ARGUMENT", True)
+    assert jxa.act(press("cmd+left"))["ok"] and jxa.act(type_("a"))["ok"]
+    assert [event["keycode"] for event in jxa.events()] == [0, 0, 123, 123, 0, 0]
 
 
 # what Python alone decides --------------------------------------------------------------------------------
