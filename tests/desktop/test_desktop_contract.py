@@ -6,31 +6,28 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Union
 
 import pytest
+from answers import refused
 from fakemac import FakeMac, default_desktop
 from in_process import InProcessProgram
-from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, wait_for, x_server
+from mac_desk import widget
+from mcp_server import serving
+from worlds import ROOT, Form, clean_environment, need, wait_for, x_server
 
 TITLE = "Visitor book"
 PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
 
 
-class World(ABC):
-    """A desktop with an app Form, whose window has the keyboard, an app Forum beside it, and our command
-    line.
-    """
+class Commands:
+    """Our command line on a desktop, asked in whole values."""
 
-    program: Program
-    stop_file: Path
-
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str], stop_file: Path) -> None:
+        self.program, self.stop_file = InProcessProgram(environment), stop_file
         self._ids: dict[str, int] = {}
 
     def data(self, *words: Any, **variables: str) -> dict[str, Any]:
@@ -45,11 +42,11 @@ class World(ABC):
 
     def window(self, title: str) -> dict[str, Any]:
         """A window by its title, as the catalogue tells it, once it is there."""
-
-        def find() -> list[dict[str, Any]]:
-            return [one for one in self.data("windows")["windows"] if one["title"] == title]
-
-        return wait_for(find, f"{title} is listed")[0]
+        listed: dict[str, Any] = wait_for(
+            lambda: next((one for one in self.data("windows")["windows"] if one["title"] == title), None),
+            f"{title} is listed",
+        )
+        return listed
 
     def known_id(self, title: str) -> int:
         """Its id, asked for once."""
@@ -61,148 +58,86 @@ class World(ABC):
     def form_id(self) -> int:
         return self.known_id(TITLE)
 
-    @abstractmethod
-    def centre(self, widget: str) -> tuple[int, int]:
-        """The middle of a widget, in pixels of its window's full-size photograph."""
-
-    @abstractmethod
-    def is_agreed(self) -> bool: ...
-
-    @abstractmethod
-    def buttons(self) -> list[str]:
-        """The buttons of the clicks that reached the form."""
-
-    @abstractmethod
-    def was_double_clicked(self) -> bool: ...
-
-    @abstractmethod
-    def notes(self) -> str:
-        """What stands in the form's notes."""
-
-    @abstractmethod
-    def wheel(self) -> list[str]:
-        """The direction of each notch that reached the form."""
-
-    @abstractmethod
-    def pointer(self) -> tuple[float, float]:
-        """Where the pointer is, in screen points."""
-
-    @abstractmethod
-    def drag(self) -> list[int]:
-        """x, y, to_x and to_y of a drag that does something, in pixels."""
-
-    @abstractmethod
-    def is_dragged(self) -> bool: ...
-
-    @abstractmethod
-    def move(self, x: int, y: int) -> None: ...
-
-    @abstractmethod
-    def resize(self, width: int, height: int) -> None: ...
-
-    @abstractmethod
-    def close_form(self) -> None: ...
-
-    @abstractmethod
-    def opened(self, window: dict[str, Any], before: int) -> None:
-        """An application's window is new, or came to the front; the end of what was started for it."""
-
-    @abstractmethod
-    def cover_form(self) -> None:
-        """Another window of Form in front of it, called Cover."""
-
     def settle(self, what: Callable[[], Any]) -> Any:
         """What an act led to, which takes a real desktop a moment."""
         return wait_for(what, "the act has its effect")
 
 
-class MacWorld(World):
+class MacWorld(Commands):
+    """A desktop with an app Form, whose window has the keyboard, and an app Forum beside it."""
+
     def __init__(self, folder: Path) -> None:
-        super().__init__()
         need("node")
         self.mac = FakeMac(folder, self._desktop())
-        self.program = InProcessProgram({**self.mac.env(), "PYTHONPATH": str(ROOT)})
-        self.stop_file = self.mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
+        stop_file = self.mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
+        super().__init__({**self.mac.env(), "PYTHONPATH": str(ROOT)}, stop_file)
 
     @staticmethod
     def _desktop() -> dict[str, Any]:
-        ok = {
-            "name": "d.ok",
-            "kind": "button",
-            "text": "Confirm",
-            "rect": [40, 100, 100, 40],
-            "on_click": {"close_window": "this"},
-        }
+        ok = widget("d.ok", "button", 40, 100, 100, 40, text="Confirm", on_click={"close_window": "this"})
         details = {"open_window": {"title": "Details", "bounds": [900, 200, 300, 200], "widgets": [ok]}}
         widgets = [
-            {"name": "volume", "kind": "slider", "rect": [20, 300, 200, 20], "value": 0},
-            {"name": "notes", "kind": "textview", "value": "", "rect": [20, 40, 300, 100]},
-            {
-                "name": "agree",
-                "kind": "checkbox",
-                "text": "I agree",
-                "value": False,
-                "rect": [20, 160, 200, 30],
-            },
-            {"name": "head", "kind": "label", "text": TITLE, "rect": [20, 200, 200, 30]},
-            {
-                "name": "details",
-                "kind": "button",
-                "text": "Details",
-                "rect": [20, 240, 120, 40],
-                "on_click": details,
-            },
+            widget("volume", "slider", 20, 300, 200, 20, value=0),
+            widget("notes", "textview", 20, 40, 300, 100, value=""),
+            widget("agree", "checkbox", 20, 160, 200, 30, text="I agree", value=False),
+            widget("head", "label", 20, 200, 200, 30, text=TITLE),
+            widget("details", "button", 20, 240, 120, 40, text="Details", on_click=details),
         ]
-        form = {"id": 1090, "pid": 500, "layer": 0, "title": TITLE, "alpha": 1, "bounds": [820, 100, 480, 360], "space": 1,  # noqa: E501
-                "focus": "notes", "widgets": widgets}  # fmt: skip
-        forum = {"id": 1190, "pid": 510, "layer": 0, "title": "Forum", "alpha": 1, "bounds": [40, 560, 300, 200], "space": 1,  # noqa: E501
-                 "widgets": []}  # fmt: skip
-        app = {
-            "pid": 510,
-            "name": "Forum",
-            "bundle_id": "com.example.forum",
-            "policy": 0,
-            "path": "/Applications/Forum.app",
-            "hidden": False,
-        }
         desktop = default_desktop()
-        desktop["apps"].append(app)
-        desktop["windows"] = [form, *(one for one in desktop["windows"] if one["id"] != 1090), forum]
+        form = next(one for one in desktop["windows"] if one["id"] == 1090)
+        form.update(title=TITLE, focus="notes", widgets=widgets)
+        forum = {
+            **form,
+            "id": 1190,
+            "pid": 510,
+            "title": "Forum",
+            "bounds": [40, 560, 300, 200],
+            "widgets": [],
+        }
+        desktop["windows"].remove(form)
+        desktop["windows"] = [form, *desktop["windows"], forum]
+        app = next(one for one in desktop["apps"] if one["pid"] == 500)
+        path, bundle_id = "/Applications/Forum.app", "com.example.forum"
+        desktop["apps"].append({**app, "pid": 510, "name": "Forum", "bundle_id": bundle_id, "path": path})
         desktop["frontmost_pid"] = 500
         return desktop
 
-    def centre(self, widget: str) -> tuple[int, int]:
-        windows = self.mac.state()["windows"]
-        x, y, width, height = next(
-            one["rect"] for window in windows for one in window["widgets"] if one["name"] == widget
-        )
+    def centre(self, name: str) -> tuple[int, int]:
+        """The middle of a widget, in pixels of its window's full-size screenshot."""
+        widgets = [one for window in self.mac.state()["windows"] for one in window["widgets"]]
+        x, y, width, height = next(one["rect"] for one in widgets if one["name"] == name)
         return 2 * x + width, 2 * y + height
 
     def is_agreed(self) -> bool:
-        return self.mac.widget(1090, "agree")["value"]
+        return bool(self.mac.widget(1090, "agree")["value"])
 
     def buttons(self) -> list[str]:
+        """The buttons of the clicks that reached the form."""
         return [one["button"] for one in self.mac.events("click") if one["window"] == 1090]
 
     def was_double_clicked(self) -> bool:
         return any(one["count"] == 2 for one in self.mac.events("click"))
 
     def notes(self) -> str:
-        return self.mac.widget(1090, "notes")["value"]
+        """What stands in the form's notes."""
+        return str(self.mac.widget(1090, "notes")["value"])
 
     def wheel(self) -> list[str]:
+        """The direction of each notch that reached the form."""
         signs = {(3, 0): "up", (-3, 0): "down", (0, 3): "left", (0, -3): "right"}
         return [signs[tuple(one["wheel"])] for one in self.mac.raw_events() if one.get("type") == 22]
 
     def pointer(self) -> tuple[float, float]:
+        """Where the pointer is, in screen points."""
         where = self.mac.state()["pointer"]
         return where["x"], where["y"]
 
     def drag(self) -> list[int]:
-        return [60, 620, 240, 620]  # of 2 pixels a point
+        """x, y, to_x and to_y of a drag that does something, in pixels."""
+        return [60, 620, 240, 620]
 
     def is_dragged(self) -> bool:
-        return self.mac.widget(1090, "volume")["value"] == 50
+        return bool(self.mac.widget(1090, "volume")["value"] == 50)
 
     def move(self, x: int, y: int) -> None:
         self.mac.move_window(1090, x, y)
@@ -211,12 +146,14 @@ class MacWorld(World):
         self.mac.resize_window(1090, width, height)
 
     def opened(self, window: dict[str, Any], before: int) -> None:
+        """An application's window is new, or came to the front; the end of what was started for it."""
         assert (window["is_new_window"], window["window_id"]) == (False, before)
 
     def close_form(self) -> None:
         self.mac.close_window(1090)
 
     def cover_form(self) -> None:
+        """Another window of Form in front of it, called Cover."""
         self.mac.open_window("Form", title="Cover", bounds=[830, 110, 480, 360])
 
     def end(self) -> None:
@@ -224,11 +161,12 @@ class MacWorld(World):
         assert self.mac.running() == []
 
 
-class X11World(World):
+class X11World(Commands):
+    """The same on a real X server, where Form is scripts/demo_form.tcl."""
+
     def __init__(self, folder: Path, display: str) -> None:
-        super().__init__()
-        self.program = InProcessProgram(clean_environment(folder, DISPLAY=display))
-        self.stop_file = folder / "state" / "peekaboo_min" / "STOP"
+        environment = clean_environment(folder, DISPLAY=display)
+        super().__init__(environment, folder / "state" / "peekaboo_min" / "STOP")
         self.display, self.folder = display, folder
         (folder / "forum.tcl").write_text("wm title . Forum\nwm geometry . 300x200+700+500\n")
         words = ["wish", str(folder / "forum.tcl"), "-name", "Forum"]
@@ -269,7 +207,7 @@ class X11World(World):
     def notes(self) -> str:
         before = len(self.form.events("text"))
         self.form.xdotool("key", "F12")
-        return self.form.wait_for_event("text", after=before)["notes"]
+        return str(self.form.wait_for_event("text", after=before)["notes"])
 
     def wheel(self) -> list[str]:
         names = {4: "up", 5: "down"}
@@ -315,6 +253,9 @@ class X11World(World):
             form.close()
         self._forum.kill()
         self._forum.wait()
+
+
+World = Union[MacWorld, X11World]
 
 
 @pytest.fixture(params=["macos", "x11"])
@@ -394,59 +335,45 @@ LOOKS: dict[str, tuple[list[str], Any]] = {
     "list server_status": (["list", "server_status"], {**GRANTS, **keys(MACHINE)}),
     "permissions": (["permissions"], GRANTS),
     "doctor": (["doctor"], keys(MACHINE, checks=[keys("name ok needed found advice")])),
-    "a photograph of the window in front": (["image", "--mode", "frontmost"], {"saved_files": [SAVED]}),
+    "a screenshot of the window in front": (["image", "--mode", "frontmost"], {"saved_files": [SAVED]}),
 }
 
 
 @pytest.mark.parametrize(("words", "expected"), LOOKS.values(), ids=LOOKS.keys())
-def test_a_look_answers_with_the_same_keys_on_every_desktop(
-    still_world: World, words: list[str], expected: Any
-) -> None:
+def test_look_answers_with_the_same_keys(still_world: World, words: list[str], expected: Any) -> None:
     finished = still_world.program.run(*words, "--json-output")
     assert (finished.code, finished.err) == (0, "")
     assert set(finished.json) == {"success", "data", "messages", "debug_logs"}
     assert keys_of(finished.data) == expected
 
 
-def test_the_lists_agree_with_each_other(still_world: World) -> None:
+def test_look_by_several_lists_agrees(still_world: World) -> None:
     windows = still_world.data("windows")["windows"]
     form = next(one for one in windows if one["title"] == TITLE)
-    assert (windows[0], form["owner_name"], form["is_on_screen"], form["is_focused"]) == (
-        form,
-        "Form",
-        True,
-        True,
-    )
+    assert (windows[0], form["owner_name"], form["is_on_screen"]) == (form, "Form", True)
+    assert form["is_focused"]
     detailed = still_world.data("list", "windows", "--app", "FORM", "--include-details", "ids,bounds")
     assert detailed["windows"] == [
         {"window_title": TITLE, "window_index": 0, "window_id": form["window_id"], "bounds": form["bounds"]}
     ]
     assert detailed["target_application_info"]["pid"] == form["pid"]
     apps = {one["app_name"]: one for one in still_world.data("list", "apps")["applications"]}
-    assert (apps["Form"]["is_active"], apps["Form"]["window_count"], apps["Forum"]["is_active"]) == (
-        True,
-        1,
-        False,
-    )
+    assert [apps["Form"][name] for name in ("is_active", "window_count")] == [True, 1]
+    assert not apps["Forum"]["is_active"]
     screens = still_world.data("list", "screens")["screens"]
     assert [one["screen_index"] for one in screens if one["is_main"]] == [0]
     assert (screens[0]["bounds"]["x"], screens[0]["bounds"]["y"]) == (0, 0)
 
 
-def test_every_mode_leaves_files_of_the_kind_that_their_names_say(still_world: World, tmp_path: Path) -> None:
-    screens = still_world.data(
-        "image", "--mode", "screen", "--screen-index", 0, "--path", tmp_path / "screen.jpg"
-    )
-    several = still_world.data(
-        "image", "--mode", "multi", "--app", "Form", "--path", tmp_path / "in", "--format", "jpg"
-    )
-    window = still_world.data(
-        "image", "--app", "Form", "--window-title", "visitor", "--path", tmp_path / "window.png"
-    )
-    shot = still_world.data("screenshot", still_world.form_id, "--path", tmp_path / "shot.png")
-    files = [one["path"] for data in (screens, several, window) for one in data["saved_files"]] + [
-        shot["path"]
+def test_image_files_are_of_the_kind_that_their_names_say(still_world: World, tmp_path: Path) -> None:
+    asked: list[list[Any]] = [
+        ["--mode", "screen", "--screen-index", 0, "--path", tmp_path / "screen.jpg"],
+        ["--mode", "multi", "--app", "Form", "--path", tmp_path / "in", "--format", "jpg"],
+        ["--app", "Form", "--window-title", "visitor", "--path", tmp_path / "window.png"],
     ]
+    files = [one["path"] for words in asked for one in still_world.data("image", *words)["saved_files"]]
+    shot = still_world.data("screenshot", still_world.form_id, "--path", tmp_path / "shot.png")
+    files.append(shot["path"])
     assert sorted(map(str, tmp_path.rglob("*.*"))) == sorted(files)
     assert [Path(one).suffix for one in files] == [".jpg", ".jpg", ".png", ".png"]
     assert [Path(one).read_bytes()[:3] for one in files] == [JPG, JPG, PNG, PNG]
@@ -456,7 +383,7 @@ def test_every_mode_leaves_files_of_the_kind_that_their_names_say(still_world: W
 
 
 REFUSALS: dict[str, tuple[list[Any], int, str]] = {
-    "photographing an unknown window": (["screenshot", 4242], 15, "WINDOW_NOT_FOUND"),
+    "capturing an unknown window": (["screenshot", 4242], 15, "WINDOW_NOT_FOUND"),
     "clicking in an unknown window": (["click", 4242, 1, 1], 15, "WINDOW_NOT_FOUND"),
     "typing into an unknown window": (["type", 4242, "hello"], 15, "WINDOW_NOT_FOUND"),
     "an unknown title": (["image", "--app", "Form", "--window-title", "no such"], 15, "WINDOW_NOT_FOUND"),
@@ -466,15 +393,15 @@ REFUSALS: dict[str, tuple[list[Any], int, str]] = {
     "an unknown screen": (["image", "--screen-index", 9], 2, "INVALID_ARGUMENT"),
     "an unknown key": (["press", "FORM", "hyperspace"], 2, "INVALID_ARGUMENT"),
     "no text": (["type", "FORM", ""], 2, "INVALID_ARGUMENT"),
-    "a click without a photograph": (["click", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
-    "a photograph of another window": (
+    "a click without a screenshot": (["click", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
+    "a screenshot of another window": (
         ["click", "FORM", 1, 1, "--screenshot-id", "0123456789abcdef"],
         20,
         "STALE_SCREENSHOT",
     ),
     "scrolling in an unknown window": (["scroll", 4242, 1, 1, "down"], 15, "WINDOW_NOT_FOUND"),
-    "dragging without a photograph": (["drag", "FORUM", 1, 1, 9, 9], 20, "STALE_SCREENSHOT"),
-    "moving without a photograph": (["move", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
+    "dragging without a screenshot": (["drag", "FORUM", 1, 1, 9, 9], 20, "STALE_SCREENSHOT"),
+    "moving without a screenshot": (["move", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
     "scrolling too far": (["scroll", "FORM", 1, 1, "down", "--amount", 51], 2, "INVALID_ARGUMENT"),
     "a key held for too long": (["press", "FORM", "a", "--hold-ms", 5001], 2, "INVALID_ARGUMENT"),
     "a modifier that is none": (["click", "FORM", 1, 1, "--modifiers", "hyper"], 2, "INVALID_ARGUMENT"),
@@ -500,9 +427,7 @@ REFUSALS: dict[str, tuple[list[Any], int, str]] = {
 
 
 @pytest.mark.parametrize(("words", "exit_code", "code"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_a_refusal_has_the_same_codes_on_every_desktop(
-    still_world: World, words: list[Any], exit_code: int, code: str
-) -> None:
+def test_refusal_has_the_same_codes(still_world: World, words: list[Any], exit_code: int, code: str) -> None:
     titles = {"FORM": TITLE, "FORUM": "Forum"}
     given = [still_world.known_id(titles[word]) if word in titles else word for word in words]
     assert still_world.refusal(*given) == (exit_code, code)
@@ -512,7 +437,7 @@ def test_a_refusal_has_the_same_codes_on_every_desktop(
 # acting -----------------------------------------------------------------------------------------------------
 
 
-def test_a_click_by_a_pixel_of_the_photograph_hits_the_widget(world: World) -> None:
+def test_click_on_a_pixel_of_the_screenshot_hits_the_widget(world: World) -> None:
     form_id = world.form_id
     shot = world.data("screenshot", form_id)
     x, y = world.centre("agree")
@@ -533,7 +458,7 @@ def test_a_click_by_a_pixel_of_the_photograph_hits_the_widget(world: World) -> N
     }
 
 
-def test_double_right_and_middle_clicks_arrive(world: World) -> None:
+def test_click_double_right_and_middle_arrive(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
     place = world.centre("head")
@@ -546,7 +471,7 @@ def test_double_right_and_middle_clicks_arrive(world: World) -> None:
     assert (set(left), right, middle) == ({"left"}, "right", "middle")
 
 
-def test_text_and_keys_arrive(world: World) -> None:
+def test_type_and_press_arrive(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
     world.data("click", form_id, *world.centre("notes"))
@@ -570,7 +495,7 @@ MORE_ACTS: dict[str, tuple[list[Any], Callable[[World, dict[str, Any]], Any], st
 
 
 @pytest.mark.parametrize(("words", "arrived", "more"), MORE_ACTS.values(), ids=MORE_ACTS.keys())
-def test_an_act_by_the_pointer_arrives(
+def test_pointer_acts_arrive(
     world: World, words: list[Any], arrived: Callable[[World, dict[str, Any]], Any], more: str
 ) -> None:
     form_id = world.form_id
@@ -590,7 +515,7 @@ def test_an_act_by_the_pointer_arrives(
         assert len(world.buttons()) == before
 
 
-def test_a_key_is_repeated_and_held_and_a_field_replaced(world: World) -> None:
+def test_press_repeats_and_holds_and_type_replaces(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
     world.data("click", form_id, *world.centre("notes"))
@@ -602,7 +527,7 @@ def test_a_key_is_repeated_and_held_and_a_field_replaced(world: World) -> None:
     assert (replaced["characters"], world.notes()) == (3, "new")
 
 
-def test_an_application_that_is_opened_is_answered_with_its_window(world: World) -> None:
+def test_open_answers_with_the_window(world: World) -> None:
     need("gtk-launch")
     forum = world.known_id("Forum")
     opened = world.data("open", "--app", "Forum", "--timeout-s", 40)
@@ -611,7 +536,7 @@ def test_an_application_that_is_opened_is_answered_with_its_window(world: World)
     world.opened(opened, forum)
 
 
-def test_a_moved_window_is_hit_where_it_is_now_and_a_resized_one_is_not_hit(world: World) -> None:
+def test_click_follows_a_moved_window_and_refuses_a_resized_one(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
     world.move(300, 200)
@@ -622,7 +547,7 @@ def test_a_moved_window_is_hit_where_it_is_now_and_a_resized_one_is_not_hit(worl
     assert world.buttons() == ["left"]
 
 
-def test_a_pixel_outside_is_clamped_and_a_shrunk_picture_means_the_same_place(world: World) -> None:
+def test_click_is_clamped_and_scaled(world: World) -> None:
     form_id = world.form_id
     full = world.data("screenshot", form_id)
     clamped = world.data("click", form_id, "1e9", full["image_height"] // 2)
@@ -645,7 +570,7 @@ def test_a_pixel_outside_is_clamped_and_a_shrunk_picture_means_the_same_place(wo
     assert world.settle(world.is_agreed)
 
 
-def test_a_covered_window_comes_to_the_front_before_the_click(world: World) -> None:
+def test_click_brings_a_covered_window_to_the_front(world: World) -> None:
     form_id = world.form_id
     world.data("screenshot", form_id)
     world.cover_form()
@@ -657,7 +582,7 @@ def test_a_covered_window_comes_to_the_front_before_the_click(world: World) -> N
     assert world.data("windows")["windows"][0]["title"] == "Cover"
 
 
-def test_a_window_that_is_gone_is_not_found_and_one_that_closes_by_the_click_is_an_outcome(
+def test_click_that_closes_its_window_is_an_outcome(
     world: World,
 ) -> None:
     form_id = world.form_id
@@ -695,9 +620,7 @@ def test_policy_refuses_every_act_and_nothing_happens(world: World) -> None:
     assert world.settle(world.is_agreed)
 
 
-def test_clean_deletes_our_photographs_and_leaves_those_that_have_a_path(
-    world: World, tmp_path: Path
-) -> None:
+def test_clean_deletes_our_screenshots_and_spares_given_paths(world: World, tmp_path: Path) -> None:
     form_id = world.form_id
     kept = Path(world.data("screenshot", form_id, "--path", tmp_path / "kept.png")["path"])
     ours = Path(world.data("screenshot", form_id)["path"])
@@ -709,93 +632,42 @@ def test_clean_deletes_our_photographs_and_leaves_those_that_have_a_path(
 # the same through MCP ---------------------------------------------------------------------------------------
 
 
-def document(answer: dict[str, Any]) -> dict[str, Any]:
-    """The line of an answer's text that is JSON."""
+def seen(answer: dict[str, Any]) -> Any:
+    """The line of a successful answer's text that is JSON."""
+    assert not answer["isError"], answer
     return json.loads(next(line for line in answer["content"][0]["text"].split("\n") if line.startswith("{")))
 
 
-class Server:
-    """Our server over its pipes, one call after another."""
-
-    def __init__(self, program: Program) -> None:
-        self._process = program.start()
-        self._guard = threading.Timer(2 * PATIENCE_S, self._process.kill)
-        self._guard.start()
-        self._id = 0
-        client = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        }
-        self._ask("initialize", client)
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps(message).encode() + b"\n")
-        self._process.stdin.flush()
-
-    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._id += 1
-        self._send({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        assert self._process.stdout
-        for line in self._process.stdout:
-            if json.loads(line).get("id") == self._id:
-                return json.loads(line)["result"]
-        pytest.fail(f"the server ended before it answered {method}")
-
-    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return self._ask("tools/call", {"name": tool, "arguments": arguments})
-
-    def data(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The JSON of a call that succeeds."""
-        answer = self.call(tool, **arguments)
-        assert not answer.get("isError"), answer
-        return document(answer)
-
-    def close(self) -> None:
-        self._process.communicate(timeout=PATIENCE_S)
-        self._guard.cancel()
-
-
-def test_a_model_lists_photographs_clicks_and_types(world: World) -> None:
-    server = Server(world.program)
-    try:
-        windows = server.data("list_windows")["windows"]
+def test_mcp_lists_captures_clicks_types_and_refuses(world: World) -> None:
+    with serving("package", world.program.environment) as server:
+        server.shake_hands()
+        windows = seen(server.call("list_windows"))["windows"]
         assert keys_of(windows) == [WINDOW]
         form_id = next(one["window_id"] for one in windows if one["title"] == TITLE)
         answer = server.call("take_window_screenshot", window_id=form_id)
-        assert [one["type"] for one in answer["content"]] == ["text", "image"]
-        assert answer["content"][1]["mimeType"] == "image/jpeg"
-        shot = document(answer)
+        assert [one.get("mimeType") for one in answer["content"]] == [None, "image/jpeg"]
+        shot = seen(answer)
         assert keys_of(shot) == keys("window_id image_width image_height scale screenshot_id", bounds=BOUNDS)
         ratio = shot["image_width"] / (shot["bounds"]["width"] * round(shot["scale"] + 0.4))
-        x, y = world.centre("agree")
-        clicked = server.data("click", window_id=form_id, x=x * ratio, y=y * ratio)
-        assert keys_of(clicked) == keys(
-            "window_id clamped delivered changed", pixel=keys("x y"), point=keys("x y")
-        )
+
+        def click(name: str) -> dict[str, Any]:
+            x, y = world.centre(name)
+            return seen(server.call("click", window_id=form_id, x=x * ratio, y=y * ratio))
+
+        point = keys("x y")
+        clicked = keys("window_id clamped delivered changed", pixel=point, point=point)
+        assert keys_of(click("agree")) == clicked
         assert world.settle(world.is_agreed)
-        server.data(
-            "click", window_id=form_id, x=world.centre("notes")[0] * ratio, y=world.centre("notes")[1] * ratio
-        )
-        server.data("type_text", window_id=form_id, text="世界")
+        click("notes")
+        seen(server.call("type_text", window_id=form_id, text="世界"))
         assert world.notes() == "世界"
-        refused = server.call("focus_window", window_id=4242)
-        assert (refused["isError"], refused["_meta"]["backend_error_code"]) == (True, "WINDOW_NOT_FOUND")
-        assert (
-            refused["content"][0]["text"]
-            == "WINDOW_NOT_FOUND: there is no window 4242. Next step: list the windows again"
-        )
-        images = server.data("image", app="Form", return_data=True)
+        text = "there is no window 4242. Next step: list the windows again"
+        assert refused(server.call("focus_window", window_id=4242)) == {
+            "code": "WINDOW_NOT_FOUND",
+            "said": text,
+        }
+        images = seen(server.call("image", app="Form", return_data=True))
         assert keys_of(images) == {
             "saved_files": [],
-            "images": [
-                keys(
-                    "item_label mime_type image_width image_height"
-                    " window_title window_id window_index scale screenshot_id"
-                )
-            ],
+            "images": [{k: v for k, v in SAVED.items() if k != "path"}],
         }
-    finally:
-        server.close()
