@@ -5,6 +5,7 @@ X server.
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -58,6 +59,17 @@ class Commands:
     def form_id(self) -> int:
         return self.known_id(TITLE)
 
+    def centre(self, name: str) -> tuple[int, int]:
+        """The middle of a widget, in pixels of its window's full-size screenshot."""
+        raise NotImplementedError
+
+    def act(self, command: str, *words: Any) -> dict[str, Any]:
+        """A command that takes a window's id, in the form."""
+        return self.data(command, self.form_id, *words)
+
+    def click(self, name: str, *options: Any) -> dict[str, Any]:
+        return self.act("click", *self.centre(name), *options)
+
     def settle(self, what: Callable[[], Any]) -> Any:
         """What an act led to, which takes a real desktop a moment."""
         return wait_for(what, "the act has its effect")
@@ -103,7 +115,6 @@ class MacWorld(Commands):
         return desktop
 
     def centre(self, name: str) -> tuple[int, int]:
-        """The middle of a widget, in pixels of its window's full-size screenshot."""
         widgets = [one for window in self.mac.state()["windows"] for one in window["widgets"]]
         x, y, width, height = next(one["rect"] for one in widgets if one["name"] == name)
         return 2 * x + width, 2 * y + height
@@ -305,46 +316,37 @@ WINDOW = keys(
     bounds=BOUNDS,
 )
 SAVED = keys(
-    "path item_label mime_type image_width image_height window_title window_id window_index scale screenshot_id"  # noqa: E501
+    "path item_label mime_type image_width image_height window_title window_id window_index scale "
+    "screenshot_id"
 )
-LOOKS: dict[str, tuple[list[str], Any]] = {
-    "windows": (["windows"], {"windows": [WINDOW]}),
-    "windows of an app": (["windows", "--app", "form"], {"windows": [WINDOW]}),
-    "list apps": (
-        ["list", "apps"],
-        {"applications": [keys("app_name bundle_id pid is_active window_count")]},
-    ),
-    "list windows": (
-        ["list", "windows", "--app", "Form"],
-        {
-            "windows": [keys("window_title window_index")],
-            "target_application_info": keys("app_name pid bundle_id"),
-        },
-    ),
-    "list windows in detail": (
-        ["list", "windows", "--app", "Form", "--include-details", "off_screen,bounds,ids"],
-        {
-            "windows": [keys("window_title window_index window_id is_on_screen", bounds=BOUNDS)],
-            "target_application_info": keys("app_name pid bundle_id"),
-        },
-    ),
-    "list screens": (
-        ["list", "screens"],
-        {"screens": [keys("screen_index name is_main scale", bounds=BOUNDS)]},
-    ),
-    "list server_status": (["list", "server_status"], {**GRANTS, **keys(MACHINE)}),
-    "permissions": (["permissions"], GRANTS),
-    "doctor": (["doctor"], keys(MACHINE, checks=[keys("name ok needed found advice")])),
-    "a screenshot of the window in front": (["image", "--mode", "frontmost"], {"saved_files": [SAVED]}),
+APP = keys("app_name pid bundle_id")
+DETAILED = keys("window_title window_index window_id is_on_screen", bounds=BOUNDS)
+LOOKS: dict[str, Any] = {
+    "windows": {"windows": [WINDOW]},
+    "windows --app form": {"windows": [WINDOW]},
+    "list apps": {"applications": [keys("app_name bundle_id pid is_active window_count")]},
+    "list windows --app Form": {
+        "windows": [keys("window_title window_index")],
+        "target_application_info": APP,
+    },
+    "list windows --app Form --include-details off_screen,bounds,ids": {
+        "windows": [DETAILED],
+        "target_application_info": APP,
+    },
+    "list screens": {"screens": [keys("screen_index name is_main scale", bounds=BOUNDS)]},
+    "list server_status": {**GRANTS, **keys(MACHINE)},
+    "permissions": GRANTS,
+    "doctor": keys(MACHINE, checks=[keys("name ok needed found advice")]),
+    "image --mode frontmost": {"saved_files": [SAVED]},
 }
 
 
-@pytest.mark.parametrize(("words", "expected"), LOOKS.values(), ids=LOOKS.keys())
-def test_look_answers_with_the_same_keys(still_world: World, words: list[str], expected: Any) -> None:
-    finished = still_world.program.run(*words, "--json-output")
+@pytest.mark.parametrize("words", LOOKS)
+def test_look_answers_with_the_same_keys(still_world: World, words: str) -> None:
+    finished = still_world.program.run(*words.split(), "--json-output")
     assert (finished.code, finished.err) == (0, "")
     assert set(finished.json) == {"success", "data", "messages", "debug_logs"}
-    assert keys_of(finished.data) == expected
+    assert keys_of(finished.data) == LOOKS[words]
 
 
 def test_look_by_several_lists_agrees(still_world: World) -> None:
@@ -382,66 +384,70 @@ def test_image_files_are_of_the_kind_that_their_names_say(still_world: World, tm
     assert (shot["image_width"], shot["image_height"]) == (bounds["width"] * scale, bounds["height"] * scale)
 
 
-REFUSALS: dict[str, tuple[list[Any], int, str]] = {
-    "capturing an unknown window": (["screenshot", 4242], 15, "WINDOW_NOT_FOUND"),
-    "clicking in an unknown window": (["click", 4242, 1, 1], 15, "WINDOW_NOT_FOUND"),
-    "typing into an unknown window": (["type", 4242, "hello"], 15, "WINDOW_NOT_FOUND"),
-    "an unknown title": (["image", "--app", "Form", "--window-title", "no such"], 15, "WINDOW_NOT_FOUND"),
-    "an index too far": (["image", "--app", "Form", "--window-index", 9], 15, "WINDOW_NOT_FOUND"),
-    "an unknown app": (["image", "--app", "Qqqqzz"], 18, "APP_NOT_FOUND"),
-    "an ambiguous app": (["image", "--app", "For"], 19, "AMBIGUOUS_APP_IDENTIFIER"),
-    "an unknown screen": (["image", "--screen-index", 9], 2, "INVALID_ARGUMENT"),
-    "an unknown key": (["press", "FORM", "hyperspace"], 2, "INVALID_ARGUMENT"),
-    "no text": (["type", "FORM", ""], 2, "INVALID_ARGUMENT"),
-    "a click without a screenshot": (["click", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
-    "a screenshot of another window": (
-        ["click", "FORM", 1, 1, "--screenshot-id", "0123456789abcdef"],
-        20,
-        "STALE_SCREENSHOT",
-    ),
-    "scrolling in an unknown window": (["scroll", 4242, 1, 1, "down"], 15, "WINDOW_NOT_FOUND"),
-    "dragging without a screenshot": (["drag", "FORUM", 1, 1, 9, 9], 20, "STALE_SCREENSHOT"),
-    "moving without a screenshot": (["move", "FORUM", 1, 1], 20, "STALE_SCREENSHOT"),
-    "scrolling too far": (["scroll", "FORM", 1, 1, "down", "--amount", 51], 2, "INVALID_ARGUMENT"),
-    "a key held for too long": (["press", "FORM", "a", "--hold-ms", 5001], 2, "INVALID_ARGUMENT"),
-    "a modifier that is none": (["click", "FORM", 1, 1, "--modifiers", "hyper"], 2, "INVALID_ARGUMENT"),
-    "a text that is not there": (["click-text", "FORM", "Qqqqzzxx"], 1, "TEXT_NOT_FOUND"),
-    "waiting for a text in vain": (
-        ["wait-for", "--window-id", "FORM", "--text", "Qqqqzzxx", "--timeout-s", 1],
-        22,
-        "TIMEOUT",
-    ),
-    "waiting for nothing": (["wait-for", "--window-id", "FORM"], 2, "INVALID_ARGUMENT"),
-    "elements of an unknown window": (["elements", 4242], 15, "WINDOW_NOT_FOUND"),
-    "elements of an app without a tree": (["elements", "FORUM"], 1, "NO_ELEMENTS"),
-    "opening nothing": (["open"], 2, "INVALID_ARGUMENT"),
-    "opening an unknown app": (["open", "--app", "Qqqqzz"], 18, "APP_NOT_FOUND"),
-    "opening another scheme": (["open", "--url", "file:///etc/passwd"], 2, "INVALID_ARGUMENT"),
-    "opening a program": (["open", "--path", "/bin/sh"], 21, "POLICY_DENIED"),
-    "a folder that is a file": (
-        ["image", "--app", "Form", "--path", "/etc/passwd/shot.png"],
-        17,
-        "FILE_IO_ERROR",
-    ),
+REFUSALS = {
+    (1, "NO_ELEMENTS"): ["elements FORUM"],
+    (1, "TEXT_NOT_FOUND"): ["click-text FORM Qqqqzzxx"],
+    (2, "INVALID_ARGUMENT"): [
+        "image --screen-index 9",
+        "press FORM hyperspace",
+        "type FORM ''",
+        "scroll FORM 1 1 down --amount 51",
+        "press FORM a --hold-ms 5001",
+        "click FORM 1 1 --modifiers hyper",
+        "wait-for --window-id FORM",
+        "open",
+        "open --url file:///etc/passwd",
+    ],
+    (15, "WINDOW_NOT_FOUND"): [
+        "screenshot 4242",
+        "click 4242 1 1",
+        "type 4242 hello",
+        "scroll 4242 1 1 down",
+        "elements 4242",
+        "image --app Form --window-title 'no such'",
+        "image --app Form --window-index 9",
+    ],
+    (17, "FILE_IO_ERROR"): ["image --app Form --path /etc/passwd/shot.png"],
+    (18, "APP_NOT_FOUND"): ["image --app Qqqqzz", "open --app Qqqqzz"],
+    (19, "AMBIGUOUS_APP_IDENTIFIER"): ["image --app For"],
+    (20, "STALE_SCREENSHOT"): [
+        "click FORUM 1 1",
+        "click FORM 1 1 --screenshot-id 0123456789abcdef",
+        "drag FORUM 1 1 9 9",
+        "move FORUM 1 1",
+    ],
+    (21, "POLICY_DENIED"): ["open --path /bin/sh"],
+    (22, "TIMEOUT"): ["wait-for --window-id FORM --text Qqqqzzxx --timeout-s 1"],
 }
 
 
-@pytest.mark.parametrize(("words", "exit_code", "code"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_refusal_has_the_same_codes(still_world: World, words: list[Any], exit_code: int, code: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "expected"), [(line, expected) for expected, lines in REFUSALS.items() for line in lines]
+)
+def test_refusal_has_the_same_codes(still_world: World, line: str, expected: tuple[int, str]) -> None:
     titles = {"FORM": TITLE, "FORUM": "Forum"}
+    words = shlex.split(line)
     given = [still_world.known_id(titles[word]) if word in titles else word for word in words]
-    assert still_world.refusal(*given) == (exit_code, code)
+    assert still_world.refusal(*given) == expected
     assert (still_world.buttons(), still_world.is_agreed()) == ([], False)
 
 
 # acting -----------------------------------------------------------------------------------------------------
 
+POINT = keys("x y")
+
+
+@pytest.fixture
+def shown(world: World) -> World:
+    """A world whose form was captured: its pixels are known."""
+    world.act("screenshot")
+    return world
+
 
 def test_click_on_a_pixel_of_the_screenshot_hits_the_widget(world: World) -> None:
-    form_id = world.form_id
-    shot = world.data("screenshot", form_id)
+    shot = world.act("screenshot")
     x, y = world.centre("agree")
-    answer = world.data("click", form_id, x, y, "--verify")
+    answer = world.click("agree", "--verify")
     assert world.settle(world.is_agreed)
     assert world.buttons() == ["left"]
     bounds = shot["bounds"]
@@ -449,7 +455,7 @@ def test_click_on_a_pixel_of_the_screenshot_hits_the_widget(world: World) -> Non
     assert rect["image_width"] == shot["image_width"] and answer.pop("effect_ms") >= 50
     assert rect["x"] <= x <= rect["x"] + rect["width"] and rect["y"] <= y <= rect["y"] + rect["height"]
     assert answer == {
-        "window_id": form_id,
+        "window_id": world.form_id,
         "pixel": {"x": x, "y": y},
         "point": {"x": bounds["x"] + x / shot["scale"], "y": bounds["y"] + y / shot["scale"]},
         "clamped": False,
@@ -458,73 +464,97 @@ def test_click_on_a_pixel_of_the_screenshot_hits_the_widget(world: World) -> Non
     }
 
 
-def test_click_double_right_and_middle_arrive(world: World) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    place = world.centre("head")
-    world.data("click", form_id, *place, "--clicks", 2)
-    assert world.settle(world.was_double_clicked)
-    world.data("click", form_id, *place, "--button", "right")
-    world.data("click", form_id, *place, "--button", "middle")
-    assert world.settle(lambda: "middle" in world.buttons())
-    *left, right, middle = world.buttons()
+def test_click_double_right_and_middle_arrive(shown: World) -> None:
+    shown.click("head", "--clicks", 2)
+    assert shown.settle(shown.was_double_clicked)
+    shown.click("head", "--button", "right")
+    shown.click("head", "--button", "middle")
+    assert shown.settle(lambda: "middle" in shown.buttons())
+    *left, right, middle = shown.buttons()
     assert (set(left), right, middle) == ({"left"}, "right", "middle")
 
 
-def test_type_and_press_arrive(world: World) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    world.data("click", form_id, *world.centre("notes"))
-    typed = world.data("type", form_id, "Grüße, 世界 👩‍💻\nand -x more")
+def test_click_follows_a_moved_window_and_refuses_a_resized_one(shown: World) -> None:
+    shown.move(300, 200)
+    shown.click("agree")
+    assert shown.settle(shown.is_agreed)
+    shown.resize(700, 500)
+    assert shown.refusal("click", shown.form_id, *shown.centre("agree")) == (20, "STALE_SCREENSHOT")
+    assert shown.buttons() == ["left"]
+
+
+def test_click_is_clamped_and_scaled(world: World) -> None:
+    full = world.act("screenshot")
+    clamped = world.act("click", "1e9", full["image_height"] // 2)
+    edge = {"x": full["image_width"] - 1, "y": full["image_height"] // 2}
+    assert (clamped["clamped"], clamped["pixel"]) == (True, edge)
+    small = world.act("screenshot", "--max-dimension", 240)
+    assert max(small["image_width"], small["image_height"]) == 240
+    ratio = small["image_width"] / full["image_width"]
+    x, y = world.centre("agree")
+    world.act("click", x * ratio, y * ratio)
+    assert world.settle(world.is_agreed)
+    world.act("click", x, y, "--screenshot-id", full["screenshot_id"])
+    assert world.settle(lambda: not world.is_agreed())
+    # two scales of one window: nobody knows whose pixels these are
+    world.data("image", "--app", "Form")
+    assert world.refusal("click", world.form_id, x * ratio, y * ratio) == (20, "STALE_SCREENSHOT")
+    world.act("click", x * ratio, y * ratio, "--screenshot-id", small["screenshot_id"])
+    assert world.settle(world.is_agreed)
+
+
+def test_click_brings_a_covered_window_to_the_front(shown: World) -> None:
+    shown.cover_form()
+    shown.click("agree")
+    assert shown.settle(shown.is_agreed)
+    front = shown.data("windows")["windows"][0]
+    assert (front["title"], front["is_focused"]) == (TITLE, True)
+    assert keys_of(shown.data("focus", shown.window("Cover")["window_id"])) == WINDOW
+    assert shown.data("windows")["windows"][0]["title"] == "Cover"
+
+
+def test_click_that_closes_its_window_is_an_outcome(shown: World) -> None:
+    shown.click("details")
+    dialog = shown.window("Details")["window_id"]
+    shown.data("screenshot", dialog)
+    answer = shown.data("click", dialog, *shown.centre("d.ok"), "--verify")
+    assert (answer["changed"], answer["window_closed"]) == (True, True)
+    form_id = shown.form_id
+    shown.close_form()
+    assert shown.refusal("click", form_id, 9, 9) == (15, "WINDOW_NOT_FOUND")
+
+
+def test_pointer_scrolls_moves_and_drags(shown: World) -> None:
+    shown.click("notes")
+    shown.act("type", "some text")
+    before = shown.buttons()
+    scrolled = shown.act("scroll", *shown.centre("head"), "down", "--amount", 3)
+    assert shown.settle(lambda: shown.wheel() == ["down"] * 3)
+    moved = shown.act("move", *shown.centre("head"))
+    assert shown.settle(lambda: shown.pointer() == tuple(moved["point"].values()))
+    assert shown.buttons() == before
+    dragged = shown.act("drag", *shown.drag())
+    assert shown.settle(shown.is_dragged)
+    answered = keys("window_id clamped delivered changed", pixel=POINT, point=POINT)
+    to = {"to_pixel": POINT, "to_point": POINT}
+    assert [keys_of(one) for one in (scrolled, moved, dragged)] == [answered, answered, {**answered, **to}]
+    for one in (scrolled, moved, dragged):
+        assert (one["clamped"], one["delivered"], one["changed"]) == (False, True, None)
+
+
+def test_keys_arrive_are_repeated_held_and_replace(shown: World) -> None:
+    form_id = shown.form_id
+    shown.click("notes")
+    typed = shown.act("type", "Grüße, 世界 👩‍💻\nand -x more")
     assert typed == {"window_id": form_id, "characters": 25, "delivered": True, "changed": None}
-    pressed = world.data("press", form_id, "return")
+    pressed = shown.act("press", "return")
     assert pressed == {"window_id": form_id, "key": "return", "delivered": True, "changed": None}
-    world.data("type", form_id, "--", "--json")
-    assert world.notes() == "Grüße, 世界 👩‍💻\nand -x more\n--json"
-
-
-MORE_ACTS: dict[str, tuple[list[Any], Callable[[World, dict[str, Any]], Any], str]] = {
-    "scroll": (["scroll", "head", "down", "--amount", 3], lambda world, _: world.wheel() == ["down"] * 3, ""),
-    "move_pointer": (
-        ["move", "head"],
-        lambda world, answer: world.pointer() == tuple(answer["point"].values()),
-        "",
-    ),
-    "drag": (["drag", "DRAG"], lambda world, _: world.is_dragged(), "to_pixel to_point"),
-}
-
-
-@pytest.mark.parametrize(("words", "arrived", "more"), MORE_ACTS.values(), ids=MORE_ACTS.keys())
-def test_pointer_acts_arrive(
-    world: World, words: list[Any], arrived: Callable[[World, dict[str, Any]], Any], more: str
-) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    world.data("click", form_id, *world.centre("notes"))
-    world.data("type", form_id, "some text")
-    before = len(world.buttons())
-    places = {"head": world.centre("head"), "DRAG": world.drag()}
-    given = [one for word in words[1:] for one in places.get(word, [word])]
-    answer = world.data(words[0], form_id, *given)
-    point = keys("x y")
-    places_of = dict.fromkeys(["pixel", "point", *more.split()], point)
-    assert keys_of(answer) == keys("window_id clamped delivered changed", **places_of)
-    assert (answer["clamped"], answer["delivered"], answer["changed"]) == (False, True, None)
-    assert world.settle(lambda: arrived(world, answer))
-    if words[0] != "drag":
-        assert len(world.buttons()) == before
-
-
-def test_press_repeats_and_holds_and_type_replaces(world: World) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    world.data("click", form_id, *world.centre("notes"))
-    world.data("type", form_id, "old", "--delay-ms", 30)
-    world.data("press", form_id, "a", "--repeat", 3)
-    world.data("press", form_id, "b", "--hold-ms", 200)
-    assert world.notes() == "oldaaab"
-    replaced = world.data("type", form_id, "new", "--replace")
-    assert (replaced["characters"], world.notes()) == (3, "new")
+    shown.act("type", "--", "--json")
+    assert shown.notes() == "Grüße, 世界 👩‍💻\nand -x more\n--json"
+    assert shown.act("type", "old", "--replace", "--delay-ms", 30)["characters"] == 3
+    shown.act("press", "a", "--repeat", 3)
+    shown.act("press", "b", "--hold-ms", 200)
+    assert shown.notes() == "oldaaab"
 
 
 def test_open_answers_with_the_window(world: World) -> None:
@@ -536,97 +566,31 @@ def test_open_answers_with_the_window(world: World) -> None:
     world.opened(opened, forum)
 
 
-def test_click_follows_a_moved_window_and_refuses_a_resized_one(world: World) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    world.move(300, 200)
-    world.data("click", form_id, *world.centre("agree"))
-    assert world.settle(world.is_agreed)
-    world.resize(700, 500)
-    assert world.refusal("click", form_id, *world.centre("agree")) == (20, "STALE_SCREENSHOT")
-    assert world.buttons() == ["left"]
-
-
-def test_click_is_clamped_and_scaled(world: World) -> None:
-    form_id = world.form_id
-    full = world.data("screenshot", form_id)
-    clamped = world.data("click", form_id, "1e9", full["image_height"] // 2)
-    assert (clamped["clamped"], clamped["pixel"]) == (
-        True,
-        {"x": full["image_width"] - 1, "y": full["image_height"] // 2},
-    )
-    small = world.data("screenshot", form_id, "--max-dimension", 240)
-    assert max(small["image_width"], small["image_height"]) == 240
-    ratio = small["image_width"] / full["image_width"]
-    x, y = world.centre("agree")
-    world.data("click", form_id, x * ratio, y * ratio)
-    assert world.settle(world.is_agreed)
-    world.data("click", form_id, x, y, "--screenshot-id", full["screenshot_id"])
-    assert world.settle(lambda: not world.is_agreed())
-    # two scales of one window: nobody knows whose pixels these are
-    world.data("image", "--app", "Form")
-    assert world.refusal("click", form_id, x * ratio, y * ratio) == (20, "STALE_SCREENSHOT")
-    world.data("click", form_id, x * ratio, y * ratio, "--screenshot-id", small["screenshot_id"])
-    assert world.settle(world.is_agreed)
-
-
-def test_click_brings_a_covered_window_to_the_front(world: World) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    world.cover_form()
-    world.data("click", form_id, *world.centre("agree"))
-    assert world.settle(world.is_agreed)
-    front = world.data("windows")["windows"][0]
-    assert (front["title"], front["is_focused"]) == (TITLE, True)
-    assert keys_of(world.data("focus", world.window("Cover")["window_id"])) == WINDOW
-    assert world.data("windows")["windows"][0]["title"] == "Cover"
-
-
-def test_click_that_closes_its_window_is_an_outcome(
-    world: World,
-) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    world.data("click", form_id, *world.centre("details"))
-    dialog = world.window("Details")["window_id"]
-    world.data("screenshot", dialog)
-    answer = world.data("click", dialog, *world.centre("d.ok"), "--verify")
-    assert (answer["changed"], answer["window_closed"]) == (True, True)
-    world.close_form()
-    assert world.refusal("click", form_id, 9, 9) == (15, "WINDOW_NOT_FOUND")
-
-
-def test_policy_refuses_every_act_and_nothing_happens(world: World) -> None:
-    form_id = world.form_id
-    world.data("screenshot", form_id)
-    place = world.centre("agree")
-    acts = (
-        ["click", form_id, *place], ["type", form_id, "x"], ["focus", form_id],
-        ["drag", form_id, *world.drag()],
-        ["scroll", form_id, *place, "down"], ["move", form_id, *place], ["press", form_id, "a"],
-        ["click-text", form_id, TITLE], ["open", "--app", "Forum"],
-    )  # fmt: skip
+def test_policy_refuses_every_act_and_nothing_happens(shown: World) -> None:
+    form_id, place, denied = shown.form_id, shown.centre("agree"), (21, "POLICY_DENIED")
+    click: list[Any] = ["click", form_id, *place]
+    acts: list[list[Any]] = [click, ["type", form_id, "x"], ["focus", form_id], ["press", form_id, "a"]]
+    acts += [["drag", form_id, *shown.drag()], ["scroll", form_id, *place, "down"], ["move", form_id, *place]]
+    acts += [["click-text", form_id, TITLE], ["open", "--app", "Forum"]]
+    acts += [["image", "--app", "Form", "--capture-focus", "foreground"]]
     for words in acts:
-        assert world.refusal(*words, PEEKABOO_READONLY="1") == (21, "POLICY_DENIED")
-    assert world.refusal(*acts[0], PEEKABOO_DENY_APPS="other, fo?m") == (21, "POLICY_DENIED")
-    assert world.refusal(*acts[0], PEEKABOO_ALLOW_APPS="Forum") == (21, "POLICY_DENIED")
-    foreground = ["image", "--app", "Form", "--capture-focus", "foreground"]
-    assert world.refusal(*foreground, PEEKABOO_READONLY="1") == (21, "POLICY_DENIED")
-    world.stop_file.touch()
-    assert world.refusal(*acts[0]) == (21, "POLICY_DENIED")
-    assert (world.buttons(), world.wheel(), world.notes()) == ([], [], "")
-    world.stop_file.unlink()
-    world.data(*acts[0], PEEKABOO_ALLOW_APPS="form", PEEKABOO_DENY_APPS="Forum")
-    assert world.settle(world.is_agreed)
+        assert shown.refusal(*words, PEEKABOO_READONLY="1") == denied
+    assert shown.refusal(*click, PEEKABOO_DENY_APPS="other, fo?m") == denied
+    assert shown.refusal(*click, PEEKABOO_ALLOW_APPS="Forum") == denied
+    shown.stop_file.touch()
+    assert shown.refusal(*click) == denied
+    assert (shown.buttons(), shown.wheel(), shown.notes()) == ([], [], "")
+    shown.stop_file.unlink()
+    shown.data(*click, PEEKABOO_ALLOW_APPS="form", PEEKABOO_DENY_APPS="Forum")
+    assert shown.settle(shown.is_agreed)
 
 
 def test_clean_deletes_our_screenshots_and_spares_given_paths(world: World, tmp_path: Path) -> None:
-    form_id = world.form_id
-    kept = Path(world.data("screenshot", form_id, "--path", tmp_path / "kept.png")["path"])
-    ours = Path(world.data("screenshot", form_id)["path"])
+    kept = Path(world.act("screenshot", "--path", tmp_path / "kept.png")["path"])
+    ours = Path(world.act("screenshot")["path"])
     assert world.data("clean") == {"deleted": 3}  # a picture, and two records
     assert (kept.exists(), ours.exists()) == (True, False)
-    assert world.refusal("click", form_id, 5, 5) == (20, "STALE_SCREENSHOT")
+    assert world.refusal("click", world.form_id, 5, 5) == (20, "STALE_SCREENSHOT")
 
 
 # the same through MCP ---------------------------------------------------------------------------------------
@@ -654,8 +618,7 @@ def test_mcp_lists_captures_clicks_types_and_refuses(world: World) -> None:
             x, y = world.centre(name)
             return seen(server.call("click", window_id=form_id, x=x * ratio, y=y * ratio))
 
-        point = keys("x y")
-        clicked = keys("window_id clamped delivered changed", pixel=point, point=point)
+        clicked = keys("window_id clamped delivered changed", pixel=POINT, point=POINT)
         assert keys_of(click("agree")) == clicked
         assert world.settle(world.is_agreed)
         click("notes")

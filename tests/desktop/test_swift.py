@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Optional
 import pytest
 from fakemac import FakeMac, world
 from fakemac.pointer_and_keys import keys_of
+from mac_desk import change_app, widget
 from worlds import need_swift
 
 from peekaboo_min.core.models import Act, Point
@@ -36,10 +37,7 @@ POINT = Point(300, 200)
 NOT_MEASURED = ("t", "idle_ms", "suppression_s")
 COMMAND, SHIFT, ARROW = 0x100000, 0x20000, 0xA00000
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
-DONE = {
-    "ok": True, "pointer": None, "is_certain": True, "code": None, "message": "",
-    "reached_id": None, "released": False,
-}  # fmt: skip
+DONE = {"ok": True, "is_certain": True, "code": None, "message": "", "reached_id": None, "released": False}
 
 
 class Bench:
@@ -50,22 +48,16 @@ class Bench:
         self.stop_file = str(mac.folder / "STOP")
         self.ended_at = 0.0
 
-    def ask(self, *steps: dict[str, Any], **window: Any) -> Any:
-        request = {"window": {**TERMINAL, **window}, "stop_file": self.stop_file, "steps": steps}
-        text = json.dumps(request)
-        if self.source:
-            done = subprocess.run([*self.command, text], input=self.source, capture_output=True, timeout=60)
-        else:
-            done = subprocess.run(self.command, input=text.encode(), capture_output=True, timeout=60)
-        self.ended_at = time.time() * 1000
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert done.stdout.endswith(b"}\n")
-        return json.loads(done.stdout)
-
-    def act(self, act: Act, **window: Any) -> Any:
+    def act(self, act: Act, **window: Any) -> dict[str, Any]:
         """The executor's answer to the steps of an act; `done` is what has gone out."""
         steps = steps_of(act)
-        answer = self.ask(*steps, **window)
+        request = {"window": {**TERMINAL, **window}, "stop_file": self.stop_file, "steps": steps}
+        text = json.dumps(request)
+        argument, stdin = ([text], self.source) if self.source else ([], text.encode())
+        done = subprocess.run([*self.command, *argument], input=stdin, capture_output=True, timeout=60)
+        self.ended_at = time.time() * 1000
+        assert (done.returncode, done.stderr, done.stdout[-2:]) == (0, b"", b"}\n")
+        answer: dict[str, Any] = json.loads(done.stdout)
         return {**answer, "done": count_sent(steps[: answer["step"]])}
 
     def raw(self) -> list[Event]:
@@ -75,8 +67,12 @@ class Bench:
         """What was posted, as it came; without what is measured."""
         return [{name: event[name] for name in event if name not in NOT_MEASURED} for event in self.raw()]
 
-    def buttons_down(self) -> int:
-        return sum(event["type"] in (1, 3, 25) for event in self.raw())
+
+def compile_input(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The program `input` for a fake Mac in that folder."""
+    out = str(folder / "input")
+    command = [sys.executable, str(BUILD), "compile", str(source), "-o", out, "--state", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 @pytest.fixture(scope="session")
@@ -85,17 +81,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if sys.platform == "darwin":
         pytest.skip("on a Mac the events would be real; the source is checked against the real SDK instead")
     folder = tmp_path_factory.mktemp("swift")
-    command = [
-        sys.executable,
-        str(BUILD),
-        "compile",
-        str(SOURCE),
-        "-o",
-        str(folder / "input"),
-        "--state",
-        str(folder),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    done = compile_input(SOURCE, folder)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return folder / "input"
 
@@ -111,16 +97,14 @@ def swift(program: Path, tmp_path: Path) -> Bench:
 @pytest.fixture
 def jxa(tmp_path: Path) -> Bench:
     mac = FakeMac(tmp_path)
-    return Bench(
-        mac,
-        [str(mac.bin_dir / "osascript"), "-l", "JavaScript", "-"],
-        b"\n".join(one.read_bytes() for one in JXA_SOURCES),
-    )
+    source = b"\n".join(one.read_bytes() for one in JXA_SOURCES)
+    return Bench(mac, [str(mac.bin_dir / "osascript"), "-l", "JavaScript", "-"], source)
 
 
 @pytest.fixture(params=["swift", "jxa"])
 def bench(request: pytest.FixtureRequest) -> Bench:
-    return request.getfixturevalue(request.param)
+    chosen: Bench = request.getfixturevalue(request.param)
+    return chosen
 
 
 EVENT = {"flags": 0, "tap": 0, "source_state": -1}
@@ -337,9 +321,7 @@ ENDS: dict[str, End] = {
         for name in ("covered by another app", "closed", "locked")
     },
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
-    "click: outside the window": End(
-        click(at=Point(40, 600)), {"do": "only_window", "window": 1080}, "WINDOW_COVERED"
-    ),
+    "click: outside the window": End(click(at=Point(30, 300)), NOTHING, "WINDOW_COVERED"),
     "click: stopped while it is held": End(click(), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True),
     "click: the second, covered": End(click(2), COVER, "WINDOW_COVERED", 2000, on=UP, done=1),
     "click: the second, closed by the first": End(click(2), CLOSE, "WINDOW_NOT_FOUND", on=UP, done=1),
@@ -390,18 +372,16 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
     end = ENDS[name]
     change = {**end.change, "path": bench.stop_file}
     bench.mac.set(*end.state)
-    if change["do"] == "only_window":
-        for one in bench.mac.state()["windows"]:
-            if one["id"] != change["window"]:
-                bench.mac.close_window(one["id"])
-    elif end.on is None:
+    if end.on is None:
         bench.mac.update(lambda state: world.apply(state, change))
     for on in STARTED if end.on in STARTED else filter(None, [end.on]):
         bench.mac.when(on, change, skip=end.skip)
     answer = bench.act(end.act)
     expected = (False, end.code, end.reached_id, end.done, end.released)
     assert tuple(answer[key] for key in ("ok", "code", "reached_id", "done", "released")) == expected, answer
-    assert str(end.reached_id) in answer["message"] or end.reached_id is None
+    held_by = {"keyboard.held_flags": "modifier key", "mouse.held": "mouse button"}
+    assert held_by.get(end.state[0], str(end.reached_id or "")) in answer["message"]
+    assert end.change is not AWAY or answer["pointer"] == {"x": 9, "y": 9}
     assert bench.mac.state()["mouse"]["down"] == {}
     # what goes down comes up, and nothing but the window that is meant gets anything
     kinds = [event["type"] for event in bench.events()]
@@ -412,9 +392,11 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
         assert set(kinds) <= {5}
     if end.released:
         last = bench.events()[-1]
-        place = (last["keycode"], last["flags"]) if end.act.chord.key == "left" else (last["x"], last["y"])
         # a key without its modifier; a button where it was pressed, so that nothing is dropped elsewhere
-        assert place == ((123, ARROW) if end.act.chord.key == "left" else (300, 200))
+        is_key = end.act.kind == "press"
+        assert (last["flags"], last.get("keycode"), last.get("x"), last.get("y")) == (
+            (ARROW, 123, None, None) if is_key else (0, None, 300, 200)
+        )
     if end.act.kind == "type":
         assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: end.done]
 
@@ -437,51 +419,40 @@ def test_act_is_not_hindered_by(bench: Bench, path: str, value: Any) -> None:
     assert len(bench.events()) == 5
 
 
-def test_what_ends_at_the_point_or_is_invisible_does_not_cover(bench: Bench) -> None:
+def test_click_is_not_covered_by_what_ends_there_or_is_invisible(bench: Bench) -> None:
     bench.mac.open_window("TextEdit", bounds=[200, 100, 100, 300])  # its right edge is at the point
     bench.mac.open_window("TextEdit", bounds=[250, 100, 100, 100])  # its lower edge
     bench.mac.open_window("TextEdit", bounds=[280, 180, 50, 50], alpha=0)
+    bench.mac.change_window(1080, {"bounds": [62, 78, 702, 418]})  # rounded otherwise, not moved
     assert bench.act(click())["ok"]
     assert [one["window"] for one in bench.mac.events("click")] == [1080]
 
 
-OVERLAYS = {
+THROUGH, WHOLE = {"click_through": True}, {"bounds": [60, 80, 700, 420]}
+# whose overlay it is, what it lets through, and whether the click arrives, and that for certain
+OVERLAYS: dict[str, tuple[str, dict[str, Any], bool, bool]] = {
     # of an app of its own; the Dock's own is there in every test
-    "it lets clicks through": ("Calculator", {"click_through": True}, "works", (True, True)),
-    "it takes them": ("Calculator", {}, "works", "WINDOW_COVERED"),
-    "nobody can tell": ("Calculator", {"click_through": True}, "silent", (True, False)),
-    "it belongs to the same app": ("Terminal", {"click_through": True}, "works", (True, False)),
-    "it is as large as the window": (
-        "Calculator",
-        {"click_through": True, "bounds": [60, 80, 700, 420]},
-        "works",
-        (True, True),
-    ),
+    "it lets clicks through": ("Calculator", THROUGH, True, True),
+    "it takes them": ("Calculator", {}, False, True),
+    "nobody can tell": ("Calculator", THROUGH, True, False),
+    "it belongs to the same app": ("Terminal", THROUGH, True, False),
+    "it is as large as the window": ("Calculator", {**THROUGH, **WHOLE}, True, True),
 }
 
 
-@pytest.mark.parametrize(("app", "more", "test", "expected"), OVERLAYS.values(), ids=OVERLAYS.keys())
-def test_an_overlay_over_the_whole_window_is_told_from_one_that_lets_clicks_through(
-    bench: Bench, app: str, more: dict[str, Any], test: str, expected: Any
-) -> None:
-    bench.mac.switch(position_test=test)
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_click_below_an_overlay(bench: Bench, name: str) -> None:
+    app, more, is_ok, is_certain = OVERLAYS[name]
+    bench.mac.switch(position_test="silent" if name == "nobody can tell" else "works")
     bench.mac.open_window(app, **{"bounds": [0, 0, 1440, 900], "layer": 25, **more})
     answer = bench.act(click())
-    if isinstance(expected, str):
-        assert (answer["ok"], answer["code"], bench.buttons_down()) == (False, expected, 0)
-    else:
-        assert (answer["ok"], answer["is_certain"]) == expected
-        assert [one["window"] for one in bench.mac.events("click")] == [1080]
+    assert (answer["ok"], answer["is_certain"]) == (is_ok, is_certain)
+    assert answer["code"] == (None if is_ok else "WINDOW_COVERED")
+    assert [one["window"] for one in bench.mac.events("click")] == [1080] * is_ok
 
 
-def test_a_click_beside_an_open_menu_is_not_certain_and_one_on_its_item_is(bench: Bench) -> None:
-    item = {
-        "name": "paste",
-        "kind": "button",
-        "text": "Paste",
-        "rect": [0, 0, 120, 24],
-        "on_click": {"log": "pasted"},
-    }
+def test_click_beside_an_open_menu_is_not_certain(bench: Bench) -> None:
+    item = widget("paste", "button", 0, 0, 120, 24, text="Paste", on_click={"log": "pasted"})
     menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101, widgets=[item])
     popup = {"id": menu, "x": 400, "y": 300, "width": 120, "height": 60, "is_popup": True}
     answer = bench.act(click(at=Point(410, 310)), **popup)
@@ -491,73 +462,67 @@ def test_a_click_beside_an_open_menu_is_not_certain_and_one_on_its_item_is(bench
     assert bench.mac.events("click")[-1]["closed_a_menu"]
 
 
-def test_keys_go_to_an_open_menu_when_it_is_meant(bench: Bench) -> None:
+# who has the keyboard -------------------------------------------------------------------------------------
+
+
+def keyboard_is_with(bench: Bench, act: Act = press("escape"), **window: Any) -> Optional[int]:  # noqa: B008
+    """The window that an act's keys go to: the one that is meant, or the one that is told instead."""
+    answer = bench.act(act, **window)
+    if answer["ok"]:
+        return {**TERMINAL, **window}["id"]  # type: ignore[return-value]
+    assert answer["code"] == "FOCUS_LOST"
+    return answer["reached_id"]  # type: ignore[no-any-return]
+
+
+def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
     menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101)
     popup = {"id": menu, "is_popup": True}
-    assert bench.act(press("down"), **popup)["ok"]
+    assert keyboard_is_with(bench, press("down"), **popup) == menu
     assert [(one["key"], one["window"]) for one in bench.mac.events("key")] == [("down", menu)]
     submenu = bench.mac.open_window("Terminal", bounds=[520, 300, 120, 60], layer=101)
-    answer = bench.act(press("down"), **popup)
-    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", submenu)
+    assert keyboard_is_with(bench, **popup) == submenu
     bench.mac.change_window(submenu, {"alpha": 0})  # it fades out
-    assert bench.act(press("down"), **popup)["ok"]
+    assert keyboard_is_with(bench, **popup) == menu
     bench.mac.close_window(menu)
-    answer = bench.act(press("down"), **popup)
-    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 1080)
+    assert keyboard_is_with(bench, **popup) == 1080
 
 
-def test_a_panel_of_another_layer_is_typed_into_where_accessibility_says_that_it_has_the_focus(
-    bench: Bench,
-) -> None:
-    field = {"name": "name", "kind": "field", "value": "", "rect": [10, 10, 200, 30]}
-    bounds = {"x": 0, "y": 100, "width": 300, "height": 300}
-    panel = bench.mac.open_window(
-        "Terminal", bounds=list(bounds.values()), layer=8, modal=True, focus="name", widgets=[field]
-    )
-    assert bench.act(type_("Ada"), id=panel, **bounds)["ok"]
-    assert bench.mac.widget(panel, "name")["value"] == "Ada"
-
-
-def test_an_application_that_hangs_is_asked_once_and_typed_into(bench: Bench) -> None:
-    bench.mac.set("apps.10.hung", True)
-    assert bench.mac.state()["apps"][10]["name"] == "Terminal"
-    # in front of it, and nobody would type into them
-    bench.mac.open_window("Terminal", bounds=[60, 80, 10, 10])
-    bench.mac.open_window("Terminal", bounds=[60, 80, 700, 420], alpha=0)
-    assert bench.act(type_(LONG))["done"] == 60
-    assert len(bench.mac.events("asked_in_vain")) == 1
-
-
-def test_an_application_in_front_that_is_not_meant_is_asked_nothing(bench: Bench) -> None:
-    bench.mac.update(lambda state: next(one for one in state["apps"] if one["pid"] == 430).update(hung=True))
-    bench.mac.activate("TextEdit")
-    answer = bench.act(press("escape"))
-    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 1030)
-    assert bench.mac.events("asked_in_vain") == []
-
-
-def test_the_focused_window_is_known_by_its_rounded_frame_and_its_application(bench: Bench) -> None:
+def test_keyboard_is_with_the_window_of_the_rounded_frame(bench: Bench) -> None:
     frame = {"x": 100, "y": 100, "width": 300, "height": 200}
     bounds = list(frame.values())
     bench.mac.open_window("TextEdit", title="Options", bounds=bounds)
     bench.mac.activate("Terminal")
-    panel = bench.mac.open_window("Terminal", title="Options", bounds=bounds, layer=8, modal=True)
+    field = widget("name", "field", 10, 10, 200, 30, value="")
+    more = {"layer": 8, "modal": True, "focus": "name", "widgets": [field]}
+    panel = bench.mac.open_window("Terminal", title="Options", bounds=bounds, **more)
     bench.mac.change_window(panel, {"ax_bounds": [101, 98, 301.5, 200]})
-    assert bench.act(press("escape"), id=panel, **frame)["ok"]
+    assert keyboard_is_with(bench, type_("Ada"), id=panel, **frame) == panel
+    assert bench.mac.widget(panel, "name")["value"] == "Ada"
     bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # that would be another window
-    assert bench.act(press("escape"), id=panel, **frame)["reached_id"] == 1080
+    assert keyboard_is_with(bench, id=panel, **frame) == 1080
 
 
-def test_two_windows_of_one_frame_are_told_apart_by_title_or_by_their_order(bench: Bench) -> None:
+def test_keyboard_is_with_a_twin_by_title_or_by_order(bench: Bench) -> None:
     bench.mac.open_window("Terminal", title="twin", bounds=[60, 80, 700, 420])
-    answer = bench.act(press("escape"))
-    assert (answer["code"], answer["reached_id"]) == ("FOCUS_LOST", 2000)
+    assert keyboard_is_with(bench) == 2000
     bench.mac.change_window(2000, {"title": bench.mac.window(1080)["title"]})
-    assert bench.act(press("escape"))["reached_id"] == 2000
-    assert bench.act(press("escape"), id=2000)["ok"]
+    assert (keyboard_is_with(bench), keyboard_is_with(bench, id=2000)) == (2000, 2000)
     bench.mac.close_window(2000)
     panel = bench.mac.open_window("Terminal", title="panel", bounds=[60, 80, 700, 420], layer=8, modal=True)
-    assert bench.act(press("escape"), id=panel)["ok"]
+    assert keyboard_is_with(bench, id=panel) == panel
+
+
+def test_keyboard_is_asked_of_a_hung_app_once_and_of_no_other(bench: Bench) -> None:
+    for app in ("Terminal", "TextEdit"):
+        change_app(bench.mac, app, hung=True)
+    # in front of it, and nobody would type into them
+    bench.mac.open_window("Terminal", bounds=[60, 80, 10, 10])
+    bench.mac.open_window("Terminal", bounds=[60, 80, 700, 420], alpha=0)
+    assert keyboard_is_with(bench, type_(LONG)) == 1080
+    assert len(bench.mac.events("asked_in_vain")) == 1
+    bench.mac.activate("TextEdit")
+    assert keyboard_is_with(bench) == 1030
+    assert len(bench.mac.events("asked_in_vain")) == 1
 
 
 # the keyboard's layout ------------------------------------------------------------------------------------
@@ -575,7 +540,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(("layout", "chord", "code"), LAYOUTS)
-def test_a_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chord: str, code: int) -> None:
+def test_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chord: str, code: int) -> None:
     bench.mac.set("keyboard.layout", layout)
     assert bench.act(press(chord, hold_ms=1))["ok"]
     assert [event["keycode"] for event in bench.events()] == [code, code]
@@ -592,7 +557,7 @@ def test_text_goes_out_by_the_layouts_keys_and_as_text(bench: Bench) -> None:
     assert texts[:4] == ["Z", "y", "ß", " "], "a program that reads keys alone gets them"
 
 
-def test_a_layout_that_jxa_cannot_read_is_not_taken_for_a_us_keyboard(jxa: Bench) -> None:
+def test_layout_that_jxa_cannot_read_is_not_taken_for_us(jxa: Bench) -> None:
     jxa.mac.switch(key_events_have_characters=False)
     assert jxa.act(press("cmd+a"))["ok"]
     jxa.mac.set("keyboard.layout", "azerty")
@@ -640,44 +605,24 @@ def test_text_is_split_where_a_person_would(text: str, expected: list[str]) -> N
     assert at_once == [part for part in expected if len(part) > 1 and not part.rstrip("|⏎⇥⌫").isascii()]
 
 
-def test_a_delay_parts_every_two_characters() -> None:
+def test_text_with_a_delay_is_parted_at_every_character() -> None:
     assert pieces("abb\t", 25) == [("a", 25), ("b", 40), ("b", 25), ("⇥", 0)]
 
 
 # the bench ------------------------------------------------------------------------------------------------
 
 
-def test_the_start_of_the_compiled_program_is_in_the_log_of_calls(swift: Bench) -> None:
-    swift.ask()
-    assert [(call["program"], call["argv"], call["stdin"]) for call in swift.mac.calls()] == [
-        ("swift-helper", [], None)
-    ]
-
-
-def test_a_warning_of_the_compiler_is_an_error(tmp_path: Path, program: Path) -> None:
+def test_bench_takes_a_warning_of_the_compiler_for_an_error(tmp_path: Path, program: Path) -> None:
     source = tmp_path / "careless.swift"
-    source.write_text(
-        SOURCE.read_text(encoding="utf-8") + "\nvar neverUsed = { () -> Int in let unused = 1; return 2 }\n",
-        encoding="utf-8",
-    )
-    command = [
-        sys.executable,
-        str(BUILD),
-        "compile",
-        str(source),
-        "-o",
-        str(tmp_path / "input"),
-        "--state",
-        str(tmp_path),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode != 0
-    assert "'unused' was never used" in done.stderr
+    careless = "\nvar neverUsed = { () -> Int in let unused = 1; return 2 }\n"
+    source.write_text(SOURCE.read_text(encoding="utf-8") + careless, encoding="utf-8")
+    done = compile_input(source, tmp_path)
+    assert (done.returncode != 0, "'unused' was never used" in done.stderr) == (True, True)
     assert not (tmp_path / "input").exists()
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Apple's SDK")
-def test_a_real_sdk_accepts_the_source_without_a_warning() -> None:
+def test_sdk_of_a_mac_accepts_the_source_without_a_warning() -> None:
     need_swift()
     command = ["swiftc", "-swift-version", "5", "-warnings-as-errors", "-typecheck", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
