@@ -56,7 +56,7 @@ FOUND = {
 
 
 @pytest.mark.parametrize(("identifier", "expected"), FOUND.values(), ids=FOUND.keys())
-def test_an_app_is_found_by_what_a_person_would_say(identifier: str, expected: App) -> None:
+def test_find_app_by_what_a_person_would_say(identifier: str, expected: App) -> None:
     assert find_app(identifier, APPS) == expected
     assert find_app(identifier, APPS[::-1]) == expected
 
@@ -81,36 +81,36 @@ NOT_FOUND = {
 
 
 @pytest.mark.parametrize(("identifier", "code"), NOT_FOUND.values(), ids=NOT_FOUND.keys())
-def test_what_means_no_app_or_several_is_refused_with_the_next_step(identifier: str, code: ErrorCode) -> None:
+def test_find_app_refuses_what_means_none_or_several(identifier: str, code: ErrorCode) -> None:
     error = error_of(find_app, identifier, APPS)
     assert (error.code, bool(error.hint), len(error.message) < 200) == (code, True, True)
 
 
-def test_an_ambiguity_names_its_candidates() -> None:
+def test_find_app_names_the_candidates() -> None:
     error = error_of(find_app, "cal", APPS)
     candidates = ["Calculator (com.apple.calculator, PID:30)", "Calendar (com.apple.iCal, PID:31)"]
     assert error.details.split("\n") == candidates
     assert all(one in error.hint for one in candidates)
 
 
-def test_two_names_that_are_as_close_are_both_named() -> None:
+def test_find_app_names_two_that_are_as_close() -> None:
     error = error_of(find_app, "Notas", [app("Notes", 1, window_count=1), app("Notos", 2, window_count=1)])
     assert error.code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
     assert "Notes" in error.hint and "Notos" in error.hint
 
 
-def test_an_unknown_app_is_answered_with_the_nearest_names() -> None:
+def test_find_app_names_the_nearest() -> None:
     error = error_of(find_app, "Noets App", APPS)
     assert "Notes" in error.hint
     assert error_of(find_app, "x", []).hint == "open it first"
 
 
-def test_the_helpers_of_a_browser_are_no_candidates() -> None:
+def test_find_app_takes_no_helper_of_a_browser() -> None:
     assert error_of(find_app, "renderer", APPS).code is ErrorCode.APP_NOT_FOUND
     assert error_of(find_app, "chrome helper", [CHROME_HELPER]).code is ErrorCode.APP_NOT_FOUND
 
 
-def test_of_two_processes_of_one_name_the_one_with_windows_is_meant() -> None:
+def test_find_app_prefers_the_process_with_windows() -> None:
     two = [app("Notes", 1), app("Notes", 2, window_count=1)]
     assert find_app("notes", two) == two[1]
     both = [app("Notes", 1, window_count=1), app("Notes", 2, window_count=1)]
@@ -122,38 +122,33 @@ def test_of_two_processes_of_one_name_the_one_with_windows_is_meant() -> None:
 TITLED = [window(1, "Shopping list"), window(2, "List"), window(3, None), window(4, "shopping")]
 
 
-@pytest.mark.parametrize(
-    ("title", "index", "expected"),
-    [
-        ("List", None, 2),
-        ("list", None, 2),
-        (" SHOPPING ", None, 4),
-        ("ping l", None, 1),
-        (None, 0, 1),
-        (None, 3, 4),
-        (None, None, 1),
-    ],
-)
-def test_a_window_is_found_by_title_exact_first_or_by_index(
+WANTED: list[tuple[Optional[str], Optional[int], int]] = [
+    ("List", None, 2),
+    ("list", None, 2),
+    (" SHOPPING ", None, 4),
+    ("ping l", None, 1),
+    (None, 0, 1),
+    (None, 3, 4),
+    (None, None, 1),
+]
+
+
+@pytest.mark.parametrize(("title", "index", "expected"), WANTED)
+def test_find_window_by_title_exact_first_or_by_index(
     title: Optional[str], index: Optional[int], expected: int
 ) -> None:
     assert find_window(NOTES, TITLED, title, index).window_id == expected
 
 
 @pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4), (None, 10**30)])
-def test_a_window_that_is_not_there_is_told_with_those_that_are(
-    title: Optional[str], index: Optional[int]
-) -> None:
+def test_find_window_names_those_that_are_there(title: Optional[str], index: Optional[int]) -> None:
     error = error_of(find_window, NOTES, TITLED, title, index)
     assert error.code is ErrorCode.WINDOW_NOT_FOUND
     assert "'Shopping list', 'List'" in error.hint
 
 
-def test_windows_are_counted_from_zero() -> None:
+def test_find_window_refuses_a_negative_index_and_an_app_without_any() -> None:
     assert error_of(find_window, NOTES, TITLED, None, -1).code is ErrorCode.INVALID_ARGUMENT
-
-
-def test_an_app_without_windows_is_told_so() -> None:
     assert error_of(find_window, NOTES, []).code is ErrorCode.WINDOW_NOT_FOUND
 
 
@@ -170,23 +165,23 @@ def test_an_app_without_windows_is_told_so() -> None:
         ({"bundle_id": "com.apple.dock"}, False),
     ],
 )
-def test_only_what_a_person_would_call_a_window_is_listed(others: dict[str, Any], is_listed: bool) -> None:
+def test_list_takes_what_a_person_would_call_a_window(others: dict[str, Any], is_listed: bool) -> None:
     assert is_worth_listing(window(**others)) is is_listed
 
 
-def test_windows_off_the_screen_are_listed_only_where_asked() -> None:
+def test_list_takes_windows_off_the_screen_where_asked() -> None:
     windows = [window(1), window(2, is_on_screen=False)]
     assert [one.window_id for one in visible_windows(windows)] == [1]
     assert [one.window_id for one in visible_windows(windows, with_off_screen=True)] == [1, 2]
 
 
-def test_the_windows_of_an_app_without_a_process_id_are_those_of_its_name() -> None:
+def test_windows_of_an_app_without_a_pid_are_of_its_name() -> None:
     windows = [window(1, pid=None), window(2, pid=60), window(3, pid=None, app_name="XTerm")]
     assert [one.window_id for one in windows_of(XTERM, windows)] == [3]
     assert [one.window_id for one in windows_of(NOTES, windows)] == [2]
 
 
-def test_a_click_would_hit_the_frontmost_window_there_with_its_frame() -> None:
+def test_cover_at_a_point_is_the_frontmost_with_its_frame() -> None:
     front = window(1, app_name="Mail", pid=2, bounds=Rect(10, 30, 50, 50), frame=Rect(10, 10, 50, 70))
     clear = window(2, app_name="Veil", pid=3, bounds=Rect(0, 0, 500, 500), alpha=0.0)
     back = window(3, bounds=Rect(0, 0, 500, 500))
