@@ -31,10 +31,10 @@ class Commands:
         self.program, self.stop_file = InProcessProgram(environment), stop_file
         self._ids: dict[str, int] = {}
 
-    def data(self, *words: Any, **variables: str) -> dict[str, Any]:
+    def data(self, *words: Any, **variables: Any) -> dict[str, Any]:
         return self.program.run("--json", *words, **variables).data
 
-    def refusal(self, *words: Any, **variables: str) -> tuple[int, str]:
+    def refusal(self, *words: Any, **variables: Any) -> tuple[int, str]:
         """The exit code and the error's code of a command that fails."""
         finished = self.program.run("--json", *words, **variables)
         assert set(finished.json) == {"success", "error", "debug_logs"}
@@ -95,7 +95,7 @@ class MacWorld(Commands):
             widget("head", "label", 20, 200, 200, 30, text=TITLE),
             widget("details", "button", 20, 240, 120, 40, text="Details", on_click=details),
         ]
-        desktop = default_desktop()
+        desktop: dict[str, Any] = default_desktop()
         form = next(one for one in desktop["windows"] if one["id"] == 1090)
         form.update(title=TITLE, focus="notes", widgets=widgets)
         forum = {
@@ -614,7 +614,7 @@ def test_mcp_lists_captures_clicks_types_and_refuses(world: World) -> None:
         assert keys_of(shot) == keys("window_id image_width image_height scale screenshot_id", bounds=BOUNDS)
         ratio = shot["image_width"] / (shot["bounds"]["width"] * round(shot["scale"] + 0.4))
 
-        def click(name: str) -> dict[str, Any]:
+        def click(name: str) -> Any:
             x, y = world.centre(name)
             return seen(server.call("click", window_id=form_id, x=x * ratio, y=y * ratio))
 

@@ -24,6 +24,7 @@ from worlds import PATIENCE_S, Program, need_swift, wait_for
 from peekaboo_min.core.models import Act, Delivery, Point
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos import input as mac_input
+from peekaboo_min.desktop.macos import osascript
 from peekaboo_min.desktop.macos.input import steps_of
 
 COMMAND, SHIFT, OPTION, CONTROL, ARROW = 0x100000, 0x20000, 0x80000, 0x40000, 0xA00000
@@ -303,11 +304,11 @@ def test_act_that_a_signal_interrupts_lets_go(
 
 
 def test_execution_has_time_for_its_events_and_pauses(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds, run = [], mac_input.run_jxa
+    seconds: list[float] = []
 
     def run_jxa(names: Any, request: Any, timeout_s: float, pass_fds: Any) -> dict[str, Any]:
         seconds.append(round(timeout_s, 3))
-        return run(names, request, timeout_s, pass_fds)
+        return osascript.run_jxa(names, request, timeout_s, pass_fds)
 
     monkeypatch.setattr(mac_input, "run_jxa", run_jxa)
     desk.act(1080, "press", chord=read_chord("escape"), hold_ms=500)
@@ -356,7 +357,7 @@ def test_lock_is_kept_by_what_acts_when_its_parent_is_killed(desk: Desk, name: s
                 desk.stop_file.touch()
             wait_for(lambda: is_free(f), "the lock is free when that has ended")
     finally:
-        for stream in (child.stdin, child.stdout, child.stderr):
+        for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             stream.close()
     assert is_script or [one["type"] for one in desk.posted()] == [10, 11]
 

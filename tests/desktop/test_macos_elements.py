@@ -234,6 +234,7 @@ def test_handler_is_known_before_anything_is_opened(desk: Desk, tmp_path: Path) 
         path.write_text("x")
     for name in ("com.apple.TextEdit", "TextEdit", "textedit.app", "TextEdti"):  # as a running one is named
         assert find("app", name) == TEXT_EDIT
+    assert find("app", "Form.app").bundle_id == "com.example.form"
     assert (find("path", str(notes)), find("path", str(tmp_path))) == (TEXT_EDIT, FINDER)
     assert find("url", "https://example.org/a?b=c d").app_name == "Safari"
     home = str(desk.mac.home / "Applications" / "Mine.app")

@@ -222,28 +222,9 @@ def test_screenshot_of_a_window_that_closes_is_not_found(desk: Desk) -> None:
 # screenshot_app_window ------------------------------------------------------------------------------------
 
 
-def app_window_refusal(desk: Desk, *words: Any) -> tuple[int, str]:
-    return desk.refusal("screenshot-app-window", *words)
-
-
-def test_app_window_names_five_errors(desk: Desk) -> None:
-    calculator = ("--bundleId", "com.apple.calculator")
-    assert app_window_refusal(desk, "--appName", "Nothing of that name") == (18, "ProcessNotFound")
-    assert app_window_refusal(desk, "--appName", "Notes") == (15, "NoWindow")
-    assert app_window_refusal(desk, "--bundleId", "com.apple.Safari", "--windowIndex", 7) == (15, "NoWindow")
-    desk.mac.fail("screencapture", NO_IMAGE)
-    assert app_window_refusal(desk, *calculator) == (14, "CaptureFailed")
-    # its place shows another window: not captured
-    assert [words[1] for words in desk.captures()] == ["-o"] * 3
-    desk.mac.activate("Calculator")
-    assert app_window_refusal(desk, *calculator) == (14, "CaptureFailed")
-    # by its id, then by its place
-    assert [words[1] for words in desk.captures()[3:]] == ["-o", "-o", "-o", "-R"]
-    desk.mac.heal()
-    desk.mac.deny("screen_recording")
-    assert app_window_refusal(desk, "--appName", "Form") == (11, "PermissionDenied")
-    assert app_window_refusal(desk) == (2, "INVALID_ARGUMENT")
-    assert app_window_refusal(desk, "--appName", "Form", "--timeoutMs", 99) == (2, "INVALID_ARGUMENT")
+def test_app_window_names_its_errors_by_its_document(desk: Desk) -> None:
+    assert desk.refusal("screenshot-app-window", "--appName", "Notes") == (15, "NoWindow")
+    assert desk.refusal("screenshot-app-window") == (2, "INVALID_ARGUMENT")
 
 
 @pytest.mark.parametrize("program", ["screencapture", "osascript", "both, slowly"])
@@ -252,7 +233,7 @@ def test_app_window_has_one_budget_of_time(desk: Desk, program: str) -> None:
         desk.mac.set("latency_ms", {"osascript": [2000, 2000], "screencapture": [2000, 2000]})
     else:
         desk.mac.hang(program)  # as behind a question that nobody answers
-    assert app_window_refusal(desk, "--appName", "Form", "--timeoutMs", 3500) == (22, "Timeout")
+    assert desk.refusal("screenshot-app-window", "--appName", "Form", "--timeoutMs", 3500) == (22, "Timeout")
     assert len(desk.mac.calls(program if program == "screencapture" else "osascript")) == 1
     assert desk.mac.running() == []
 
@@ -302,64 +283,44 @@ def test_list_is_the_same_whatever_the_bridge_gives(desk: Desk, switches: dict[s
     assert {one["window_id"] for one in desk.windows("--app", "TextEdit")} == {1030, 1031}
 
 
-def open_menus(mac: FakeMac) -> None:
-    menu: dict[str, Any] = {"bounds": [100, 120, 30, 20], "layer": 101}
-    mac.open_window("Terminal", **menu)
-    mac.open_window("Dock", **menu)  # of no ordinary application
-    mac.open_window("Terminal", **menu, alpha=0)  # it has faded out
-    mac.open_window("Terminal", **menu)
-
-
-def open_panels(mac: FakeMac) -> None:
-    mac.open_window("Terminal", bounds=[300, 300, 300, 200], layer=8, modal=True)
-    mac.open_window("Terminal", title="tools", bounds=[700, 300, 100, 100], layer=3)  # no dialog
-
-
-def open_beside_a_group(mac: FakeMac) -> None:
-    mac.open_window("Form", title="Beside", bounds=[900, 150, 300, 200])
-    mac.change_window(1090, {"widgets": [widget("panel", "group", 80, 50, 300, 200)]})  # right where that is
-    mac.activate("Form")
-
-
-def open_modal_twin(mac: FakeMac) -> None:
-    mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360], modal=True)
-    mac.activate("Form")
-
-
-def show_sheet(mac: FakeMac) -> None:
-    mac.activate("Calendar")  # asked for its dialogs now that it is in front
-
-
-def show_sheet_without_accessibility(mac: FakeMac) -> None:
-    show_sheet(mac)
-    mac.deny("accessibility")
-
-
-# id, kind, parent and modality of what is no plain window
-MARKED: dict[str, tuple[Arrange, list[Any]]] = {
-    "menus": (open_menus, [(2003, "popup", 1080, False), (2000, "popup", 1080, False)]),
-    "a sheet": (show_sheet, [(1041, "dialog", 1040, True)]),
-    "a modal panel of another layer": (open_panels, [(2000, "dialog", None, True)]),
-    "a group within a window is none": (open_beside_a_group, []),
-    "of two that are alike none": (open_modal_twin, []),
-    "none without Accessibility": (show_sheet_without_accessibility, []),
+MENU: dict[str, Any] = {"bounds": [100, 120, 30, 20], "layer": 101}
+# of no ordinary application, and one that has faded out, between an open one and its submenu
+MENUS = [("Terminal", MENU), ("Dock", MENU), ("Terminal", {**MENU, "alpha": 0}), ("Terminal", MENU)]
+PANEL = {"bounds": [300, 300, 300, 200], "layer": 8, "modal": True}
+TOOLS = {"title": "tools", "bounds": [700, 300, 100, 100], "layer": 3}  # no dialog
+GROUP = widget("panel", "group", 80, 50, 300, 200)  # right where the window beside is
+BESIDE = {"title": "Beside", "bounds": [900, 150, 300, 200]}
+TWIN = {"title": "Form", "bounds": [820, 100, 480, 360], "modal": True}
+# windows that open, the app in front, and id, kind, parent and modality of what is no plain window
+MARKED: dict[str, tuple[list[tuple[str, dict[str, Any]]], str, list[Any]]] = {
+    "menus": (MENUS, "Terminal", [(2003, "popup", 1080, False), (2000, "popup", 1080, False)]),
+    "a sheet": ([], "Calendar", [(1041, "dialog", 1040, True)]),
+    "a modal panel": ([("Terminal", PANEL), ("Terminal", TOOLS)], "", [(2000, "dialog", None, True)]),
+    "a group within a window is none": ([("Form", BESIDE)], "Form", []),
+    "of two that are alike none": ([("Form", TWIN)], "Form", []),
+    "none without Accessibility": ([], "Calendar", []),
 }
 
 
-@pytest.mark.parametrize(("arrange", "expected"), MARKED.values(), ids=MARKED.keys())
-def test_list_windows_marks_menus_sheets_and_dialogs(
-    desk: Desk, arrange: Arrange, expected: list[Any]
-) -> None:
-    arrange(desk.mac)
+@pytest.mark.parametrize("name", MARKED)
+def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> None:
+    opened, front, expected = MARKED[name]
+    desk.mac.change_window(1090, {"widgets": [GROUP]})
+    if front != "Terminal":  # which is in front, and would close its menus
+        desk.mac.activate(front or "Terminal")
+    for app, window in opened:
+        desk.mac.open_window(app, **window)
+    if "without" in name:
+        desk.mac.deny("accessibility")
     listed = desk.windows()
     names = ("window_id", "kind", "parent_id", "is_modal")
-    marked = [tuple(one[name] for name in names) for one in listed if one["kind"] != "window"]
+    marked = [tuple(one[key] for key in names) for one in listed if one["kind"] != "window"]
     assert marked == expected
     ids = [one["window_id"] for one in listed]
     assert all(ids.index(parent) < ids.index(one) for one, kind, parent, _ in expected if kind == "popup")
-    if "without" in arrange.__name__:
+    if "without" in name:
         assert ids == FRONT_TO_BACK[-4:-2] + FRONT_TO_BACK[:-4] + FRONT_TO_BACK[-2:]  # none is minimised
-    if arrange is open_panels:
+    if name == "a modal panel":
         assert [one["window_id"] for one in listed if one["is_focused"]] == [2000]
         assert 2001 not in ids
 

@@ -126,7 +126,7 @@ def dragged(end: tuple[float, float], types: tuple[int, int, int, int]) -> list[
     points = [tuple(a + (b - a) * step / 15 for a, b in zip((300, 200), end)) for step in range(16)]
     deltas = [[round(b) - round(a) for a, b in zip(*pair)] for pair in zip(points, points[1:])]
     between = [
-        mouse(moved, *point, button, 1, number=1, dx=dx, dy=dy) for point, (dx, dy) in zip(points[1:], deltas)
+        mouse(moved, x, y, button, 1, number=1, dx=dx, dy=dy) for (x, y), (dx, dy) in zip(points[1:], deltas)
     ]
     first, last = mouse(down, 300, 200, button, 1, number=1), mouse(up, *end, button, 1, number=1)
     return [mouse(5, 300, 200), first, *between, last]
@@ -464,14 +464,14 @@ def test_click_beside_an_open_menu_is_not_certain(bench: Bench) -> None:
 
 # who has the keyboard -------------------------------------------------------------------------------------
 
+ESCAPE = press("escape")
 
-def keyboard_is_with(bench: Bench, act: Act = press("escape"), **window: Any) -> Optional[int]:  # noqa: B008
+
+def keyboard_is_with(bench: Bench, act: Act = ESCAPE, **window: Any) -> Any:
     """The window that an act's keys go to: the one that is meant, or the one that is told instead."""
     answer = bench.act(act, **window)
-    if answer["ok"]:
-        return {**TERMINAL, **window}["id"]  # type: ignore[return-value]
-    assert answer["code"] == "FOCUS_LOST"
-    return answer["reached_id"]  # type: ignore[no-any-return]
+    assert answer["code"] == (None if answer["ok"] else "FOCUS_LOST")
+    return window.get("id", 1080) if answer["ok"] else answer["reached_id"]
 
 
 def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
@@ -488,12 +488,12 @@ def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
 
 
 def test_keyboard_is_with_the_window_of_the_rounded_frame(bench: Bench) -> None:
-    frame = {"x": 100, "y": 100, "width": 300, "height": 200}
+    frame: dict[str, Any] = {"x": 100, "y": 100, "width": 300, "height": 200}
     bounds = list(frame.values())
     bench.mac.open_window("TextEdit", title="Options", bounds=bounds)
     bench.mac.activate("Terminal")
     field = widget("name", "field", 10, 10, 200, 30, value="")
-    more = {"layer": 8, "modal": True, "focus": "name", "widgets": [field]}
+    more: dict[str, Any] = {"layer": 8, "modal": True, "focus": "name", "widgets": [field]}
     panel = bench.mac.open_window("Terminal", title="Options", bounds=bounds, **more)
     bench.mac.change_window(panel, {"ax_bounds": [101, 98, 301.5, 200]})
     assert keyboard_is_with(bench, type_("Ada"), id=panel, **frame) == panel

@@ -29,13 +29,13 @@ class Desk:
         self.program = Program(words, environment) if words else InProcessProgram(environment)
         self.stop_file = mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
 
-    def run(self, *words: Any, **variables: str) -> Finished:
+    def run(self, *words: Any, **variables: Any) -> Finished:
         return self.program.run(*words, "--json", **variables)
 
-    def data(self, *words: Any, **variables: str) -> dict[str, Any]:
+    def data(self, *words: Any, **variables: Any) -> dict[str, Any]:
         return self.run(*words, **variables).data
 
-    def refusal(self, *words: Any, **variables: str) -> tuple[int, str]:
+    def refusal(self, *words: Any, **variables: Any) -> tuple[int, str]:
         """Exit code and error code of a command that fails; it left no image behind."""
         finished = self.run(*words, **variables)
         assert finished.error["message"], finished.out
