@@ -394,6 +394,7 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
         last = bench.events()[-1]
         # a key without its modifier; a button where it was pressed, so that nothing is dropped elsewhere
         is_key = end.act.kind == "press"
+        assert end.act.kind != "drag" or [bench.events()[-2][axis] for axis in "xy"] == [300, 200]
         assert (last["flags"], last.get("keycode"), last.get("x"), last.get("y")) == (
             (ARROW, 123, None, None) if is_key else (0, None, 300, 200)
         )
@@ -603,6 +604,20 @@ def test_text_is_split_where_a_person_would(text: str, expected: list[str]) -> N
     assert {ms for _, ms in pieces(text)} <= {0, 40}
     at_once = [step["text"] for step in steps_of(type_(text)) if step.get("code") == 0]
     assert at_once == [part for part in expected if len(part) > 1 and not part.rstrip("|⏎⇥⌫").isascii()]
+
+
+PAUSES_MS = {
+    "a double click": [60, 30, 60, 30],
+    "a drag": [100, *[20] * 14, 120],
+    "a key three times": [40, 40, 40],
+    "a key held down": [100, 40],
+    "a scroll to the left": [20, 20],
+}
+
+
+@pytest.mark.parametrize("name", PAUSES_MS)
+def test_steps_pause_for_what_applications_need(name: str) -> None:
+    assert [step["ms"] for step in steps_of(ACTS[name][0]) if step.get("ms")] == PAUSES_MS[name]
 
 
 def test_text_with_a_delay_is_parted_at_every_character() -> None:
