@@ -10,7 +10,8 @@ import os
 import re
 import signal
 import stat
-import sys
+import threading
+from contextvars import copy_context
 from pathlib import Path
 from typing import IO, Any, Callable, Optional
 
@@ -19,12 +20,14 @@ from fakemac import FakeMac, pixel, widget_colour
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
 from mac_desk import STARTED, Desk, tells_who_needs_what, widget
 from samples import error_of
-from worlds import PATIENCE_S, Program, need_swift, wait_for
+from worlds import PATIENCE_S, need_swift, wait_for
 
+from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Act, Delivery, Point
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos import input as mac_input
-from peekaboo_min.desktop.macos import osascript
+from peekaboo_min.desktop.macos import osascript, swift_helper
 from peekaboo_min.desktop.macos.input import steps_of
 
 COMMAND, SHIFT, OPTION, CONTROL, ARROW = 0x100000, 0x20000, 0x80000, 0x40000, 0xA00000
@@ -341,7 +344,7 @@ def test_lock_is_kept_by_what_acts_when_its_parent_is_killed(desk: Desk, name: s
     else:
         need_swift()
         desk.mac.tools("good")
-        build_as_a_server(desk)
+        built()
     child = desk.program.start(*words)
     try:
         wait_for(lambda: desk.mac.hanging() if is_script else desk.posted(), "it acts")
@@ -524,33 +527,15 @@ PROGRAMS: dict[tuple[Any, ...], list[str]] = {
 
 
 def test_speed_is_in_the_few_programs_that_are_started(desk: Desk) -> None:
+    desk.mac.set("keyboard.layout", "german")  # its table needs none
     for words, programs in PROGRAMS.items():
         before = len(desk.mac.calls())
         desk.data(*words)
         assert [call["program"] for call in desk.mac.calls()[before:]] == programs, words
-    desk.mac.set("keyboard.layout", "german")
-    before = len(desk.mac.calls())
-    desk.data("press", 1080, "cmd+a")
-    assert len(desk.mac.calls()) == before + 2
     assert desk.mac.events("activate", "ax_set", "ax_raise") == []  # it was in front already
 
 
 # the Swift helper -----------------------------------------------------------------------------------------
-
-# A command line whose waiting for the compiler is short; everything else of it is what is shipped.
-IMPATIENT = (
-    "from peekaboo_min.desktop.macos import swift_helper; from peekaboo_min.frontends import cli; "
-    "swift_helper._COMPILE_S = 2; raise SystemExit(cli.main())"
-)
-BUILD = "from peekaboo_min.desktop.macos import swift_helper as h; h.build_helper(); print(h.last_failure())"
-CANCELLED = (
-    "import threading; from peekaboo_min.core.cancellation import CancelToken, use_cancel_token\n"
-    "from peekaboo_min.desktop.macos import swift_helper\n"
-    "token = CancelToken(); use_cancel_token(token); threading.Timer(0.6, token.cancel).start()\n"
-    "try: swift_helper.build_helper()\n"
-    "except Exception: pass\n"
-    "print(swift_helper.last_failure())"
-)
 
 
 def compiled(mac: FakeMac) -> int:
@@ -563,11 +548,17 @@ def helper_acts(mac: FakeMac) -> int:
     return len(mac.calls("swift-helper")) - compiled(mac)
 
 
-def build_as_a_server(desk: Desk, source: str = BUILD) -> str:
+def built() -> str:
     """What a server does in the background at its start; the reason why there is no helper, or nothing."""
-    finished = Program([sys.executable, "-W", "error", "-c", source], desk.program.environment).run()
-    assert (finished.code, finished.err) == (0, "")
-    return finished.out.strip()
+    swift_helper.build_helper()
+    return swift_helper.last_failure()
+
+
+def build_and_cancel() -> None:
+    token = CancelToken()
+    use_cancel_token(token)
+    threading.Timer(0.6, token.cancel).start()
+    swift_helper.build_helper()
 
 
 def input_by(desk: Desk, *words: str) -> str:
@@ -592,7 +583,7 @@ def test_helper_is_not_compiled_while_an_act_waits(desk: Desk) -> None:
 )
 def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: str, reason: str) -> None:
     desk.mac.tools(tools)
-    assert reason in build_as_a_server(desk)
+    assert reason in built()
     desk.data("press", 1080, "escape")
     assert (desk.keys(), reason in input_by(desk)) == (["escape"], True)
     if tools == "none":
@@ -600,11 +591,11 @@ def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: st
         assert (desk.mac.calls("swiftc"), desk.mac.calls("xcrun"), desk.mac.events("dialog")) == ([], [], [])
     # tried again after a day
     tries = len(desk.mac.calls("xcode-select"))
-    assert reason in build_as_a_server(desk)
+    assert reason in built()
     assert len(desk.mac.calls("xcode-select")) == tries
     (failure,) = (desk.mac.home / "Library").rglob("failure.txt")
     os.utime(failure, (1, 1))
-    build_as_a_server(desk)
+    built()
     assert len(desk.mac.calls("xcode-select")) == tries + 1
 
 
@@ -617,13 +608,16 @@ def test_helper_whose_folder_cannot_be_written_is_an_error(desk: Desk) -> None:
     assert finished.error["code"] == "FILE_IO_ERROR" and str(folder) in finished.error["message"]
 
 
-def test_helper_that_compiles_too_long_is_tried_again_next_time(desk: Desk) -> None:
-    impatient = Desk(desk.mac, [sys.executable, "-W", "error", "-c", IMPATIENT])
+def test_helper_that_compiles_too_long_is_tried_again_next_time(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     desk.mac.tools("slow")
-    for tries in (1, 2):
-        impatient.data("doctor", "--compile")
+    # cancelled, it is not remembered as a failure; nor is one that ran out of time
+    assert error_of(copy_context().run, build_and_cancel).code is ErrorCode.CANCELLED
+    monkeypatch.setattr(swift_helper, "_COMPILE_S", 2)
+    for tries in (2, 3):
+        desk.data("doctor", "--compile")
         assert (desk.mac.running(), compiled(desk.mac)) == ([], tries)
-    assert build_as_a_server(desk, CANCELLED) == ""  # nor is that remembered as a failure
     assert not list((desk.mac.home / "Library").rglob("failure.txt"))
     desk.data("press", 1080, "tab")
     assert desk.keys() == ["tab"]
@@ -645,7 +639,7 @@ def test_helper_is_compiled_once_and_does_what_jxa_does(desk: Desk, tmp_path: Pa
     need_swift()
     by_jxa = Desk(FakeMac(tmp_path / "jxa"))
     desk.mac.tools("good")
-    assert [build_as_a_server(desk), build_as_a_server(desk)] == ["", ""]
+    assert [built(), built()] == ["", ""]
     assert act_on_everything(desk) == act_on_everything(by_jxa) != []
     assert desk.mac.widget(1090, "search") == by_jxa.mac.widget(1090, "search")
     assert desk.mac.widget(1090, "search")["value"] == "Grüße, 世界 👩‍💻 and more than twenty units"
@@ -674,7 +668,7 @@ def test_helper_that_is_lost_or_damaged_is_noticed(desk: Desk) -> None:
     helper.unlink()  # what is in Caches may be deleted at any time
     desk.data("press", 1080, "tab")
     assert (desk.keys(), helper_acts(desk.mac)) == (["tab"], 0)
-    build_as_a_server(desk)
+    built()
     desk.data("press", 1080, "tab")
     assert (compiled(desk.mac), helper_acts(desk.mac)) == (2, 1)
     helper.write_text("#!/bin/sh\nexit 3\n")

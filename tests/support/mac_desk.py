@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Optional
 
 from fakemac import FakeMac
 from in_process import InProcessProgram
-from worlds import ROOT, Finished, Program
+from worlds import ROOT, Finished
 
 from peekaboo_min.core.models import Act, Delivery, Point, Window
 from peekaboo_min.desktop.macos.backend import MacDesktop
@@ -20,13 +19,11 @@ class Desk:
     """`run` and what is made of it go through the command line, `backend` is what is below it.
 
     The backend needs this process to have the environment of the fake Mac, as the fixture `desk` gives it.
-    words: another command line than ours.
     """
 
-    def __init__(self, mac: FakeMac, words: Sequence[str] = ()) -> None:
+    def __init__(self, mac: FakeMac) -> None:
         self.mac, self.backend = mac, MacDesktop()
-        environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
-        self.program = Program(words, environment) if words else InProcessProgram(environment)
+        self.program = InProcessProgram({**mac.env(), "PYTHONPATH": str(ROOT)})
         self.stop_file = mac.home / "Library" / "Caches" / "peekaboo_min" / "STOP"
 
     def run(self, *words: Any, **variables: Any) -> Finished:
