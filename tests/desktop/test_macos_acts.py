@@ -69,7 +69,7 @@ def test_click_below_a_sheet_is_refused_and_on_it_arrives(desk: Desk) -> None:
     assert desk.mac.window(1041) is None
 
 
-def test_click_below_a_panel_is_refused_and_below_the_dock_arrives(desk: Desk) -> None:
+def test_click_below_a_panel_is_refused_but_not_below_the_dock(desk: Desk) -> None:
     desk.data("screenshot", 1080)
     panel = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=25)
     listed = {one["window_id"]: one["is_focused"] for one in desk.windows()}
@@ -492,7 +492,7 @@ def test_focus_clicks_nothing_where_the_window_comes_by_itself(desk: Desk) -> No
     assert (desk.focused_id(), desk.posted()) == (1090, [])
 
 
-def test_focus_without_accessibility_brings_an_app_but_not_one_window(desk: Desk) -> None:
+def test_focus_without_accessibility_brings_an_app_alone(desk: Desk) -> None:
     desk.mac.deny("accessibility")
     desk.mac.open_window("Form", title="", bounds=[820, 100, 480, 20])  # a strip, no window to act in
     assert desk.data("focus", 1090)["is_focused"] is True

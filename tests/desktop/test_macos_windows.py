@@ -458,7 +458,7 @@ def test_permission_to_record_is_asked_before_any_capture(desk: Desk, words: lis
     assert desk.refusal(*words)[1] == "SCREEN_LOCKED"
 
 
-def test_permission_to_record_is_needed_for_an_effect_and_a_display(desk: Desk, tmp_path: Path) -> None:
+def test_permission_to_record_is_needed_for_effects_and_displays(desk: Desk, tmp_path: Path) -> None:
     desk.mac.deny("screen_recording")
     assert desk.run("press", 1090, "tab", "--verify").code == 11
     assert desk.posted() == []

@@ -149,7 +149,7 @@ def test_find_window_names_those_that_are_there(title: Optional[str], index: Opt
     assert "'Shopping list', 'List'" in error.hint
 
 
-def test_find_window_refuses_a_negative_index_and_an_app_without_any() -> None:
+def test_find_window_refuses_a_negative_index_and_no_windows() -> None:
     assert error_of(find_window, NOTES, TITLED, None, -1).code is ErrorCode.INVALID_ARGUMENT
     assert error_of(find_window, NOTES, []).code is ErrorCode.WINDOW_NOT_FOUND
 
