@@ -12,7 +12,7 @@ peekaboo() { python3 "$here/peekaboo.py" "$@"; }
 
 for pair in "$@"; do
     # `textbox "Name" 120,48 [focused]`: pixels of the screenshot that `elements` took
-    line=$(peekaboo elements "$window" --role textbox --text "${pair%%=*}" 2>/dev/null | grep '^textbox' | head -n 1)
+    line=$(peekaboo elements "$window" --role textbox --text "${pair%%=*}" | grep '^textbox' | head -n 1)
     field=$(echo "$line" | sed -n 's/.* \([0-9]*\),\([0-9]*\)\( \[[^]]*\]\)\{0,1\}$/\1 \2/p')
     [ -n "$field" ] || { echo "$window has no text field called: ${pair%%=*}" >&2; exit 1; }
     # shellcheck disable=SC2086  # two numbers

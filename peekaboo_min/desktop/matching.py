@@ -151,8 +151,7 @@ def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: st
     raise PeekabooError(
         ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
         f"{wanted!r} could be {len(matches)} applications",
-        hint="name one of them by its bundle id or PID",
-        details="\n".join(names),
+        hint="name one of them: " + ", ".join(names),
     )
 
 
@@ -175,8 +174,7 @@ def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> Pee
     return PeekabooError(
         ErrorCode.APP_NOT_FOUND,
         f"no {kind} application is called {wanted[:80]!r}",
-        hint=f"{first}, or name another" if names else f"{first} first",
-        details=f"Available applications: {names}" if names else "",
+        hint=f"{first}, or name another: {names}" if names else f"{first} first",
     )
 
 

@@ -204,7 +204,7 @@ def test_foreground_screen_is_captured_without_a_window(mac: FakeMac, mac_peek: 
     finished = mac_peek.run(*argv, "--mode", "screen", "--json")
     assert finished.code == 0, finished.out
     assert [row["item_label"] for row in finished.data["saved_files"]] == ["Display 1 / Main", "Display 2"]
-    (message,) = finished.json["messages"]
+    _kept, message = finished.json["messages"]
     assert message.startswith("nothing was brought to the front: the 'Calculator' process is running")
     assert mac_peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
 
@@ -224,7 +224,7 @@ def test_foreground_without_accessibility_is_a_warning(mac: FakeMac, mac_peek: P
     assert entry["window_index"] == 1  # it is not in front
     raised = "Could not raise specific window; proceeding with frontmost of activated app."
     assert raised in finished.json["debug_logs"]
-    assert "Accessibility" in finished.json["messages"][0]
+    assert "Accessibility" in finished.json["messages"][1]
     assert (mac.front_window() or {})["id"] in (1004, 1012)  # the app itself was activated
 
 
@@ -351,7 +351,7 @@ def test_screenshot_by_rectangle_of_a_covered_window_fails(
 def test_shadow_that_is_not_captured_is_reported(mac_peek: Program, options: str, count: int) -> None:
     """ "実機 macOS で [...] 影あり/なし、png/jpg 切り替えを確認。" """
     argv = ["screenshot-app-window", "--appName", "Form", *options.split(), "--json"]
-    messages = mac_peek.run(*argv).json["messages"]
+    messages = mac_peek.run(*argv).json["messages"][1:]  # the first says how long the file is kept
     assert (len(messages), all("without a shadow" in message for message in messages)) == (count, True)
 
 

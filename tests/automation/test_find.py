@@ -15,7 +15,7 @@ from in_process import InProcessProgram
 from macs import mac_environment
 from samples import error_of
 from tk_windows import Wish, programs_by, window_titled
-from worlds import ROOT, Form, Program, clean_environment, need, wait_for, x_server
+from worlds import Form, Program, clean_environment, need, wait_for, x_server
 
 from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
@@ -249,14 +249,6 @@ def test_find_text_in_a_large_window_is_in_its_pixels(tmp_path: Path) -> None:
         best = told["found"][0]
         peek.data("click", told["window_id"], best["x"], best["y"])
         form.wait_for_event("sign")
-
-
-def test_click_word_script_clicks_a_word(peek: Program, form: Form) -> None:
-    for text, code, said in (("Sign the book", 0, ""), ("Xylophone", 1, "does not show: Xylophone")):
-        words = [str(ROOT / "scripts" / "click_word.sh"), "Form", text]
-        done = subprocess.run(words, env=peek.environment, capture_output=True, text=True, timeout=60)
-        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-    form.wait_for_event("sign")
 
 
 def test_find_text_of_what_cannot_be_looked_for_is_refused(peek: Program) -> None:

@@ -56,7 +56,7 @@ get_slide_size                   => did you mean peekaboo-min keynote size?
 exec image --app Form            => '--app' is not an option; put -- before a text
 list fonts                       => list apps, list windows
 windows --frob                   => --frob
-click-text Sign                  => 'Sign' is not a whole number; see peekaboo-min click-text
+click-text Sign                  => the following arguments are required: TEXT; see peekaboo-min click-text
 type 7 -h                        => '-h' is not an option; put -- before a text
 type 7 a -- b                    => unrecognized arguments: b; see
 type 7 -hello                    => is not an option; put -- before a text
@@ -70,7 +70,7 @@ image --app                      => --app
 windows --json=1                 => --json
 image --mode all                 => screen, window, multi, frontmost
 list windows --app x --include-details ids,size => 'size'
-focus seven                      => 'seven' is not a whole number
+focus 7 seven                    => unrecognized arguments: seven
 image --window-id 7 --window-title a => several of a window's title, index and id
 click 7 nan 1                    => 'nan'
 click 7 1 -inf                   => '-inf'
@@ -255,13 +255,15 @@ def test_doctor_says_what_a_python_without_gi_lacks(
     assert f"{problem}\n        install it: sudo apt-get install python3-gi " in done.out
 
 
-def test_wayland_is_warned_of_where_x11_alone_is_seen(forked: Program, empty_display: str) -> None:
+def test_wayland_is_warned_of_where_x11_alone_is_seen(
+    forked: Program, tmp_path: Path, empty_display: str
+) -> None:
     session = {"DISPLAY": empty_display, "WAYLAND_DISPLAY": "wayland-0"}
     sight = "a Wayland session: only programs that run through XWayland can be seen"
     warning = f"{sight}; log in to an X11 session"
-    for word in ("windows", "image"):
-        assert forked.having(**session).run(word, "--json").json["messages"] == [warning]
-        assert forked.run(word, "--json", DISPLAY=empty_display).json["messages"] == []
+    for words in (["windows"], ["image", "--path", str(tmp_path / "shot.png")]):
+        assert forked.having(**session).run(*words, "--json").json["messages"] == [warning]
+        assert forked.run(*words, "--json", DISPLAY=empty_display).json["messages"] == []
     assert warning in forked.error("doctor", **session)["details"]
 
 
@@ -505,20 +507,21 @@ def test_clean_all_leaves_nothing_but_what_is_the_users(
 
     need("maim")
     (tmp_path / "tmp" / "peekaboo-mcp.log").write_text("a line")
-    gmail = tmp_path / "state" / "peekaboo_min" / "gmail"
-    gmail.mkdir(parents=True, mode=0o700)
-    gmail.parent.chmod(0o700)
+    gmail = tmp_path / "gmail"
+    gmail.mkdir(mode=0o700)
+    state = tmp_path / "state" / "peekaboo_min"
+    forked = forked.having(PEEKABOO_GMAIL_FOLDER=str(gmail))
     for name in ("token.json", "credentials.json"):
         (gmail / name).write_text("{}")
     own_log = tmp_path / "home" / "own.log"
     own_log.write_text("a line")
     forked.data("image", DISPLAY=empty_display)
-    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == [str(gmail)]
-    assert left() == [tmp_path / "tmp" / "peekaboo-mcp.log", gmail / "credentials.json"]
-    assert forked.data("clean", "--all")["kept"] == [str(gmail)]
-    assert left() == [gmail / "credentials.json"]
-    shutil.rmtree(gmail)
-    stop = gmail.parent / "STOP"
+    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == []
+    assert left() == [tmp_path / "tmp" / "peekaboo-mcp.log"]
+    assert forked.data("clean", "--all")["kept"] == []
+    assert (left(), os.listdir(gmail)) == ([], ["credentials.json"])
+    stop = state / "STOP"
+    state.mkdir(parents=True)
     stop.write_text("")
     own_log.mkdir()
     (own_log / "a note").write_text("no log")

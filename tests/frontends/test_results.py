@@ -78,12 +78,6 @@ def test_error_can_always_be_sent() -> None:
     assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED"}
 
 
-def test_link_carries_no_type_of_an_image(tmp_path: Path) -> None:
-    path = tmp_path / "a.png"
-    message = success_message(Result("saved", {"a": 1}, files=(path,)))
-    assert message["content"][1] == {"type": "resource_link", "uri": path.as_uri(), "name": "a.png"}
-
-
 # the tool, its arguments, and those that are left where they are not the same
 GIVEN: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
     (image, {"app": "", "path": "", "question": ""}, {}),

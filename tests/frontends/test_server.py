@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import pty
@@ -15,13 +14,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 from answers import pictures_of, refused, seen
 from fake_ai import FakeAI
-from fakemac import FakeMac
-from macs import mac_environment
 from mcp_server import FORMS, Server, assert_all_dead, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, need, wait_for, x_server
 
@@ -362,29 +358,6 @@ def test_progress_is_for_clients_with_a_token(shared: Server, window_id: int) ->
     shared.answer_to(start_with_token(shared, "wait_for", window_id=window_id, still=True))
     still = f"waiting for window {window_id} to stop changing: window {window_id}"
     assert [row["message"] for row in reported(shared)][:1] == [still]
-
-
-def test_resources_are_linked_images_while_they_live(mac: FakeMac, tmp_path: Path) -> None:
-    """ "出力: `structuredContent` + `content` (text/resource)" """
-    with serving("package", mac_environment(mac)) as server:
-        server.shake_hands()
-        assert server.ask("resources/list")["result"]["resources"] == []
-        answer = server.call("screenshot_app_window", appName="Calculator")
-        (link,) = [block for block in answer["content"] if block["type"] == "resource_link"]
-        path = Path(unquote(urlsplit(link["uri"]).path))
-        (listed,) = server.ask("resources/list")["result"]["resources"]
-        assert listed == {"uri": link["uri"], "name": path.name, "mimeType": "image/png"}
-        (content,) = server.ask("resources/read", {"uri": link["uri"]})["result"]["contents"]
-        assert (content["uri"], content["mimeType"]) == (link["uri"], "image/png")
-        assert base64.b64decode(content["blob"]) == path.read_bytes()
-
-        other = tmp_path / "other.png"
-        other.write_bytes(path.read_bytes())
-        path.unlink()
-        climbing = f"{link['uri']}/../{path.name}"
-        for uri in (other.as_uri(), "file:///etc/passwd", climbing, "x:y", link["uri"]):
-            assert "error" in server.ask("resources/read", {"uri": uri})
-        assert server.ask("resources/list")["result"]["resources"] == []
 
 
 # the loop ---------------------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ list {"item_type": "application_windows", "app": "\\t "} \
 list {"include_window_details": ["bounds"]} => 'include_window_details' only for 'application_windows'.
 list {"item_type": "server_status", "app": "Safari"} \
     => 'app' and 'include_window_details' not applicable for 'server_status'.
-list {"item_type": "server_status", "include_window_details": []} \
+list {"item_type": "server_status", "include_window_details": ["ids"]} \
     => 'app' and 'include_window_details' not applicable for 'server_status'.
 analyze {"image_path": "/a.gif", "question": "?"} \
     => Unsupported image format: .gif. Supported formats: .png, .jpg, .jpeg, .webp
@@ -258,6 +258,7 @@ FIRST = {
 }
 
 
+@pytest.mark.usefixtures("server", "bare", "linux")  # before the test, which leaves them running
 @pytest.mark.parametrize(("name", "providers"), FIRST.items())
 def test_status_is_appended_once_to_the_first_success(
     request: pytest.FixtureRequest, name: str, providers: str
@@ -387,6 +388,8 @@ def test_image_with_a_question_is_answered_and_kept_only_by_a_path(
     brain.brain = script(["A form.", "Again.", "Still a form."])
     before = kept_by(mac)
     data = seen(server.call("image", app="Form", question="What is it?"))
+    (shown,) = data.pop("images")  # so that what was asked about can be acted on
+    assert (shown["window_id"], len(shown["screenshot_id"]), "path" in shown) == (1090, 16, False)
     assert data == {"saved_files": [], "analysis_text": "A form.", "model_used": "ollama/llava:latest"}
     asked = brain.questions[-1]
     assert [(image.real_type, image.width, image.height) for image in asked.images] == [
@@ -479,12 +482,12 @@ APP_WINDOWS = table("""
 """)
 
 
-def linked(answer: Answer) -> dict[str, Any]:
-    """The data of a success that has one link to its file, which is of the size that it says."""
+def saved(answer: Answer) -> dict[str, Any]:
+    """The data of a success whose file is of the size that it says; no link, which models refuse."""
     data = seen(answer)
-    _text, link = answer["content"]
+    assert [part["type"] for part in answer["content"]] == ["text"]
+    assert "the file is temporary: it is kept for 10 minutes" in answer["content"][0]["text"]
     path = Path(data["path"])
-    assert link == {"type": "resource_link", "uri": path.as_uri(), "name": path.name}
     assert (data["uri"], path.stat().st_mode & 0o777) == (path.as_uri(), 0o600)
     info = sniff_image(path.read_bytes())
     size = tuple(data["rect"][side] * data["scale"] for side in "wh")
@@ -496,14 +499,14 @@ def linked(answer: Answer) -> dict[str, Any]:
 def test_screenshot_app_window_has_its_place_and_scale(server: Server, arguments: str, row: str) -> None:
     name, *place, scale, kind = row.split()
     rect = dict(zip("xywh", map(int, place)))
-    data = linked(server.call("screenshot_app_window", **json.loads(arguments)))
+    data = saved(server.call("screenshot_app_window", **json.loads(arguments)))
     told = {"appName": name, "rect": rect, "scale": float(scale), "format": kind}
     assert data == {"path": ANY, "uri": ANY, **told}
 
 
 def test_screenshot_app_window_on_x11_is_the_same(linux: Server, shared_form: Form) -> None:
     listed = seen(linux.call("list", app="Form", include_window_details=["bounds"]))["window_list"]
-    data = linked(linux.call("screenshot_app_window", appName="form"))
+    data = saved(linux.call("screenshot_app_window", appName="form"))
     (rect,) = [row["bounds"] for row in listed if row["window_title"] == shared_form.title]
     assert data == {"path": ANY, "uri": ANY, "appName": "Form", "rect": rect, "scale": 1.0, "format": "png"}
 

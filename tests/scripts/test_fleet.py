@@ -94,7 +94,6 @@ def test_fleet_loses_only_the_desktop_that_is_dead(ssh: str, tmp_path: Path) -> 
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 
 
-@pytest.mark.leaves("tmp/tmp[.].*")  # by the stand-in for ssh
 def test_fleet_gives_up_a_host_that_hangs_or_is_down(ssh: str, tmp_path: Path) -> None:
     """It says so, the others' results are there, and nothing of an earlier run is taken for an answer."""
     stale = tmp_path / "fleet" / "nobody@127.0.0.1_:7"
@@ -115,6 +114,7 @@ def test_fleet_gives_up_a_host_that_hangs_or_is_down(ssh: str, tmp_path: Path) -
     assert done.err.endswith("2 of 3 failed\n")
 
 
+@pytest.mark.leaves("tmp/tmp[.].*")  # by the stand-in for ssh
 def test_fleet_keeps_what_a_host_sends_in_its_folder(tmp_path: Path) -> None:
     """A link of one run is not written through by the next one's archive; the exit code is a number."""
     need("parallel")
