@@ -139,7 +139,10 @@ def test_path_decides_folder_name_and_kind(
         (tmp_path / directory).mkdir()
     path = path.replace("{root}", str(tmp_path).lstrip("/"))
     asked = path if path.startswith(("~", "..")) else f"{tmp_path}/{path}"
-    (entry,) = saved(peek, "--path", asked, *(["--format", kind] if kind else []))
+    finished = peek.run("image", "--path", asked, *(["--format", kind] if kind else []), "--json")
+    (entry,) = finished.data["saved_files"]
+    has_note = any("as the path's name says, and not" in message for message in finished.json["messages"])
+    assert has_note == (kind not in (None, made))
     result = Path(os.path.normpath(entry["path"]))
     assert result.parent == tmp_path / folder
     assert result.name == name if name else result.suffix == f".{made}"

@@ -8,13 +8,14 @@ import pytest
 from samples import app, error_of, window
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.models import App, Point, Rect
+from peekaboo_min.core.models import App, Point, Rect, Scene
 from peekaboo_min.desktop.matching import (
     cover_at,
     find_app,
     find_window,
     is_worth_listing,
     visible_windows,
+    window_named,
     windows_of,
 )
 
@@ -190,3 +191,47 @@ def test_cover_at_a_point_is_the_frontmost_with_its_frame() -> None:
     places = [(10, 10), (59.5, 79.5), (60, 30), (9, 30), (499, 499), (500, 0)]
     assert [cover_at(Point(x, y), back, windows) for x, y in places] == [front, front, None, None, None, None]
     assert cover_at(Point(20, 20), front, windows) is None
+
+
+# a name, whether a command that acts gets it, and the window's id, or the error's code
+NAMED = [
+    ("mousepad", True, 1),
+    ("Mousepad", True, 1),
+    ("mouse", True, 1),
+    ("notes.txt", True, 1),
+    ("ote", False, 1),
+    ("ote", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("notes", True, 1),
+    ("inbox", False, 2),
+    ("inbox", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("mousepad - docs and inbox", True, 2),
+    ("firefox", True, 2),
+    ("editor", True, 5),
+    ("terminal", True, ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
+    ("mousepat", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("a menu", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("2048", True, 8),
+    (" ", True, ErrorCode.WINDOW_NOT_FOUND),
+]
+
+
+@pytest.mark.parametrize(("name", "acts", "outcome"), NAMED)
+def test_window_named_takes_no_unsafe_reading(name: str, acts: bool, outcome: object) -> None:
+    scene = Scene(
+        (
+            window(1, app_name="Mousepad", pid=1, title="notes.txt"),
+            window(2, app_name="Firefox", pid=2, title="Mousepad - docs and inbox"),
+            window(4, app_name="Editor", pid=4, title="a.txt"),
+            window(5, app_name="Editor", pid=4, title="Save?", is_modal=True, parent_id=4),
+            window(6, app_name="Terminal", pid=6, title="~"),
+            window(7, app_name="Terminal", pid=6, title="/"),
+            window(8, app_name="Game", pid=8, title="2048"),
+            window(9, app_name="Game", pid=8, title="a menu", kind="popup"),
+        ),
+        (),
+        (),
+    )
+    if isinstance(outcome, ErrorCode):
+        assert error_of(window_named, name, scene, acts).code is outcome
+    else:
+        assert window_named(name, scene, acts).window_id == outcome

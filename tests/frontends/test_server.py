@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from typing import Any
 import pytest
 from answers import pictures_of, refused, seen
 from fake_ai import FakeAI
+from fakemac import FakeMac
+from macs import mac_environment
 from mcp_server import FORMS, Server, assert_all_dead, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, need, wait_for, x_server
 
@@ -315,7 +318,25 @@ def test_status_without_any_program_is_reported_and_holds_no_key(tmp_path: Path,
         assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)
 
 
-# progress and resources -------------------------------------------------------------------------------------
+def test_status_tells_what_is_down_also_while_a_program_hangs(mac: FakeMac) -> None:
+    """ "list server_status" has two seconds, shared by all that it asks."""
+    providers = "ollama/llava:latest, openai/gpt-5.4-mini"
+    nowhere = {"PEEKABOO_AI_PROVIDERS": providers, "PEEKABOO_OLLAMA_BASE_URL": "http://127.0.0.1:9"}
+    with serving("package", mac_environment(mac, **nowhere)) as server:
+        server.shake_hands()
+        mac.hang("osascript")
+        try:
+            started = time.monotonic()
+            status = server.call("list", item_type="server_status")["content"][0]["text"]
+            assert time.monotonic() - started < PATIENCE_S / 4
+        finally:
+            mac.heal()
+    _, problems = status.split("Problems:\n")
+    assert "- display: osascript did not end within" in problems
+    assert "- ollama/llava:latest: " in problems and "OPENAI_API_KEY is not set" in problems
+
+
+# progress ---------------------------------------------------------------------------------------------------
 
 
 def start_with_token(server: Server, tool: str, **arguments: Any) -> int:

@@ -417,6 +417,9 @@ def test_image_whose_question_fails_is_refused_and_does_not_stay(
     before = kept_by(mac)
     assert refused(server.call("image", app="Form", question="What is it?"))["code"] == "AI_PROVIDER_ERROR"
     assert kept_by(mac) == before
+    failed = server.call("image", app="Form", question="What is it?", path=str(mac.folder / "kept.png"))
+    assert failed["isError"] and str(mac.folder / "kept.png") in failed["content"][1]["text"]
+    assert (mac.folder / "kept.png").is_file()
 
 
 # analyze ----------------------------------------------------------------------------------------------------
