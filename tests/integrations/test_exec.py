@@ -128,7 +128,8 @@ def test_exec_refuses_a_named_program_that_cannot_run(mac: FakeMac, tmp_path: Pa
         server.call("list")  # takes the status
         assert seen(server.call("list"))["application_list"]
         status = server.call("list", item_type="server_status")["content"][0]["text"]
-        assert problem in status
+        problems = status.partition("\n\nProblems:\n")[2].splitlines()
+        assert f"- peekaboo: {problem} (only for peekaboo_exec); correct it, or unset it" in problems
     assert problem in InProcessProgram(environment).run("doctor").out
 
 

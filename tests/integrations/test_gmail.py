@@ -20,7 +20,6 @@ from fake_google import SCOPE, SEND_PATH, FakeGoogle, consent
 from worlds import PATIENCE_S, ROOT, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.integrations import gmail
 from peekaboo_min.integrations.gmail import gmail_login, has_gmail_credentials, send_email
 from peekaboo_min.system.web import ask_json
@@ -116,6 +115,7 @@ HOSTILE = "$(touch x) `y` \"'\\ %s {z} 世界 👋"
     ("to", "subject", "body"),
     [
         *((to, "Hello", "body") for to in ("a.n+n'o@sub.example.co", "x_y@xn--exmple-cua.org", "1@2.org")),
+        *((f"{name}<{ANN}>", "Hello", "body") for name in ("Ann ", "", '"Lee, Ann" ', "Zoë ")),
         *((ANN, text, text) for text in ("Grüße 世界 👋", HOSTILE, "Ü" * 300, "a " * 400, "?= or =?", "")),
         (ANN, "x" * 900, "x" * 2000 + "\n" + HOSTILE * 400),
     ],
@@ -125,14 +125,15 @@ def test_send_email_delivers_unusual_texts_as_they_are(
 ) -> None:
     send_email(to, subject, body)
     (mail,) = google.sent
-    assert (mail.to, mail.subject.rstrip()) == ((to,), subject.rstrip())
+    assert (mail.to, mail.subject.rstrip()) == ((ANN if ANN in to else to,), subject.rstrip())
     assert lines(mail.plain) == (body.splitlines() or [""])
     assert max(map(len, mail.raw.split(b"\r\n"))) <= 998 and mail.raw.isascii()
 
 
 WRONG_ADDRESSES = [
     "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org", "ann@example.org\n",
-    "ann@example.org\nBcc: eve@example.org", "ann@example.org, eve@example.org", "Ann <ann@example.org>",
+    "ann@example.org\nBcc: eve@example.org", "ann@example.org, eve@example.org", "Ann <ann@example>",
+    "Ann <ann@example.org>\n", "Ann\nBcc: eve@example.org <ann@example.org>",
     "ann@@example.org", "ann@example..org", "änn@example.org", "ann@exämple.org", "ann@example.org\x00",
     "=?utf-8?q?eve=40example.org=2Cann?=@example.org", "=?utf-8?q?a=0D=0ABcc=3Aeve?=@example.org",
 ]  # fmt: skip
@@ -338,12 +339,30 @@ def test_gmail_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) 
 # the credentials
 
 
-def test_gmail_credentials_may_be_in_the_state_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({}, ".local/share"),
+        ({"XDG_DATA_HOME": "~/data"}, "data"),
+        ({"PEEKABOO_DESKTOP": "macos", "XDG_DATA_HOME": "~/data"}, "Library/Application Support"),
+    ],
+)
+def test_gmail_credentials_are_where_programs_keep_their_data(
+    folder: Path,
+    environment: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    place: str,
+) -> None:
     assert has_gmail_credentials()
-    monkeypatch.delenv("PEEKABOO_GMAIL_FOLDER")
-    forget_environment()
-    assert not has_gmail_credentials()
-    folder.rename(folder.parent / "state" / "peekaboo_min" / "gmail")
+    for name in ("PEEKABOO_GMAIL_FOLDER", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    environment(**variables)
+    usual = folder.parent / place / "peekaboo_min" / "gmail"
+    assert not has_gmail_credentials() and not usual.exists()
+    assert str(usual) in failing_send().message, "which creates it"
+    assert usual.stat().st_mode & 0o777 == 0o700
+    (folder / "credentials.json").rename(usual / "credentials.json")
     assert has_gmail_credentials()
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
+from fake_ai import FakeAI, script
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Program, need, wait_for
@@ -25,10 +26,11 @@ from peekaboo_min.integrations import keynote
 CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
 OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
 DRAW = ("draw_rectangle", CENTRED)
+SIZE = "SLIDE_SIZE: width=1920, height=1080"
 READY = "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080"
 DONE = ["KEYNOTE_READY", "RECTANGLE_OK", "TEXT_OK", "SCREENSHOT_SAVED"]
 NO_RECTANGLE = "INVALID_ARGUMENT: no rectangle was drawn; call draw_rectangle first"
-NOT_OPENED = "WINDOW_NOT_FOUND: no Keynote document was opened; call open_keynote first"
+NONE_OPEN = "WINDOW_NOT_FOUND: no Keynote document is open; call open_keynote first"
 
 
 def write(text: str) -> tuple[str, dict[str, Any]]:
@@ -216,6 +218,21 @@ def test_keynote_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeM
     )
 
 
+def test_keynote_agent_new_draws_in_a_new_document(
+    caller: Caller, mac: FakeMac, ai: FakeAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mac.keynote(restores_a_deck=True)
+    caller.call(OPEN)
+    calls = ["open_keynote", "draw_rectangle|384|378|1152|324", "add_text_in_keynote|new"]
+    ai.brain = script([*(f"FUNCTION_CALL: {call}" for call in calls), "FINAL_ANSWER: [done]"])
+    monkeypatch.chdir(mac.folder)
+    agent = caller.shell.start("keynote-agent", "new", "--new", **ai.env("gemini", "gemini-3.6-flash"))
+    _, errors = agent.communicate(timeout=2 * PATIENCE_S)
+    assert agent.returncode == 0, errors.decode()
+    texts = [[shape["object_text"] for shape in caller.shapes(number)] for number in range(2)]
+    assert (texts, len(caller.documents)) == ([["new"], []], 2)
+
+
 def test_keynote_open_again_forgets_the_rectangle_of_our_document(caller: Caller) -> None:
     caller.call(OPEN)
 
@@ -232,10 +249,12 @@ def test_keynote_server_begins_without_anothers_rectangle(caller: Caller) -> Non
     rectangle first."
     """
     caller.call(OPEN, DRAW, write("from the shell"))
-    assert caller.call(write("x"), DRAW, is_server=True) == [NO_RECTANGLE, NOT_OPENED]
+    none, drawn = caller.call(write("x"), DRAW, is_server=True)
+    assert none == NO_RECTANGLE and drawn.startswith("RECTANGLE_OK: id=")
+    assert caller.scripts()[-3:] == ["find", "open", "draw"], "the document that is open"
     answers = caller.call(OPEN, write("x"), DRAW, write("by the server"), is_server=True)
     assert answers[1] == NO_RECTANGLE and answers[3].startswith("TEXT_OK: id=")
-    assert [each["object_text"] for each in caller.shapes()] == ["from the shell", "by the server"]
+    assert [each["object_text"] for each in caller.shapes()] == ["from the shell", "", "by the server"]
     assert caller.call(write("the shell again"))[0].startswith("TEXT_OK: "), "a shell's own file stays"
     assert caller.shapes()[0]["object_text"] == "the shell again"
 
@@ -260,8 +279,11 @@ def test_keynote_file_that_is_no_deck_of_this_version_is_none(caller: Caller, ma
     (file,) = mac.home.rglob("keynote.json")
     for text in ("{}", "[]", "no JSON", '{"bundle_id": "x", "rectangle": 1}'):
         file.write_text(text)
-        assert caller.call(DRAW) == [NOT_OPENED]
-    assert mac.events("launch")[1:] == []
+        assert caller.call(write("x"), ("get_slide_size", {})) == [NO_RECTANGLE, SIZE]
+    file.unlink()
+    mac.set("keynote.documents", [])
+    assert caller.call(DRAW) == [NONE_OPEN]
+    assert len(mac.events("launch")) == len(mac.events("activate")) == 1
 
 
 def test_keynote_that_quit_and_a_closed_document_say_so(caller: Caller, mac: FakeMac) -> None:
@@ -288,7 +310,7 @@ def test_keynote_rectangle_that_cannot_be_is_refused_unasked(caller: Caller, mac
     wrong = [(-1, 0, 9, 9), (0, -1, 9, 9), (0, 0, 1921, 9), (0, 0, 9, 1081), (9, 9, 0, 9), (9, 9, 9, 0)]
     positions = [("draw_rectangle", dict(zip(CENTRED, numbers))) for numbers in wrong]
     assert caller.call(DRAW, OPEN, *positions) == [
-        NOT_OPENED,
+        NONE_OPEN,
         READY,
         *(
             f"INVALID_ARGUMENT: x={x}, y={y}, width={width}, height={height} is no rectangle on the slide; "
@@ -296,7 +318,7 @@ def test_keynote_rectangle_that_cannot_be_is_refused_unasked(caller: Caller, mac
             for x, y, width, height in wrong
         ),
     ]
-    assert (caller.scripts(), caller.shapes()) == (["find", "open"], [])
+    assert (caller.scripts(), caller.shapes()) == (["find", "open"] * 2, [])
     whole = {"x": 0, "y": 0, "width": 1920, "height": 1080}
     assert statuses(caller.call(("draw_rectangle", whole))) == ["RECTANGLE_OK"]
     mac.set("keynote.documents.0.height", 700)
@@ -475,8 +497,9 @@ def test_keynote_acts_are_audited_and_may_be_forbidden(caller: Caller, mac: Fake
     for rule, value in rules.items():
         variables: Any = {f"PEEKABOO_{rule}": value}
         answers = caller.call(DRAW, write("x"), ("get_slide_size", {}), shot, OPEN, **variables)
-        assert statuses(answers) == ["POLICY_DENIED"] * 5
-    assert caller.scripts() == asked + ["find"] * 3, "finding it out sends nothing to Keynote"
+        answers += caller.call(DRAW, ("get_slide_size", {}), shot, is_server=True, **variables)
+        assert statuses(answers) == ["POLICY_DENIED"] * 8
+    assert caller.scripts() == asked + ["find"] * 12, "finding it out sends nothing to Keynote"
 
 
 def test_keynote_is_had_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:
