@@ -1,34 +1,35 @@
-"""One HTTP server that speaks Ollama, OpenAI, Gemini and Anthropic, and is as strict as they are.
+"""One HTTP server that speaks Ollama, OpenAI, Gemini and Anthropic, and is at least as strict as they are.
 
     with FakeAI() as ai:
         ai.brain = script(["a window", {"action": "done"}])
         run(command, env={**os.environ, **ai.env("openai", "gpt-5.4-mini")})
         assert ai.requests[-1].images[0].real_type == "image/png"
 
-A request that the vendor would refuse is refused with the vendor's own message, before any failure that a
-test has ordered with `fail_with`.
+A request that the vendor would refuse is refused before any failure that a test has ordered with `fail_with`,
+which has the vendor's own message.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 from dataclasses import dataclass
 from typing import Any, Optional
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
-from . import anthropic, gemini, ollama, openai
 from .brains import CONVENTIONS, Brain, Reply, Request, example_of, pointer, script, see
 from .images import MEGABYTE, picture, read_image
 from .loopback import Call, LoopbackServer, Refusal
+from .shapes import problem_in
+from .vendors import OLLAMA, VENDORS, decode
 
 __all__ = [
     "CONVENTIONS", "MEGABYTE", "MODELS", "FakeAI", "Reply", "Request", "example_of", "picture", "pointer",
     "read_image", "script",
 ]  # fmt: skip
 
-VENDORS: dict[str, Any] = {"ollama": ollama, "openai": openai, "gemini": gemini, "anthropic": anthropic}
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _SEEING = (
     "ollama/qwen3-vl:8b ollama/llava:latest ollama/hf.co/someone/vision:q4 openai/gpt-5.4-mini "
@@ -47,7 +48,7 @@ _SPOILT_REPLIES = {
 _BROKEN = (
     "malformed_json", "not_json_content_type", "stalled", "slow_drip", "connection_reset", "redirect", "huge"
 )  # fmt: skip
-_FAILURES = (*ollama.ERRORS.kinds, *_SPOILT_REPLIES, *_BROKEN)
+_FAILURES = (*OLLAMA.kinds, *_SPOILT_REPLIES, *_BROKEN)
 _HUGE_BYTES = 17_000_000
 
 
@@ -168,12 +169,12 @@ class FakeAI:
             if not request.vendor:
                 raise Refusal(404, {"detail": "Not Found"}, "Not Found")
             vendor = VENDORS[request.vendor]
-            answer = vendor.check(self, request)
+            answer = self._check(request)
             failure = self._next_failure(request)
-            if failure and failure.kind in vendor.ERRORS.kinds:
+            if failure and failure.kind in vendor.kinds:
                 raise _refusal(request, failure)
             if failure and failure.kind == "blocked" and request.vendor == "anthropic":
-                raise vendor.ERRORS.refusal("Output blocked by content filtering policy")
+                raise vendor.refusal("Output blocked by content filtering policy")
             if failure and failure.kind in _SPOILT_REPLIES:
                 text, finish = _SPOILT_REPLIES[failure.kind]
                 answer = self._reply(request, Reply(failure.text or text, finish=finish))
@@ -190,6 +191,53 @@ class FakeAI:
         except Exception as crash:  # a brain's: a failed test, which the client must not retry away
             self._server.crashes.append(crash)
             call.send(400, {"error": f"the test's brain failed: {crash}"})
+
+    def _check(self, request: Request) -> Any:
+        """Raises Refusal for what the vendor refuses; returns the answer to what asks no model."""
+        vendor, key = VENDORS[request.vendor], self.keys.get(request.vendor)
+        for name, value in vendor.headers.items():
+            is_key = "{key}" in value
+            if (key or not is_key) and request.headers.get(name) != value.format(key=key):
+                raise vendor.of("wrong_key") if is_key else vendor.refusal(f"{name} is not {value}")
+        path = re.fullmatch(vendor.path, unquote(request.path))
+        if not path:
+            raise vendor.refusal("Not Found", 404)
+        if len(request.raw) > vendor.largest_request:
+            raise vendor.refusal("Request payload size exceeds the limit", 413)
+        # urllib's default is form-urlencoded
+        if not request.headers.get("content-type", "").startswith("application/json"):
+            raise vendor.refusal("Content-Type must be application/json", 415)
+        if not isinstance(request.body, dict):
+            raise vendor.refusal("We could not parse the JSON body of your request.")
+        request.model = path[1] if path.re.groups else str(request.body.get("model", ""))
+        name_here = self._name_of(request)
+        if name_here is None:
+            raise vendor.of("missing_model", request.model)
+        sees = self.models[name_here]
+        if not request.is_question:
+            return {"model_info": {}, "capabilities": ["completion", *(["vision"] if sees else [])]}
+        problem = problem_in(request.body, vendor.shape)
+        if problem:
+            raise vendor.refusal(problem)
+        for text, declared_type in vendor.read(request, request.body):
+            data = decode(text)
+            if data is None or len(text) > vendor.largest_image:
+                raise vendor.refusal("An image is larger than allowed." if data else "Invalid base64 data.")
+            seen = read_image(data, declared_type)
+            if seen.real_type is None or declared_type not in (None, seen.real_type):
+                raise vendor.refusal(f"Could not process the image, which is no {declared_type or 'image'}.")
+            request.images.append(seen)
+        if request.images and not sees and not (vendor is OLLAMA and self.blind_text_models):
+            raise vendor.of("text_only_model", request.model)
+        return None
+
+    def _name_of(self, request: Request) -> Optional[str]:
+        """The key in `models`; Ollama adds :latest and ignores case."""
+        wanted = f"{request.vendor}/{request.model}"
+        if request.vendor != "ollama":
+            return wanted if wanted in self.models else None
+        wanted = (wanted if ":" in request.model else wanted + ":latest").lower()
+        return next((name for name in self.models if name.lower() == wanted), None)
 
     def _next_failure(self, request: Request) -> Optional[Failure]:
         with self._lock:
@@ -248,19 +296,6 @@ class FakeAI:
             sent += call.wfile.write(b"x" * 65536)
         call.wfile.write(end)
 
-    # what the vendors' checks ask
-
-    def name_of(self, vendor: str, model: str) -> Optional[str]:
-        """The key in `models`; Ollama adds :latest and ignores case."""
-        wanted = f"{vendor}/{model}"
-        if vendor != "ollama":
-            return wanted if wanted in self.models else None
-        wanted = (wanted if ":" in model else wanted + ":latest").lower()
-        return next((name for name in self.models if name.lower() == wanted), None)
-
-    def sees(self, request: Request) -> bool:
-        return self.models[str(self.name_of(request.vendor, request.model))]
-
 
 def _read(call: Call) -> Request:
     parts = urlsplit(call.path)
@@ -286,8 +321,8 @@ def _vendor_of(path: str, headers: dict[str, str]) -> str:
 
 def _refusal(request: Request, failure: Failure) -> Refusal:
     """The HTTP error that this failure is."""
-    errors, after = VENDORS[request.vendor].ERRORS, failure.retry_after
-    refusal: Refusal = errors.of(failure.kind, request.model, failure.text, failure.status)
+    after = failure.retry_after
+    refusal = VENDORS[request.vendor].of(failure.kind, request.model, failure.text, failure.status)
     if after is not None and request.vendor == "gemini":
         delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{after}s"}
         refusal.body["error"]["details"] = [delay]
