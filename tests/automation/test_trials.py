@@ -20,7 +20,7 @@ from hostile.paste import OLD_TEXT, judge_ended, judge_paste
 from hostile.rpc import GONE, HUNG, Client, Reply
 from hostile.tally import Tally, table
 from hostile.wire import NoEnd, judge_arguments, judge_command, judge_line
-from trials import CLASSES, run_class
+from trials import run_class
 from worlds import X_PROGRAMS, Finished, need
 
 A_RACE = ("wrong", "lost")
@@ -62,123 +62,72 @@ def test_trials_of_each_class_count_no_violation(
     assert acted in (None, tally.counts["acted"]), table([tally])
 
 
-DONE, REFUSED, UNKNOWN = Reply(), Reply("REFUSED"), Reply(data={"delivered": None})
+DONE, REFUSED, HANGS, IS_GONE = Reply(), Reply("REFUSED"), Reply(HUNG), Reply(GONE)
 LOST_FOCUS = Reply("FOCUS_LOST", "20 character(s) went out before that, of the next 20 it is not known")
 HALF_PICTURE = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
-HERE, ELSEWHERE = [{"name": "target", "x": 1, "y": 2}], [{"name": "menu", "x": 1, "y": 2}]
+PLACE = {"x": 1, "y": 2}
+HERE, ELSEWHERE = [{"name": "target", **PLACE}], [{"name": "menu", **PLACE}]
 TEXT = "abcdefghij" * 6
+NOT_WHOLE = Finished(1, '{"success": true}', "")
 
 
 def crash(_text: str) -> None:
     raise KeyError("a bug")
 
 
-Case = tuple[Callable[..., None], tuple[Any, ...], str]
-CLICKS: list[Case] = [
+# What a judge counts, of each way in which an act may go wrong.
+VIOLATIONS: list[tuple[Callable[..., None], tuple[Any, ...], str]] = [
     (judge_click, ("menu", DONE, HERE, (1, 2)), "acted"),
     (judge_click, ("menu", DONE, ELSEWHERE, (1, 2)), "wrong unreported"),
     (judge_click, ("menu", REFUSED, ELSEWHERE + HERE, (1, 2)), "wrong"),
     (judge_click, ("close", DONE, [], (1, 2)), "lost"),
-    (judge_click, ("nothing", UNKNOWN, HERE, (1, 2)), "doubted"),
-    (judge_click, ("nothing", Reply(HUNG), [], (1, 2)), "hung"),
-    (judge_click, ("nothing", Reply(GONE), [], (1, 2)), "tracebacks"),
-]
-FAULTS: list[Case] = [
-    (judge_operation, ("click", "", DONE, ""), "lost unreported"),
+    (judge_click, ("nothing", Reply(data={"delivered": None}), HERE, (1, 2)), "doubted"),
+    (judge_click, ("nothing", HANGS, [], (1, 2)), "hung"),
+    (judge_click, ("nothing", IS_GONE, [], (1, 2)), "tracebacks"),
     (judge_operation, ("type", "", DONE, "abc"), "lost unreported"),
-    (judge_operation, ("press", "", REFUSED, "a"), "doubted"),
     (judge_operation, ("screen", "", DONE), "wrong unreported"),
     (judge_operation, ("screenshot", "", Reply(images=(HALF_PICTURE,))), "wrong unreported"),
-    (
-        judge_operation,
-        ("list_windows", "", Reply(data={"windows": [{"window_id": 1}]}), "", 2),
-        "wrong unreported",
-    ),
+    (judge_operation, ("list_windows", "", Reply(data={"windows": []}), "", 2), "wrong unreported"),
+    (judge_typing, ("nothing", TEXT, DONE, TEXT[1:]), "lost"),
+    (judge_typing, ("stop", TEXT, REFUSED, TEXT[1:9]), "lost"),
+    (judge_typing, ("steal", TEXT, DONE, TEXT[:40], 20), "unreported"),
+    (judge_typing, ("steal", TEXT, REFUSED, TEXT[:20], 21), "wrong"),
+    (judge_typing, ("stop", TEXT, REFUSED, TEXT[:40], 0, 21), "wrong"),
+    (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:20], 20), ""),
+    (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:41]), "wrong"),
+    (judge_typist, ("abc", "abd", DONE), "wrong unreported"),
+    (judge_typist, ("abc", "ab", DONE), "lost"),
+    (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
+    (judge_killed, (TEXT, TEXT[:30], [1.0, 3.0], [2.0]), "wrong"),
+    (judge_crossing, (DONE, 0), "wrong unreported"),
+    (judge_neighbour, (DONE, "a", False), "lost"),
+    (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),
+    (judge_paste, ("", DONE, "é", "", True), "lost unreported"),
+    (judge_paste, ("", DONE, "é", "é", False), "acted lost"),
+    (judge_ended, ("", b"Traceback\nKeyError", OLD_TEXT, False), "tracebacks wrong lost"),
+    (judge_without_display, ("list", DONE), "unreported"),
+    (judge_arguments, ("", HANGS, False), "hung"),
+    (judge_arguments, ("", HANGS, True), "lost"),
+    (judge_line, (b"[", False), "tracebacks"),
+    (judge_command, (["list"], NoEnd()), "hung"),
+    (judge_command, (["list"], ValueError("not UTF-8")), "tracebacks"),
+    (judge_command, (["list"], Finished(1, "", "Traceback (most recent call last)")), "tracebacks"),
+    (judge_command, (["list"], Finished(23, "", "")), "tracebacks"),
+    (judge_command, (["list"], Finished(1, "\x1b[2J", "")), "tracebacks"),
+    (judge_command, (["list", "-j"], NOT_WHOLE), "tracebacks"),
+    (judge_command, (["exec", "--", "-j"], NOT_WHOLE), ""),
+    (judge_analysis, ("", Reply("AI_PROVIDER_ERROR", f"wrong key {KEY}")), "wrong"),
+    (judge_analysis, ("", Reply("", "\x1b[2J")), "acted wrong"),
+    (judge_log, (f"key {KEY}".encode(),), "wrong"),
+    (judge_action, ("{}", crash), "tracebacks"),
+    (judge_calm, ("", DONE, False), "lost unreported"),
+    (judge_calm, ("", REFUSED, False), "doubted"),
 ]
-VIOLATIONS: dict[str, list[Case]] = {
-    **dict.fromkeys(("click-race", "click-race-bare", "drag-race", "wheel-race", "standing-cover"), CLICKS),
-    **dict.fromkeys(("programs", "disk"), FAULTS),
-    "typing": [
-        (judge_typing, ("nothing", TEXT, DONE, TEXT), "acted"),
-        (judge_typing, ("nothing", TEXT, REFUSED, TEXT), "doubted"),
-        (judge_typing, ("nothing", TEXT, DONE, TEXT[1:]), "lost"),
-        (judge_typing, ("stop", TEXT, REFUSED, TEXT[1:9]), "lost"),
-        (judge_typing, ("steal", TEXT, DONE, TEXT[:40], 20), "unreported"),
-        (judge_typing, ("steal", TEXT, REFUSED, TEXT[:20], 21), "wrong"),
-        (judge_typing, ("stop", TEXT, REFUSED, TEXT[:40], 0, 21), "wrong"),
-        (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:20], 20), ""),
-        (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:19]), "wrong"),
-        (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:41]), "wrong"),
-    ],
-    "crowd": [
-        (judge_typist, ("abc", "abc", DONE), "acted"),
-        (judge_typist, ("abc", "abd", DONE), "wrong unreported"),
-        (judge_typist, ("abc", "ab", DONE), "lost"),
-        (judge_typist, ("abc", "b", REFUSED), "wrong"),
-        (judge_killed, (TEXT, TEXT[:30], [1.0] * 20, [2.0]), ""),
-        (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
-        (judge_killed, (TEXT, TEXT[:30], [1.0, 3.0], [2.0]), "wrong"),
-        (judge_killed, (TEXT, "b", [], []), "wrong"),
-    ],
-    "four-servers": [
-        (judge_crossing, (DONE, 0), "wrong unreported"),
-        (judge_crossing, (REFUSED, 1), "wrong"),
-        (judge_neighbour, (DONE, "", True), "lost"),
-        (judge_neighbour, (DONE, "a", False), "lost"),
-    ],
-    "paste": [
-        (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),
-        (judge_paste, ("", DONE, "é", "", True), "lost unreported"),
-        (judge_paste, ("", REFUSED, "é", "x", True), "wrong"),
-        (judge_paste, ("", REFUSED, "é", "é", True), "doubted"),
-        (judge_paste, ("", DONE, "é", "é", False), "acted lost"),
-    ],
-    "paste-ended": [
-        (judge_ended, ("", b"Traceback\nKeyError", "", True), "tracebacks acted"),
-        (judge_ended, ("", b"", OLD_TEXT, True), "wrong acted"),
-        (judge_ended, ("", b"", "", False), "lost"),
-    ],
-    "display-gone": [
-        (judge_without_display, ("list", DONE), "unreported"),
-    ],
-    "arguments": [
-        (judge_arguments, ("", Reply(HUNG), False), "hung"),
-        (judge_arguments, ("", Reply(HUNG), True), "lost"),
-        (judge_arguments, ("", Reply(GONE), False), "tracebacks"),
-    ],
-    "lines": [(judge_line, (b"[", False), "tracebacks")],
-    "argv": [
-        (judge_command, (["list"], NoEnd()), "hung"),
-        (judge_command, (["list"], ValueError("not UTF-8")), "tracebacks"),
-        (judge_command, (["list"], Finished(1, "", "Traceback (most recent call last)")), "tracebacks"),
-        (judge_command, (["list"], Finished(1, "", "INTERNAL_ERROR")), "tracebacks"),
-        (judge_command, (["list"], Finished(23, "", "")), "tracebacks"),
-        (judge_command, (["list"], Finished(1, "\x1b[2J", "")), "tracebacks"),
-        (judge_command, (["list", "--json"], Finished(1, "no JSON", "")), "tracebacks"),
-        (judge_command, (["list", "-j"], Finished(1, '{"success": true}', "")), "tracebacks"),
-        (judge_command, (["exec", "-j"], Finished(1, '{"success": true, "data": {"exit_code": 1}}', "")), ""),
-        (judge_command, (["exec", "--", "-j"], Finished(1, "no JSON", "")), ""),
-    ],
-    "models": [
-        (judge_analysis, ("", Reply("AI_PROVIDER_ERROR", f"wrong key {KEY}")), "wrong"),
-        (judge_analysis, ("", Reply("", "\x1b[2J")), "acted wrong"),
-        (judge_log, (f"key {KEY}".encode(),), "wrong"),
-    ],
-    "replies": [(judge_action, ("{}", crash), "tracebacks")],
-    "calm": [
-        (judge_calm, ("", DONE, True), "acted"),
-        (judge_calm, ("", DONE, False), "lost unreported"),
-        (judge_calm, ("", REFUSED, True), "doubted"),
-        (judge_calm, ("", REFUSED, False), "doubted"),
-        (judge_calm, ("", Reply(HUNG), False), "hung"),
-    ],
-}
 
 
-@pytest.mark.parametrize("name", CLASSES)
-def test_trials_count_the_violations_of_each_class(name: str) -> None:
-    for judge, arguments, columns in VIOLATIONS[name]:
-        tally = Tally(name)
+def test_trials_count_the_violations_of_each_class() -> None:
+    for judge, arguments, columns in VIOLATIONS:
+        tally = Tally("one")
         judge(tally, *arguments)
         assert tally.counts == dict.fromkeys(columns.split(), 1), (judge, arguments)
 

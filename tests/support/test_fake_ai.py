@@ -69,8 +69,8 @@ BOUNDED = {**STRICT, "properties": {"x": {"type": "integer", "minimum": 0}}}
 CUT = {"type": "base64", "media_type": "image/png", "data": "%%%%"}
 
 
-def content(*parts: Any) -> Any:
-    return {"change": {"messages": [{"role": "user", "content": list(parts)}]}}
+def content(*parts: Any, role: str = "user") -> Any:
+    return {"change": {"messages": [{"role": role, "content": list(parts)}]}}
 
 
 def openai_image(url: str) -> Any:
@@ -110,13 +110,9 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         *IN_CLOUD,
         ({"headers": {"x-api-key": "wrong-key"}}, 401, "invalid x-api-key"),
         ({"headers": {"anthropic-version": ""}}, 400, "anthropic-version is not"),
-        (
-            {"change": {"messages": [{"role": "system", "content": [{"type": "text", "text": "x"}]}]}},
-            400,
-            "role",
-        ),
+        (content({"type": "text", "text": "x"}, role="system"), 400, "role: expected 'user'"),
         (content({"type": "text", "text": ""}), 400, "text"),
-        (content({"type": "image_url"}), 400, "unknown"),
+        (content({"type": "image_url"}), 400, "source: field required"),
         (content({"type": "image", "source": CUT}), 400, "Invalid base64"),
         ({"change": {"output_config": {"format": {"name": "x"}}}}, 400, "name: unknown field"),
         ({"data": picture(padding=4 * MEGABYTE)}, 400, "larger than allowed"),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import Any, Optional
 
+from fake_ai.brains import Reply as ModelReply
+from fake_ai.brains import Request
+from fake_ai.loopback import Call, LoopbackServer
+from fake_ai.vendors import VENDORS
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import read_action
@@ -35,77 +37,37 @@ _NO_HTTP = (
     *(b"", b"\r\n\r\n", b"HTTP/9.9 200\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 500 + b"\r\n"),
     bytes(range(99)),
 )
-# vendor -> its answer with a text and a number of tokens
-_VENDORS = {
-    "ollama": (
-        '{"model": "m", "response": %(text)s, "done": true, "done_reason": "stop", '
-        '"prompt_eval_count": %(tokens)s, "eval_count": %(tokens)s}'
-    ),
-    "openai": (
-        '{"choices": [{"message": {"role": "assistant", "content": %(text)s}, "finish_reason": "stop"}], '
-        '"usage": {"prompt_tokens": %(tokens)s, "completion_tokens": %(tokens)s}}'
-    ),
-    "gemini": (
-        '{"candidates": [{"content": {"parts": [{"text": %(text)s}]}, "finishReason": "STOP"}], '
-        '"usageMetadata": {"promptTokenCount": %(tokens)s, "candidatesTokenCount": %(tokens)s}}'
-    ),
-    "anthropic": (
-        '{"type": "message", "content": [{"type": "text", "text": %(text)s}], "stop_reason": "end_turn", '
-        '"usage": {"input_tokens": %(tokens)s, "output_tokens": %(tokens)s}}'
-    ),
-}
+_TOKENS = 987_654
 
 
-class _Liar(ThreadingHTTPServer):
+class _Liar:
     """Answers every request with the bytes that it was given, whatever they are."""
 
     answer = b""
     lingers = False
 
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Liar
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.close_connection = True
+    def send(self, call: Call) -> None:
         with suppress(OSError):
-            self.wfile.write(self.server.answer)
-            if self.server.lingers:
-                self.connection.settimeout(5)
-                self.connection.recv(1)
-
-    do_GET = do_POST
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@contextmanager
-def _liar() -> Iterator[_Liar]:
-    with _Liar(("127.0.0.1", 0), _Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield server
-        server.shutdown()
+            call.wfile.write(self.answer)
+            if self.lingers:
+                call.connection.settimeout(5)
+                call.connection.recv(1)
 
 
 def lie_to_models(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
     """Answers of a model's endpoint that are wrong in every way; `analyze` says so, and the server lives."""
     picture = str(on.folder / "picture.png")
     subprocess.run(["convert", "-size", "64x48", "xc:red", picture], check=True, timeout=PATIENCE_S)
-    with _liar() as liar:
-
-        def client_of(vendor: str) -> Client:
-            prefix = {"ollama": "PEEKABOO_OLLAMA"}.get(vendor, vendor.upper())
-            own = {f"{prefix}_BASE_URL": f"http://127.0.0.1:{liar.server_port}", f"{prefix}_API_KEY": KEY}
-            common = {"PEEKABOO_AI_TIMEOUT": "1", "PEEKABOO_LOG_LEVEL": "debug"}
-            return on.client(PEEKABOO_AI_PROVIDERS=f"{vendor}/model", **own, **common)
-
+    liar = _Liar()
+    with closing(LoopbackServer(liar.send)) as server:
         clients: dict[str, Client] = {}
         for _ in range(trials):
-            vendor = kind or rng.choice([*_VENDORS])
+            vendor = kind or rng.choice([*VENDORS])
             if vendor not in clients:
-                clients[vendor] = client_of(vendor)
+                prefix = {"ollama": "PEEKABOO_OLLAMA"}.get(vendor, vendor.upper())
+                own = {f"{prefix}_BASE_URL": server.url, f"{prefix}_API_KEY": KEY}
+                common = {"PEEKABOO_AI_TIMEOUT": "1", "PEEKABOO_LOG_LEVEL": "debug"}
+                clients[vendor] = on.client(PEEKABOO_AI_PROVIDERS=f"{vendor}/model", **own, **common)
             liar.answer, liar.lingers = _lie(rng, vendor), rng.random() < 0.02
             reply = clients[vendor].call("analyze", 30, image_path=picture, question="what is this?")
             on.tally.count("trials")
@@ -135,7 +97,9 @@ def judge_log(tally: Tally, log: bytes) -> None:
 def _lie(rng: random.Random, vendor: str) -> bytes:
     text: Any = rng.choice((*ODD_TEXTS, "a window", None, 7, [], {}))
     tokens: Any = rng.choice((3, *ODD_NUMBERS, *NOT_FINITE, "x", None, []))
-    answer = _VENDORS[vendor] % {"text": json.dumps(text), "tokens": json.dumps(tokens)}
+    said = ModelReply("@", _TOKENS, _TOKENS)
+    right = VENDORS[vendor].answer(Request(vendor, "POST", "", {}, {}, b""), said)
+    answer = json.dumps(right).replace('"@"', json.dumps(text)).replace(str(_TOKENS), json.dumps(tokens))
     key = KEY if vendor != "ollama" else ""  # it has none, and could not know that this is one
     refusal = json.dumps({"error": {"message": f"wrong key {key} \x1b[31m\ud800"}})
     chunk = f"{rng.choice(('-1', 'ffffffffffffffffffff', 'zz', '5;x', ''))}\r\nhello\r\n0\r\n\r\n"
