@@ -212,14 +212,6 @@ def test_send_email_reports_a_lost_permission_without_secrets(google: FakeGoogle
     assert not any(secret in f"{revoked!r}{unknown!r}" for secret in secrets)
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", "{}", "\u00ff"])
-def test_send_email_without_a_valid_token_file_asks_for_a_login(folder: Path, text: Optional[str]) -> None:
-    if text is not None:
-        (folder / "token.json").write_text(text, encoding="latin-1")
-    wrong = failing_send()
-    assert (wrong.code, wrong.hint) == (ErrorCode.FILE_IO_ERROR, LOGIN)
-
-
 # the login
 
 
@@ -266,7 +258,7 @@ def test_gmail_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path,
     login = Login(capfd)
     assert (login.query["scope"], login.query["code_challenge_method"]) == (SCOPE, "S256")
     assert urlsplit(login.query["redirect_uri"]).hostname == "127.0.0.1"
-    page = consent(login.address, stray_request_first=True)
+    page = consent(login.address)
     assert (page.status, "you can close this page" in page.body) == (200, True)
     stored = folder / "token.json"
     assert login.end().data == {"token_path": str(stored)}
@@ -307,7 +299,14 @@ def test_gmail_login_serves_only_one_redirect(google: FakeGoogle, folder: Path, 
     google.wrong_state = True
     assert consent(login.address).status == 404
     here, state = login.query["redirect_uri"], login.query["state"]
-    for path in ("", "?code=x", "?state=", f"?state={state}x&code=y", f"other?state={state}&code=x"):
+    for path in (
+        "favicon.ico",
+        "",
+        "?code=x",
+        "?state=",
+        f"?state={state}x&code=y",
+        f"other?state={state}&code=x",
+    ):
         assert status_of(here + path) == 404
     assert status_of(f"{here}?state={state}&code=x", "POST") == 501
     assert status_of(f"{here}?state={state}&code=wrong") == 200
@@ -366,13 +365,19 @@ def test_gmail_credentials_are_where_programs_keep_their_data(
     assert has_gmail_credentials()
 
 
-@pytest.mark.parametrize("text", [None, "{", "[]", '{"web": {}}', '{"installed": {}}', '{"installed": "x"}'])
-def test_gmail_credentials_that_are_missing_say_where_they_come_from(
-    folder: Path, text: Optional[str]
-) -> None:
-    (folder / "credentials.json").unlink()
-    if text is not None:
-        (folder / "credentials.json").write_text(text)
-    wrong = failing(gmail_login, 1)
-    assert wrong.code is ErrorCode.FILE_IO_ERROR
-    assert "Desktop app in Google's console" in wrong.hint and str(folder) in wrong.message
+CREDENTIALS, TOKEN = "credentials.json", "token.json"
+
+
+def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder: Path) -> None:
+    invalid = (None, "", "{", "[]", "{}", "\u00ff")
+    clients = ('{"web": {}}', '{"installed": {}}', '{"installed": "x"}')
+    files = [*((TOKEN, text) for text in invalid), *((CREDENTIALS, text) for text in (*invalid, *clients))]
+    for name, text in files:
+        (folder / name).unlink(missing_ok=True)
+        if text is not None:
+            (folder / name).write_text(text, encoding="latin-1")
+        wrong = failing_send() if name == TOKEN else failing(gmail_login, 1)
+        assert wrong.code is ErrorCode.FILE_IO_ERROR and str(folder / name) in wrong.message
+        assert wrong.hint == LOGIN or (
+            name == CREDENTIALS and "Desktop app in Google's console" in wrong.hint
+        )

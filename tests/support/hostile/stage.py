@@ -105,7 +105,7 @@ class TkWitness(Witness):
     """hostile.tcl in a wish of its own: what it gets on stdin is Tcl."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        super().__init__(["wish", str(HERE / "hostile.tcl"), "-name", "Calm"], environment)
+        super().__init__(["wish", str(HERE / "hostile.tcl"), "-name", "Text"], environment)
         self.wait(lambda one: one["event"] == "ready")
 
     def ask(self, script: str) -> str:
