@@ -51,7 +51,6 @@ CLASSES = {
     "person": TrialClass(person.stay_beside, 0.5),
     "programs": TrialClass(faults.break_programs, 0.5),
     "display-gone": TrialClass(faults.end_displays, 0.1, "none"),
-    "disk": TrialClass(faults.fill_disks, 0.2),
     "arguments": TrialClass(wire.fuzz_arguments, 1.0),
     "lines": TrialClass(wire.fuzz_lines, 1.0),
     "argv": TrialClass(wire.fuzz_argv, 1.0),

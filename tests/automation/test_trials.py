@@ -43,7 +43,6 @@ A_RACE = ("wrong", "lost")
         ("paste-ended", 2, None, 2, ()),
         ("programs", 8, None, None, ()),
         ("display-gone", 1, None, None, ()),
-        ("disk", 4, None, None, ()),
         ("arguments", 15, None, None, ("lost",)),
         ("lines", 15, None, 15, ()),
         ("argv", 15, None, None, ()),

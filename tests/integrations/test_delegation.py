@@ -443,11 +443,3 @@ def test_delegation_to_ourselves_captures_as_the_server(
 
     direct, through_ours = both
     assert taken(through_ours, "ours") == taken(direct, "direct")
-
-
-def test_delegation_to_ourselves_raises_the_window(both: tuple[Server, Server], shared_mac: FakeMac) -> None:
-    shared_mac.activate("Terminal")
-    path = str(shared_mac.folder / "front.png")
-    answer = both[1].call("image", app="Calculator", capture_focus="foreground", path=path)
-    window: Any = shared_mac.front_window()
-    assert (answer["isError"], window["id"]) == (False, 1050)

@@ -45,9 +45,7 @@ _SPOILT_REPLIES = {
     "blocked": ("", "blocked"),
     "empty": ("", "stop"),
 }
-_BROKEN = (
-    "malformed_json", "not_json_content_type", "stalled", "slow_drip", "connection_reset", "redirect", "huge"
-)  # fmt: skip
+_BROKEN = ("malformed_json", "stalled", "slow_drip", "connection_reset", "redirect", "huge")
 _FAILURES = (*OLLAMA.kinds, *_SPOILT_REPLIES, *_BROKEN)
 _HUGE_BYTES = 17_000_000
 
@@ -265,9 +263,6 @@ class FakeAI:
             call.send(failure.status or 302, b"", {"Location": self.redirect_url + call.path})
         elif kind == "malformed_json":
             call.send(200, (failure.text or '{"choices": [{"message": {"content": "I se').encode())
-        elif kind == "not_json_content_type":
-            page = failure.text or "<html><body>Please sign in to the hotel's network.</body></html>"
-            call.send(200, page.encode(), {"Content-Type": "text/html"})
         elif kind == "connection_reset":
             data = json.dumps(self._reply(request, Reply("This answer is never finished."))).encode()
             call.head(200, {**is_json, "Content-Length": str(len(data))})

@@ -1,4 +1,4 @@
-"""Faults of what the product stands on: programs, the display, the disk, folders."""
+"""Faults of what the product stands on: its programs and the display."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import random
 import shutil
 import signal
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Optional
 
-import pytest
 from worlds import PATIENCE_S, comes_true
 
 from peekaboo_min.desktop.x11.backend import X11Desktop
@@ -201,47 +197,3 @@ def judge_without_display(tally: Tally, operation: str, reply: Reply) -> None:
         tally.count("unreported", f"{operation} without a display is a success")
     elif reply.code != "NO_GUI_SESSION":
         tally.note(f"{operation} without a display: {reply.code}")
-
-
-@contextmanager
-def small_disk(size_kb: int) -> Iterator[Optional[Path]]:
-    """A full file system of a few kilobytes; None where this machine does not let us mount one."""
-    folder = Path(tempfile.mkdtemp(prefix="disk-"))
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", str(folder)]
-    is_mounted = subprocess.run(words, capture_output=True, timeout=PATIENCE_S).returncode == 0
-    try:
-        yield folder if is_mounted else None
-    finally:
-        if is_mounted:
-            subprocess.run(["umount", "-l", str(folder)], capture_output=True, timeout=PATIENCE_S)
-        folder.rmdir()
-
-
-def fill_disks(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """Folders that take nothing: a full file system, a file in a folder's place, folders of somebody else."""
-    file = on.folder / "a-file"
-    file.write_text("not a folder")
-    places = {"file in its place": file, "below a file": file / "x", "proc": Path("/proc/1/nowhere")}
-    with small_disk(rng.choice((16, 64))) as disk:
-        if disk:
-            places["full disk"] = disk
-        else:
-            on.tally.note("no file system can be mounted here: the full disk was not tried")
-        scene = FaultScene(on)
-        for _ in range(0, trials, 5):
-            name = kind or rng.choice(sorted(places))
-            variables = rng.choice((("TMPDIR",), ("XDG_STATE_HOME",), ("TMPDIR", "XDG_STATE_HOME")))
-            what = f"{name} as {'+'.join(variables)}"
-            if disk and name == "full disk":
-                with suppress(OSError), open(disk / "ballast", "wb", buffering=0) as f:
-                    while True:
-                        f.write(b"x" * 1024)
-            try:
-                scene.client = on.client(**dict.fromkeys(variables, str(places[name])))
-            except pytest.fail.Exception as e:
-                on.tally.count("tracebacks" if "Traceback" in str(e) else "", f"{what}: no start: {e}")
-                continue
-            for operation in rng.sample([*OPERATIONS], 5):
-                on.tally.count("trials")
-                scene.run_and_judge(operation, what)
-            on.end(scene.client)
