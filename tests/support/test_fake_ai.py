@@ -66,7 +66,6 @@ IN_CLOUD: list[tuple[dict[str, Any], int, str]] = [
 OPEN = {"type": "object", "properties": {}, "required": []}
 NESTED = {**STRICT, "properties": {"x": OPEN}}
 BOUNDED = {**STRICT, "properties": {"x": {"type": "integer", "minimum": 0}}}
-CUT = {"type": "base64", "media_type": "image/png", "data": "%%%%"}
 
 
 def content(*parts: Any, role: str = "user") -> Any:
@@ -85,7 +84,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
     "ollama": [
         ({"change": {"stream": True}}, 400, "stream: expected False"),
         ({"change": {"think": True}}, 400, "think: expected False"),
-        ({"change": {"format": 3}}, 400, "format: expected"),
         ({"change": {"images": ["data:image/png;base64,aW1n"]}}, 400, "Invalid base64"),
     ],
     "openai": [
@@ -93,7 +91,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         ({"headers": {"Authorization": "Bearer wrong-key"}}, 401, "Incorrect API key"),
         ({"change": {"max_tokens": 100}}, 400, "max_tokens: unknown field"),
         (openai_image("aW1n"), 400, "url: expected"),
-        (openai_image("data:image/png;base64,%%%%"), 400, "Invalid base64"),
         ({"schema": OPEN}, 400, "additionalProperties"),
         ({"schema": NESTED}, 400, "additionalProperties"),
         ({"schema": {**STRICT, "required": []}}, 400, "Missing 'x'"),
@@ -113,8 +110,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         (content({"type": "text", "text": "x"}, role="system"), 400, "role: expected 'user'"),
         (content({"type": "text", "text": ""}), 400, "text"),
         (content({"type": "image_url"}), 400, "source: field required"),
-        (content({"type": "image", "source": CUT}), 400, "Invalid base64"),
-        ({"change": {"output_config": {"format": {"name": "x"}}}}, 400, "name: unknown field"),
         ({"data": picture(padding=4 * MEGABYTE)}, 400, "larger than allowed"),
         ({"schema": OPEN}, 400, "additionalProperties"),
         ({"schema": NESTED}, 400, "additionalProperties"),

@@ -78,7 +78,6 @@ def test_fake_google_shows_a_wrong_address_and_does_not_redirect(
     ("change", "error"),
     [
         ({"code_verifier": "w" * 50}, "invalid_grant"),
-        ({"code_verifier": ""}, "invalid_grant"),
         ({"code": "4/0other"}, "invalid_grant"),
         ({"redirect_uri": "http://127.0.0.1:2"}, "redirect_uri_mismatch"),
         ({"client_id": "somebody"}, "invalid_client"),

@@ -30,6 +30,7 @@ __all__ = [
     "read_image", "script",
 ]  # fmt: skip
 
+_ROUTES = {"/api/": "ollama", "/v1beta/": "gemini", "/v1/messages": "anthropic", "/v1/": "openai"}
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _SEEING = (
     "ollama/qwen3-vl:8b ollama/llava:latest ollama/hf.co/someone/vision:q4 openai/gpt-5.4-mini "
@@ -295,23 +296,13 @@ class FakeAI:
 def _read(call: Call) -> Request:
     parts = urlsplit(call.path)
     headers = {name.lower(): value for name, value in call.headers.items()}
-    vendor = _vendor_of(parts.path, headers)
+    vendor = next((each for prefix, each in _ROUTES.items() if parts.path.startswith(prefix)), "")
     request = Request(vendor, call.command, parts.path, parse_qs(parts.query), headers, call.raw)
     try:
         request.body = json.loads(call.raw) if call.raw else None
     except ValueError:
         request.body = None
     return request
-
-
-def _vendor_of(path: str, headers: dict[str, str]) -> str:
-    if path.startswith("/api/"):
-        return "ollama"
-    if path.startswith("/v1beta/"):
-        return "gemini"
-    if path.startswith("/v1/messages") or "x-api-key" in headers:
-        return "anthropic"
-    return "openai" if path.startswith("/v1/") else ""
 
 
 def _refusal(request: Request, failure: Failure) -> Refusal:
