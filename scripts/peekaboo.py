@@ -13182,7 +13182,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import parseaddr
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -13253,7 +13252,8 @@ def send_email(
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
-    address = parseaddr(to)[1] if to.rstrip(" ").endswith(">") else to.strip(" ")
+    named = re.fullmatch(r'[^<>@,:;"]*<([^<>]*)> *', to)
+    address = named[1] if named else to.strip(" ")
     if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(to):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")
@@ -14112,7 +14112,7 @@ def image_by_cli(
             "--window-id": request.window_id,
             "--max-dimension": request.max_dimension,
             "--path": target,
-            "--format": request.kind or "png",
+            "--format": request.kind or ("jpg" if path.lower().endswith((".jpg", ".jpeg")) else "png"),
             "--capture-focus": capture_focus,
         }
         reply = _ask_cli(program, ["image"], options, _IMAGE_S, "saved_files")
@@ -14792,6 +14792,7 @@ from .programs import find_programs, missing_program
 
 Process = subprocess.Popen[bytes]
 
+_FLAG = r"--?[A-Za-z][a-z-]{0,20}"
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
 _LOGGED_STDERR = 2000  # characters
@@ -14923,16 +14924,14 @@ def running(
         process.wait()
         del _running[process]
         ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
-        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *map(_loggable, argv[1:])])}: {ending}")
+        shown = [_loggable(argument, before) for before, argument in zip(argv, argv[1:])]
+        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *shown])}: {ending}")
 
 
-def _loggable(argument: str) -> str:
-    """A flag or a number as it is; of a text or a path, which may be a person's own, the length."""
-    return (
-        argument
-        if re.fullmatch(r"--?[A-Za-z][a-z-]{0,20}|\d{1,9}", argument)
-        else f"<{len(argument)} characters>"
-    )
+def _loggable(argument: str, before: str) -> str:
+    """A flag, and a number after one, as it is; of a text or a path, which may be private, the length."""
+    is_number = argument.isascii() and argument.isdigit() and re.fullmatch(_FLAG, before)
+    return argument if is_number or re.fullmatch(_FLAG, argument) else f"<{len(argument)} characters>"
 
 
 @contextmanager
@@ -15077,7 +15076,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 15080, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 15079, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -15168,7 +15167,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15171, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15170, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

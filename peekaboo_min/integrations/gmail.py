@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import parseaddr
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -86,7 +85,8 @@ def send_email(
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
-    address = parseaddr(to)[1] if to.rstrip(" ").endswith(">") else to.strip(" ")
+    named = re.fullmatch(r'[^<>@,:;"]*<([^<>]*)> *', to)
+    address = named[1] if named else to.strip(" ")
     if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(to):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"
         raise invalid(message, "give one address, such as ann@example.org")

@@ -196,7 +196,7 @@ def image_by_cli(
             "--window-id": request.window_id,
             "--max-dimension": request.max_dimension,
             "--path": target,
-            "--format": request.kind or "png",
+            "--format": request.kind or ("jpg" if path.lower().endswith((".jpg", ".jpeg")) else "png"),
             "--capture-focus": capture_focus,
         }
         reply = _ask_cli(program, ["image"], options, _IMAGE_S, "saved_files")

@@ -27,6 +27,7 @@ from .programs import find_programs, missing_program
 
 Process = subprocess.Popen[bytes]
 
+_FLAG = r"--?[A-Za-z][a-z-]{0,20}"
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
 _LOGGED_STDERR = 2000  # characters
@@ -158,16 +159,14 @@ def running(
         process.wait()
         del _running[process]
         ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
-        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *map(_loggable, argv[1:])])}: {ending}")
+        shown = [_loggable(argument, before) for before, argument in zip(argv, argv[1:])]
+        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *shown])}: {ending}")
 
 
-def _loggable(argument: str) -> str:
-    """A flag or a number as it is; of a text or a path, which may be a person's own, the length."""
-    return (
-        argument
-        if re.fullmatch(r"--?[A-Za-z][a-z-]{0,20}|\d{1,9}", argument)
-        else f"<{len(argument)} characters>"
-    )
+def _loggable(argument: str, before: str) -> str:
+    """A flag, and a number after one, as it is; of a text or a path, which may be private, the length."""
+    is_number = argument.isascii() and argument.isdigit() and re.fullmatch(_FLAG, before)
+    return argument if is_number or re.fullmatch(_FLAG, argument) else f"<{len(argument)} characters>"
 
 
 @contextmanager
