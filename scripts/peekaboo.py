@@ -167,8 +167,7 @@ class Kind(NamedTuple):
     tool: str
     needs: tuple[str, ...]
     may_have: tuple[str, ...]
-    line: str
-    """The prompt's."""
+    line: str  # the prompt's
 
 
 ACTIONS = {
@@ -216,9 +215,7 @@ _OTHER_NAMES: dict[str, dict[str, Any]] = {
     "triple_click": {"action": "click", "clicks": 3.0},
     "mouse_move": {"action": "move"},
     "left_click_drag": {"action": "drag"},
-    "key": {"action": "press"},
-    "keypress": {"action": "press"},
-    "hotkey": {"action": "press"},
+    **{name: {"action": "press"} for name in ("key", "keypress", "hotkey")},
     "screenshot": {"action": "wait"},
     "finished": {"action": "done"},
 }
@@ -257,8 +254,7 @@ class Action:
     values: dict[str, Any] = field(default_factory=dict)
     why: str = ""
     confidence: Optional[float] = None
-    is_last: bool = False
-    """The model considers the goal reached: with `done`, or by this action."""
+    is_last: bool = False  # the model considers the goal reached: with `done`, or by this action
 
     @property
     def is_act(self) -> bool:
@@ -360,7 +356,6 @@ def _read_properties(action: str, reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_value(name: str, value: Any) -> Any:
-    """A property's value as Python has it."""
     kind = _TYPES.get(name, "string")
     fits = type(value) is _PYTHON_TYPES.get(kind, str) and value in ACT_NAMES.get(name, (value,))
     if fits and name in _LIMITS:
@@ -377,7 +372,7 @@ def _read_value(name: str, value: Any) -> Any:
 '''
 
 # ==================== peekaboo_min/agents/keynote_agent.py ================================================
-SOURCES['peekaboo_min/agents/keynote_agent.py'] = 380, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
+SOURCES['peekaboo_min/agents/keynote_agent.py'] = 375, r'''"""The Keynote agent: a model that draws, line by line, through our server."""
 
 from __future__ import annotations
 
@@ -442,8 +437,7 @@ Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
 """
 
 KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
-DEFAULT_TEXT = "Hello from MCP on macOS."
-"""The specification's example, with this text."""
+DEFAULT_TEXT = "Hello from MCP on macOS."  # the specification's example, with this text
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
     "Respond with exactly one such line and nothing else."
@@ -460,8 +454,7 @@ class DrawingRun:
     """One run of the agent. Each of its log lines has `client` and the run's id."""
 
     query: str
-    text: Optional[str]
-    """What the rectangle must hold at the end; None where any text will do."""
+    text: Optional[str]  # what the rectangle must hold at the end; None where any text will do
     choice: ModelChoice
     log_path: Path
     run_id: str = field(default_factory=lambda: os.urandom(3).hex())
@@ -549,14 +542,9 @@ def run_keynote_agent(
         raise
     summary = f"done in {len(run.turns) + 1} turns with {choice.name}: wrote {run.written()!r}"
     run.log(f"summary: {summary}")
-    data = {
-        "run_id": run.run_id,
-        "model_used": choice.name,
-        "text": run.written(),
-        "calls": run.turns,
-        "log": str(log_path),
-    }
-    return Result(f"{summary}\n{run.transcript()}\nlog: {log_path}", data)
+    data = {"run_id": run.run_id, "model_used": choice.name, "text": run.written(), "calls": run.turns}
+    text = f"{summary}\n{run.transcript()}\nlog: {log_path}"
+    return Result(text, {**data, "log": str(log_path)})
 
 
 def _converse_with_model(run: DrawingRun, server: McpClient, max_iterations: int) -> None:
@@ -655,7 +643,7 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
 '''
 
 # ==================== peekaboo_min/agents/mcp_client.py ===================================================
-SOURCES['peekaboo_min/agents/mcp_client.py'] = 658, r'''"""Talk to an MCP server over stdio, without async."""
+SOURCES['peekaboo_min/agents/mcp_client.py'] = 646, r'''"""Talk to an MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -681,8 +669,7 @@ class ToolAnswer:
     data: dict[str, Any]
     images: tuple[bytes, ...]
     is_error: bool
-    code: str = ""
-    """The error's code, from `_meta.backend_error_code`."""
+    code: str = ""  # the error's code, from `_meta.backend_error_code`
 
     def error(self) -> PeekabooError:
         """The server's error as ours, to be raised."""
@@ -757,7 +744,7 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 '''
 
 # ==================== peekaboo_min/agents/model_check.py ==================================================
-SOURCES['peekaboo_min/agents/model_check.py'] = 760, r'''"""`agent --check-model`: in which grid a model says where something is."""
+SOURCES['peekaboo_min/agents/model_check.py'] = 747, r'''"""`agent --check-model`: in which grid a model says where something is."""
 
 from __future__ import annotations
 
@@ -766,7 +753,7 @@ from base64 import b64decode
 from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.grid import PIXELS, THOUSANDTHS, UNIT_NAMES, grid_over, known_unit, unit_by_name, unit_by_variable
+from ..ai.grid import PIXELS, THOUSANDTHS, UNIT_NAMES, grid_over, unit_by_name, unit_by_variable
 from ..core.errors import PeekabooError
 from ..core.models import ImageData, ImageInfo, Point, Result
 from ..desktop.select import this_desktop
@@ -798,7 +785,7 @@ def model_check(choice: ModelChoice) -> Result:
 
     Raises what ask_model raises, and INVALID_ARGUMENT for another PEEKABOO_AI_GRID.
     """
-    known = known_unit(choice.model)
+    by_name, by_variable = unit_by_name(choice.model), unit_by_variable()
     unit, problem = None, "its clicks on a test image fit neither grid"
     replies = {digit: _reply_of(choice, digit) for digit in _SQUARES}
     try:
@@ -808,14 +795,11 @@ def model_check(choice: ModelChoice) -> Result:
     if unit is None:
         text = f"it is unclear in which grid the model counts: {problem}; choose another model"
     else:
-        advice = "nothing needs to be set" if unit == known else f"set PEEKABOO_AI_GRID={unit}"
+        advice = (
+            "nothing needs to be set" if unit == (by_variable or by_name) else f"set PEEKABOO_AI_GRID={unit}"
+        )
         text = f"the model counts in {UNIT_NAMES[unit]}: {advice}"
-    data = {
-        "model": choice.name,
-        "grid": unit,
-        "grid_by_name": unit_by_name(choice.model),
-        "grid_by_variable": unit_by_variable(),
-    }
+    data = {"model": choice.name, "grid": unit, "grid_by_name": by_name, "grid_by_variable": by_variable}
     return Result(f"{choice.name}: {text}", data)
 
 
@@ -851,7 +835,7 @@ def unit_of(places: dict[str, list[Point]]) -> Optional[str]:
 '''
 
 # ==================== peekaboo_min/agents/planner.py ======================================================
-SOURCES['peekaboo_min/agents/planner.py'] = 854, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
+SOURCES['peekaboo_min/agents/planner.py'] = 838, r'''"""One action from a model: the prompt it gets, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -861,7 +845,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_for
+from ..ai.grid import PIXELS, UNIT_NAMES, Grid, grid_over, unit_for
 from ..ai.images import fit_for_model
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
@@ -902,14 +886,9 @@ class Planner:
         history = [f"{number}. {act.describe()} -> {effect}" for number, act, effect in steps if act]
         if self._run.doubt:
             history += ["", _DOUBT.format(self._run.doubt)]
-        prompt = question = agent_prompt(
-            self._run.goal,
-            [image.label for image in images],
-            step.grid,
-            elements_text(step.elements, step.grid),
-            history or ["nothing yet"],
-            self._run.max_steps - step.number + 1,
-        )
+        titles, elements = [image.label for image in images], elements_text(step.elements, step.grid)
+        state = (titles, step.grid, elements, history or ["nothing yet"])
+        prompt = question = agent_prompt(self._run.goal, *state, self._run.max_steps - step.number + 1)
         for _ in range(2):
             exchange = Exchange(question)
             step.exchanges.append(exchange)
@@ -953,10 +932,6 @@ class Planner:
         return answer.text
 
 
-_UNIT_TEXTS = {
-    PIXELS: "in pixels of that image",
-    THOUSANDTHS: "in thousandths of that image's width and of its height, each axis by itself",
-}
 _SYSTEM_PROMPT = """\
 You operate one application on a desktop for its user: you look at a screenshot of its window and answer \
 with ONE action.
@@ -986,7 +961,7 @@ _ELEMENTS = (
 
 def agent_system_prompt(unit: str) -> str:
     """The instructions for a model that counts in this unit; no other unit is mentioned."""
-    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit], actions=ACTION_LINES)
+    return _SYSTEM_PROMPT.format(place=f"in {UNIT_NAMES[unit]}", actions=ACTION_LINES)
 
 
 def agent_prompt(
@@ -1040,7 +1015,7 @@ def _as_json_text(text: str) -> str:
 '''
 
 # ==================== peekaboo_min/agents/report.py =======================================================
-SOURCES['peekaboo_min/agents/report.py'] = 1043, r'''"""A run as one HTML page: works offline, runs nothing."""
+SOURCES['peekaboo_min/agents/report.py'] = 1018, r'''"""A run as one HTML page: works offline, runs nothing."""
 
 from __future__ import annotations
 
@@ -1147,17 +1122,13 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
 
 
 def _figure(image: ImageData, marks: str = "") -> str:
-    return _FIGURE.substitute(
-        width=image.info.width,
-        height=image.info.height,
-        kind=image.info.mime_type,
-        data=base64.b64encode(image.data).decode("ascii"),
-        marks=marks,
-    )
+    _, width, height = image.info
+    data, kind = base64.b64encode(image.data).decode("ascii"), image.info.mime_type
+    return _FIGURE.substitute(width=width, height=height, kind=kind, data=data, marks=marks)
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1160, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1131, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
 
 from __future__ import annotations
 
@@ -1235,23 +1206,19 @@ class AgentStep:
         return {**plain, "image": as_plain(self.image.info) if self.image else None}
 
 
-def _kind(step: AgentStep) -> str:
-    return step.action.kind if step.action else ""
-
-
 def doubt_about(steps: Sequence[AgentStep]) -> str:
     """Why a report that the goal is reached is not believed after these steps; empty where it is."""
-    acts = [step for step in steps if step.action and step.action.is_act]
+    acts = [(step, step.action) for step in steps if step.action and step.action.is_act]
     if not acts:
         return ""
-    for number, step in enumerate(acts):
-        is_made_good = any(act.is_delivered and _kind(act) == _kind(step) for act in acts[number + 1 :])
-        if not (step.is_delivered or is_made_good):
-            return f"your action `{step.action and step.action.describe()}` failed: {step.effect}"
-    action = acts[-1].action
-    if action and action.is_last and not acts[-1].changed:
-        return f"your last action, `{action.describe()}`, was delivered, but {acts[-1].effect}"
-    has_effect = any(step.changed for step in acts)
+    for number, (step, action) in enumerate(acts):
+        again = [other for other, its in acts[number + 1 :] if its.kind == action.kind]
+        if not any(tried.is_delivered for tried in (step, *again)):
+            return f"your action `{action.describe()}` failed: {step.effect}"
+    last, action = acts[-1]
+    if action.is_last and not last.changed:
+        return f"your last action, `{action.describe()}`, was delivered, but {last.effect}"
+    has_effect = any(step.changed for step, _ in acts)
     return "" if has_effect else "none of your actions had a visible effect"
 
 
@@ -1269,22 +1236,18 @@ class AgentRun:
     confidence: Optional[float] = None
     dry_run: bool = False
     confirm: bool = False
-    deadline: float = math.inf
-    """Monotonic; no question to the model lasts longer."""
+    deadline: float = math.inf  # monotonic; no question to the model lasts longer
     status: str = "failed"
     """done, not_confirmed, dry_run, limit, unsure, confused, declined, interrupted or failed."""
     message: str = ""
-    doubt: str = ""
-    """About the model's report that the goal is reached, made since its last act."""
-    folder: Optional[Path] = None
-    """Made before the first step; None until then."""
+    doubt: str = ""  # about the model's report that the goal is reached, made since its last act
+    folder: Optional[Path] = None  # made before the first step; None until then
     steps: list[AgentStep] = field(default_factory=list)
     final_image: Optional[ImageData] = None
     """What the last action led to; None where no look after it was needed, or possible."""
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
-    grid: str = ""
-    """In which grid the model was asked, and why, as a sentence."""
+    grid: str = ""  # in which grid the model was asked, and why, as a sentence
 
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""
@@ -1327,7 +1290,7 @@ def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) ->
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 1330, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 1293, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -1342,9 +1305,9 @@ from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
 from .run import NO_SCREENSHOT, AgentRun, AgentStep
 
+# What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other.
 LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "list,desktop"
-"""What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
 _NEXT_WINDOW_TRIES, _NEXT_WINDOW_POLL_S = 10, 0.1
 # Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
 # may also come later.
@@ -1530,7 +1493,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 1533, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 1496, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -1568,7 +1531,7 @@ def run_vision_agent(
     app: Annotated[Optional[str], "the app to act in: name, bundle id, PID:n or a part of the name"] = None,
     window_id: Annotated[Optional[int], "or the window to start with, from `windows`"] = None,
     window_title: Annotated[
-        Optional[str], "or its title, or a part of it; with --app, of that app's windows"
+        Optional[str], "or a part of its title; with --app, of that app's windows"
     ] = None,
     model: Annotated[
         Optional[str],
@@ -1576,9 +1539,7 @@ def run_vision_agent(
     ] = None,
     max_steps: Annotated[int, "stop after this many steps; default 25"] = 25,
     max_seconds: Annotated[float, "stop after this many seconds; default 120"] = 120.0,
-    confidence: Annotated[
-        Optional[float], "0 to 1: stop when the model is less sure of an action than this"
-    ] = None,
+    confidence: Annotated[Optional[float], "0 to 1: stop when the model is less sure than this"] = None,
     dry_run: Annotated[bool, "ask for one action and mark it in the report; touch nothing"] = False,
     run_folder: Annotated[
         Optional[str], "a new folder for the screenshots and the report; default: peekaboo-run-TIME here"
@@ -1688,7 +1649,6 @@ class AgentLoop:
         self._look_at_the_end()
 
     def _take_steps(self, folder: Path) -> str:
-        """Step by step to the run's status."""
         for number in range(1, self._run.max_steps + 1):
             step = AgentStep(number)
             self._run.steps.append(step)
@@ -1795,10 +1755,10 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 1798, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 1758, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 1801, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 1761, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -1823,8 +1783,7 @@ from ..system.web import WebError
 from .images import fit_for_model, load_image
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
-OCR = "ocr"
-"""The provider that asks the machine itself: it reads text, without a model, a key or a network."""
+OCR = "ocr"  # the provider that asks the machine itself: it reads text, without a model, a key or a network
 
 _DEFAULT_MODELS = {**{name: vendor.default_model for name, vendor in VENDORS.items()}, OCR: "local"}
 _LONGEST_OCR_LINE = 1000
@@ -1881,17 +1840,13 @@ def analyze_file(
         raise invalid(f"Unsupported image format: {suffix}. Supported formats: {', '.join(_SUPPORTED)}")
     choice = choose_provider(provider_type, model)
     answer = ask_model(desktop, [path], question.strip() or _DEFAULT_QUESTION, choice=choice)
-    data = {
-        "analysis_text": answer.text,
-        "model_used": answer.model_used,
+    said = {"analysis_text": answer.text, "model_used": answer.model_used}
+    spent = {
         "seconds": round(answer.seconds, 2),
         "tokens_in": answer.tokens_in,
         "tokens_out": answer.tokens_out,
     }
-    return Result(answer.text, data)
-
-
-# which provider ---
+    return Result(answer.text, {**said, **spent})
 
 
 def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
@@ -1981,9 +1936,6 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
     return ProviderStatus(choice)
 
 
-# the question ---
-
-
 def ask_model(
     desktop: Desktop,
     images: Sequence[Union[Path, ImageData]],
@@ -2026,7 +1978,6 @@ def ask_model(
 
 
 def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bool) -> Answer:
-    """The lines of text in the images, by this machine's own text recognition."""
     if wants_json or not images:
         message = "the provider ocr only reads the text in images"
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
@@ -2071,7 +2022,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2074, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2025, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -2085,7 +2036,10 @@ from ..core.settings import settings
 PIXELS, THOUSANDTHS = "pixels", "1000"
 """The units in which models count: pixels of the image, thousandths of each of its sides."""
 
-UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}
+UNIT_NAMES = {
+    PIXELS: "pixels of the image",
+    THOUSANDTHS: "thousandths of the image's width and height",
+}
 ASSUMED = "grid assumed, not known: run agent --check-model"
 
 # What a model was trained on: a prompt that asks for another unit is not followed. From the documents of
@@ -2165,14 +2119,12 @@ def unit_by_variable() -> Optional[str]:
     return unit or None
 
 
-def known_unit(model: str) -> Optional[str]:
-    """The unit by the variable, else by the name; None where neither tells. Raises INVALID_ARGUMENT."""
-    return unit_by_variable() or unit_by_name(model)
-
-
 def unit_for(model: str) -> str:
-    """The unit in which a model is asked; thousandths where none is known. Raises INVALID_ARGUMENT."""
-    return known_unit(model) or THOUSANDTHS
+    """The unit in which a model is asked, by the variable, else by the name; thousandths where neither tells.
+
+    Raises INVALID_ARGUMENT.
+    """
+    return unit_by_variable() or unit_by_name(model) or THOUSANDTHS
 
 
 def describe_unit(model: str) -> str:
@@ -2183,7 +2135,7 @@ def describe_unit(model: str) -> str:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2186, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2138, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -2297,7 +2249,7 @@ def resized(
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2300, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2252, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
 
 from __future__ import annotations
 
@@ -2340,10 +2292,8 @@ class Answer(NamedTuple):
     text: str
     tokens_in: Any = None
     tokens_out: Any = None
-    problem: Any = ""
-    """Why it is none, or not a whole one: never of an answer that ask_model returns."""
-    model_used: str = ""
-    """PROVIDER/MODEL."""
+    problem: Any = ""  # why it is none, or not a whole one: never of an answer that ask_model returns
+    model_used: str = ""  # PROVIDER/MODEL
     seconds: float = 0.0
 
 
@@ -2354,12 +2304,9 @@ class Vendor(NamedTuple):
     default_model: str
     key_field: str
     base_field: str
-    ask_path: str
-    """Where a question is posted; {model} stands for the model's name."""
-    key_headers: Mapping[str, str]
-    """The headers that carry a key; {key} stands for it."""
-    body: Callable[[Question], dict[str, Any]]
-    """The request; what is None in it is left out."""
+    ask_path: str  # where a question is posted; {model} stands for the model's name
+    key_headers: Mapping[str, str]  # the headers that carry a key; {key} stands for it
+    body: Callable[[Question], dict[str, Any]]  # the request; what is None in it is left out
     read: Callable[[Any], Answer]
     """Raises KeyError, IndexError, TypeError or AttributeError for a reply of another form."""
     is_local: bool = False
@@ -2399,9 +2346,6 @@ class Vendor(NamedTuple):
         if isinstance(reply, dict) and reply.get("error"):  # some gateways send errors with status 200
             raise WebError("status", "an error with status 200", 200, reply)
         return reply
-
-
-# requests and answers ---
 
 
 def _as_base64(image: ImageData) -> str:
@@ -2556,8 +2500,6 @@ VENDORS: dict[str, Vendor] = {
 }  # fmt: skip
 
 
-# failures ---
-
 _NO_ANSWER, _OTHER = "gave no answer", "choose another provider"
 # What a failed request is, as `kind status answer` (a regular expression) -> what that means, what to do, and
 # whether the same question may be answered later. The first that fits counts.
@@ -2630,10 +2572,10 @@ def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 2633, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 2575, r''''''
 
 # ==================== peekaboo_min/automation/act.py ======================================================
-SOURCES['peekaboo_min/automation/act.py'] = 2636, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
+SOURCES['peekaboo_min/automation/act.py'] = 2578, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -2642,14 +2584,15 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Callable, Optional
+from typing import Annotated, Any, Callable, Optional
 
+from ..core import models
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Scene, Window
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
 from ..core.settings import settings
-from ..core.text import clean_text, control_character_in
+from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
@@ -2657,6 +2600,11 @@ from ..system.images import changed_rect, is_caret
 from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
+
+# Parameters of tools that act.
+Button = Annotated[models.Button, "the mouse button; default left"]
+Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
+Verify = Annotated[bool, "report what changed within a second; default false"]
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
@@ -2692,9 +2640,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            message = (
-                f"window {window_id} is a popup: it has no focus, and closes when another window gets it"
-            )
+            message = f"window {window_id} is a popup: it has no focus, and closes when another gets it"
             hint = "click it, or type into it, without focusing it"
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
@@ -2703,10 +2649,10 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
 
 
 def perform(
-    desktop: Desktop, window_id: int, act: Act, screenshot_id: Optional[str] = None, verify: bool = False
-) -> dict[str, Any]:
-    """Do one act in a window; its points are pixels of a screenshot. The answer of the tool: where that was,
-    whether it arrived, and what is known of its effect.
+    desktop: Desktop, window_id: int, act: Act, done: str, verify: bool, screenshot_id: Optional[str] = None
+) -> Result:
+    """Do one act in a window; its points are pixels of a screenshot. The answer of the tool: `done`, where
+    that was, whether it arrived, and what is known of its effect.
 
     The window is brought to the front and focused first, unless it is a popup. Raises INVALID_ARGUMENT,
     WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
@@ -2734,9 +2680,9 @@ def perform(
         effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
-        done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
+        sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
         others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
-        return {**data, **done, "delivered": delivery.delivered, **others, **effect}
+        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **effect})
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
@@ -2744,7 +2690,33 @@ def perform(
     data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
-    return data
+    return _acted(done, data)
+
+
+def _acted(done: str, data: dict[str, Any]) -> Result:
+    """The result of an act: what was done and where, whether it arrived, and what it changed."""
+    if "point" in data:
+        done += " at screen point {x:g},{y:g}".format(**data["point"])
+    if "to_point" in data:
+        done += " to {x:g},{y:g}".format(**data["to_point"])
+    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
+    missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
+    effects = {
+        True: "the window closed" if data.get("window_closed") else "the window changed",
+        False: f"no change within {data.get('effect_ms', 0) / 1000:.1f} s",
+        None: "the window changes by itself, so what this changed is not known",
+    }
+    parts = [
+        done,
+        "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
+        {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
+        "keys of somebody else came among them: {others_typed}".format(**data)
+        if "others_typed" in data
+        else "",
+        effects[changed] if changed or data.get("effect_ms") else "",
+        "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
+    ]
+    return Result("; ".join(filter(None, parts)), data)
 
 
 def _audited_act(act: Act) -> dict[str, Any]:
@@ -2759,9 +2731,6 @@ def _audited_act(act: Act) -> dict[str, Any]:
         data["key"] = str(act.chord)
     unusual = {"modifiers": act.modifiers, "repeat": act.repeat > 1 and act.repeat, "replace": act.replace}
     return {**data, **{name: value for name, value in unusual.items() if value}}
-
-
-# what an act changed
 
 
 class _Watch:
@@ -2806,7 +2775,7 @@ class _Watch:
             data["window_closed"] = True
         for new in catalogue_windows(scene):
             if new.window_id not in self._known_ids and new.kind != "tooltip":
-                data["new_window"] = {"window_id": new.window_id, "title": clean_text(new.title or "")}
+                data["new_window"] = {"window_id": new.window_id, "title": new.shown_title}
                 break  # the front one
         return {**data, "effect_ms": round(waited_ms)}
 
@@ -2833,9 +2802,6 @@ class _Watch:
 
     def _is_large(self, rect: Optional[Rect]) -> bool:
         return rect is not None and not is_caret(rect, self._before.width, self._window)
-
-
-# the rules
 
 
 def _checked(act: Act) -> Act:
@@ -2964,7 +2930,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2967, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2933, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3048,11 +3014,10 @@ class CapturedImage(NamedTuple):
         assert self.subject.window
         window, record, info = self.subject.window, self.screenshot, self.info
         data = {"window_id": window.window_id, "bounds": (record or window).bounds.as_data()}
+        width, height = (record.image_width, record.image_height) if record else info[1:]
+        data.update(image_width=width, image_height=height, scale=self.scale)
         if record:
-            data.update(image_width=record.image_width, image_height=record.image_height, scale=self.scale)
             data["screenshot_id"] = record.screenshot_id
-        else:
-            data.update(image_width=info.width, image_height=info.height, scale=self.scale)
         if self.region:
             data["region"] = self.region.as_data()
             data.update(region_image_width=info.width, region_image_height=info.height)
@@ -3082,9 +3047,6 @@ def scene_to_capture(desktop: Desktop) -> Scene:
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
     return scene
-
-
-# take them
 
 
 def take_image(
@@ -3194,9 +3156,6 @@ def _is_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> boo
     return any(size.has_size_of(window.bounds) for size in sizes)
 
 
-# give them away
-
-
 def check_dimension(max_dimension: Optional[int]) -> None:
     """Raises INVALID_ARGUMENT for a size that no image can have."""
     if max_dimension is not None:
@@ -3254,9 +3213,6 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
     return save_record(desktop.session, image.subject.window, ImageInfo(image.info.kind, width, height))
 
 
-# compare them
-
-
 def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """A window's pixels as they are now. Raises CAPTURE_FAILED."""
     with image_file("bmp") as path:
@@ -3282,7 +3238,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3285, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3241, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3293,11 +3249,20 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import ImageInfo, Point, Rect, Window, as_plain
 from ..system.files import temporary_folder, write_privately
+
+# Parameters of tools that take a window and its pixels.
+WindowId = Annotated[int, "the id from list_windows"]
+Region = Annotated[
+    Optional[list[float]], "only this part: x, y, width, height in pixels of a screenshot of the whole window"
+]
+RegionOf = Annotated[
+    Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
+]
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _FARTHEST = 1e9  # pixels; the sum of two finite numbers may be none
@@ -3446,23 +3411,24 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3449, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3414, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.select import this_desktop
 from ..system.images import image_file, is_other_within
-from .act import perform
+from .act import Button, Clicks, Verify, perform
 from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
-from .coordinates import Screenshot, find_region
+from .coordinates import Region, RegionOf, Screenshot, WindowId, find_region
 from .labels import Place, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
 
@@ -3542,7 +3508,7 @@ def search_image(
         if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # what a key may show
             places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
             if all(place.match == "similar" for place in places):
-                lines = with_characters(lines, desktop.read_characters(path))
+                lines = with_characters(lines, desktop.read_text(path, True))
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None
@@ -3560,24 +3526,23 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
     return line._replace(box=line.box.scaled(factor), words=words)
 
 
-def find_text_in_window(
-    desktop: Desktop,
-    window_id: int,
-    text: Optional[str],
-    region: Optional[Sequence[float]],
-    screenshot_id: Optional[str],
+def find_text(
+    window_id: WindowId,
+    text: Annotated[
+        Optional[str], "a label, or whole words of one; case does not matter; default: list every line"
+    ] = None,
+    *,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
-    """Take a screenshot of a window, recognise its text, and find `text` in it; without one list every line.
+    """Finds a text in a window by text recognition, without a model. Each place has the x and y of its
+    middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then parts of
+    longer ones; what is merely similar stands apart. Without a text: every line, at most 200.
 
-    region: x, y, width and height of the part to look at, in pixels of the screenshot `screenshot_id`, else
-    of the window's last.
-
-    data: {window_id, screenshot_id, image_width, image_height}, and {found, similar: [{text, label, x, y,
-    box, match, confidence}]}, whole labels first, or {count, lines: [{text, x, y, box, confidence}]}, at most
-    200; x and y are a place's middle, in pixels that `click` takes with this screenshot_id.
-    Raises INVALID_ARGUMENT for a text without a word, and what find_record, capturing and recognising raise.
+    Example: peekaboo-min find-text 14680078 "Sign the book"
     """
-    wanted = wanted_text(text) if text is not None else ""
+    # Raises INVALID_ARGUMENT for a text without a word, and what find_record, capturing and recognising raise
+    desktop, wanted = this_desktop(), wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
@@ -3593,25 +3558,24 @@ def find_text_in_window(
     return Result(text, data, is_text_enough=True, exit_code=0 if lines else NOTHING_FOUND)
 
 
-def click_text_in_window(
-    desktop: Desktop,
-    window_id: int,
-    text: str,
-    button: str,
-    clicks: int,
-    verify: bool,
-    region: Optional[Sequence[float]] = None,
-    screenshot_id: Optional[str] = None,
-) -> dict[str, Any]:
-    """Click the middle of the only label that is `text`; with a region also what is within a longer label or
-    similar, where it is the only such place there.
+def click_text(
+    window_id: WindowId,
+    text: Annotated[str, "the whole label to click, as the window shows it; case does not matter"],
+    button: Button = "left",
+    clicks: Clicks = 1,
+    verify: Verify = False,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
+) -> Result:
+    """Finds a label by text recognition, and clicks it. Nothing is clicked where two labels are this text, or
+    where it is only within a longer label or similar to one: the error gives each place's region, to click
+    there.
 
-    The answer is a click's, with `text`, what was clicked, and `similar`, the other places.
-    Raises TEXT_NOT_FOUND with the similar or nearest texts, AMBIGUOUS_TEXT for several places,
-    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and perform
-    raise.
+    Example: peekaboo-min click-text 14680078 "Sign the book"
     """
-    wanted = wanted_text(text)
+    # With a region it may also be within a longer label or similar. Raises TEXT_NOT_FOUND with the similar or
+    # nearest texts, AMBIGUOUS_TEXT, STALE_SCREENSHOT, and what find_text and perform raise
+    desktop, wanted = this_desktop(), wanted_text(text)
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
@@ -3619,15 +3583,18 @@ def click_text_in_window(
     seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
-        raise PeekabooError(
-            ErrorCode.STALE_SCREENSHOT,
-            f"window {window_id} changed where {place.text!r} was while it was read; nothing was clicked",
-            hint="try again once it rests: wait_for with still=true",
-        )
+        what = f"changed where {place.text!r} was while it was read"
+        hint = "try again once it rests: wait_for with still=true"
+        message = f"window {window_id} {what}; nothing was clicked"
+        raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
     act = Act("click", (place.box.centre,), button, clicks)
-    data = perform(desktop, window_id, act, seen.record.screenshot_id, verify)
+    done, screenshot_id = f"clicked {place.text!r} in window {window_id}", seen.record.screenshot_id
+    result = perform(desktop, window_id, act, done, verify, screenshot_id)
     similar = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
-    return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": similar}
+    others = ", ".join(f"{other['label'][:80]!r} {other['x']},{other['y']}" for other in similar)
+    told = f"{result.text}; similar, not clicked: {others}" if others else result.text
+    data = {**result.data, "text": place.text, "screenshot_id": screenshot_id, "similar": similar}
+    return result._replace(text=told, data=data)
 
 
 def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
@@ -3651,27 +3618,36 @@ def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
     raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
 
 
-def find_elements_in_window(
-    desktop: Desktop, window_id: int, text: Optional[str], role: Optional[str]
+def find_elements(
+    window_id: WindowId,
+    text: Annotated[
+        Optional[str], "only those with this in their name or value; case does not matter"
+    ] = None,
+    role: Annotated[
+        Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
+    ] = None,
 ) -> Result:
-    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
-    of this role.
+    """Lists a window's visible controls, from its accessibility tree. At most 200, in reading order, like
+    button "Save" 120,48 [focused]: the numbers are x and y for click, with the screenshot_id of the result.
+    For an app without a tree use find_text.
 
-    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
-    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
-    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
+    Example: peekaboo-min elements 14680078 --role button
     """
+    # Raises NO_ELEMENTS for an application without a tree, and what capturing raises
+    desktop = this_desktop()
     window = scene_to_capture(desktop).by_id(window_id)
     elements = desktop.read_elements(window)
     image = take_image(desktop, Subject(window=window))
     record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
-    matches = [element for element in elements if _fits(element, text or "", role or "")]
-    shown = [
-        _element_data(element, record.to_pixels(element.box, window.bounds))
-        for element in matches[:_LISTED_AT_MOST]
+    wanted, kind = (text or "").strip().casefold(), (role or "").strip().lower()
+    named = [
+        each for each in elements if any(wanted in shown.casefold() for shown in (each.name, each.value))
     ]
+    matches = [element for element in named if kind in ("", element.role)]
+    boxes = [record.to_pixels(element.box, window.bounds) for element in matches]
+    shown = list(map(_element_data, matches[:_LISTED_AT_MOST], boxes))
     data = {**_data_of(record), "count": len(matches), "elements": shown}
     if not matches:
         roles = ", ".join(dict.fromkeys(element.role for element in elements))
@@ -3682,24 +3658,13 @@ def find_elements_in_window(
     return Result(listing, data, is_text_enough=True)
 
 
-def _fits(element: Element, text: str, role: str) -> bool:
-    has_text = any(text.strip().casefold() in shown.casefold() for shown in (element.name, element.value))
-    return has_text and role.strip().lower() in ("", element.role)
-
-
 def _element_data(element: Element, box: Rect) -> dict[str, Any]:
     """An element whose box is in pixels of a screenshot; x and y are its middle: what `click` takes."""
     value = element.value
-    return {
-        "role": element.role,
-        "name": element.name,
-        "value": value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…",
-        "states": list(element.states),
-        "x": int(box.centre.x),
-        "y": int(box.centre.y),
-        "width": round(box.width),
-        "height": round(box.height),
-    }
+    value = value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
+    named = {"role": element.role, "name": element.name, "value": value, "states": list(element.states)}
+    middle = {"x": int(box.centre.x), "y": int(box.centre.y)}
+    return {**named, **middle, "width": round(box.width), "height": round(box.height)}
 
 
 def _element_line(data: dict[str, Any]) -> str:
@@ -3710,7 +3675,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3713, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3678, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3864,9 +3829,6 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
     return analyse
 
 
-# what to capture
-
-
 def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     """What the images are to show. Raises as find_app and find_window do."""
     if request.effective_mode != "screen":
@@ -3940,9 +3902,6 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     return _find_subjects(scene, request), messages
 
 
-# where to save it
-
-
 def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
     """Where the images go (the asked path, else the environment's; None: our temporary folder), and whether
     that is the name of a file, whose bytes will be what it says, whatever the format asked.
@@ -3971,9 +3930,6 @@ def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence
     ]
 
 
-# the answer
-
-
 def _summary(images: Sequence[CapturedImage]) -> str:
     is_saved = all(image.path for image in images)
     lines = [f"Captured {len(images)} image(s)" + (". Saved files:" if is_saved else ":")]
@@ -3992,7 +3948,7 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     data: dict[str, Any] = {"item_label": clean_text(subject.label), "mime_type": info.mime_type}
     data.update(image_width=info.width, image_height=info.height)
     if window:
-        data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
+        data.update(window_title=window.shown_title, window_id=window.window_id)
         if subject.number is not None:
             data["window_index"] = subject.number
     if subject.display:
@@ -4008,14 +3964,13 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
     for window in windows:
         if part := window.bounds.clipped(frame):
             place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
-            title = clean_text(window.title or "")
-            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": title}
+            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": window.shown_title}
             rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
     return rows
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 4018, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3973, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4061,10 +4016,8 @@ class Place(NamedTuple):
 
     text: str
     label: str
-    box: Rect
-    """In pixels of the screenshot."""
-    match: str
-    """One of MATCHES."""
+    box: Rect  # in pixels of the screenshot
+    match: str  # one of MATCHES
     likeness: float
     confidence: float
 
@@ -4076,15 +4029,9 @@ class Place(NamedTuple):
         return Rect(left, top, max(1, math.ceil(right) - left), max(1, math.ceil(bottom) - top))
 
     def as_data(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "label": self.label,
-            "x": int(self.box.centre.x),
-            "y": int(self.box.centre.y),
-            "box": self.pixels.as_data(),
-            "match": self.match,
-            "confidence": round(self.confidence, 3),
-        }
+        x, y = map(int, self.box.centre)
+        place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.pixels.as_data()}
+        return {**place, "match": self.match, "confidence": round(self.confidence, 3)}
 
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
@@ -4275,7 +4222,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4278, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4225, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4351,8 +4298,8 @@ def list_app_windows(
     windows = visible_windows(windows_of(owner, scene.windows), with_off_screen="off_screen" in details)
     rows, lines = [], [f"Found {len(windows)} window(s) for application: {_app_text(owner)}"]
     for index, window in enumerate(windows):
-        row: dict[str, Any] = {"window_title": _title(window), "window_index": index}
-        line = f'{index}. "{_title(window)}"'
+        row: dict[str, Any] = {"window_title": window.shown_title, "window_index": index}
+        line = f'{index}. "{window.shown_title}"'
         if "ids" in details:
             row["window_id"] = window.window_id
             line += f" [ID: {window.window_id}]"
@@ -4388,9 +4335,8 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
     """What hides a part of this desktop from us: under Wayland every program that does not use X11."""
     if desktop.name != "x11" or not settings().wayland_display:
         return ()
-    return (
-        "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session",
-    )
+    text = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
+    return (text,)
 
 
 def _catalogue_line(window: Window) -> str:
@@ -4402,21 +4348,16 @@ def _catalogue_line(window: Window) -> str:
         "FOCUSED" if window.is_focused else "",
         "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
     ]
-    line = f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window.bounds)}"
+    line = f"{window.window_id}  {owner}  {window.shown_title!r}  {_bounds_text(window.bounds)}"
     return line + "".join(f" [{mark}]" for mark in marks if mark)
 
 
 def window_data(window: Window) -> dict[str, Any]:
     """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
+    named = {"window_id": window.window_id, "owner_name": window.app_name, "pid": window.pid}
     flags = ("is_on_screen", "is_focused", "is_minimised", "kind", "parent_id", "is_modal")
-    return {
-        "window_id": window.window_id,
-        "owner_name": window.app_name,
-        "pid": window.pid,
-        "title": _title(window),
-        "bounds": window.bounds.as_data(),
-        **{name: getattr(window, name) for name in flags},
-    }
+    place = {"title": window.shown_title, "bounds": window.bounds.as_data()}
+    return {**named, **place, **{name: getattr(window, name) for name in flags}}
 
 
 def _app_text(app: App) -> str:
@@ -4428,23 +4369,19 @@ def _app_data(app: App) -> dict[str, Any]:
     return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
 
 
-def _title(window: Window) -> str:
-    return clean_text(window.title or "")
-
-
 def _bounds_text(bounds: Rect) -> str:
     return f"{bounds.x:g},{bounds.y:g} {bounds.width:g}x{bounds.height:g}"
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4440, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4377, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
 import re
 import stat
 import time
-from typing import Any, Optional
+from typing import Annotated, Any, Optional
 
 from ..core.cancellation import pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
@@ -4452,6 +4389,7 @@ from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
+from ..desktop.select import this_desktop
 from ..system.files import asked_path
 from .act import input_lock
 from .listing import window_data
@@ -4473,15 +4411,19 @@ _EXECUTED = (
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
-def open_target(
-    desktop: Desktop, app: Optional[str], path: Optional[str], url: Optional[str], timeout_s: float
+def open_and_wait(
+    app: Annotated[Optional[str], "an installed application, by its name or bundle id; never a path"] = None,
+    path: Annotated[Optional[str], "a document or folder to open; nothing that would be executed"] = None,
+    url: Annotated[Optional[str], "an http or https address"] = None,
+    timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Open one of these by the system's opener, and wait for the window that shows it.
+    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
+    false where an open window came to the front.
 
-    data: the window as list_windows has it, `is_new_window`, `handler` (the application that was asked).
-    A window of the application that was there before counts when it is in front afterwards.
-    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT.
+    Example: peekaboo-min open --url https://example.org
     """
+    # Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT
+    desktop = this_desktop()
     targets = {"app": app, "path": path, "url": url}
     given = [(kind, value) for kind, value in targets.items() if value is not None]
     if len(given) != 1:
@@ -4497,9 +4439,8 @@ def open_target(
     with input_lock(desktop.session):
         before = desktop.snapshot()
         if before.is_locked:
-            raise PeekabooError(
-                ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was opened", "unlock it"
-            )
+            message = "the screen is locked; nothing was opened"
+            raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
         where = re.split("[/?#]", target)[2].rpartition("@")[2] if kind == "url" else target
         audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
         write_audit_line("open", audit)
@@ -4507,9 +4448,8 @@ def open_target(
     report_progress(f"waiting for a window of {handler.app_name}")
     window = _window_that_came(desktop, before, handler, timeout_s)
     is_new = before.find(window.window_id) is None
-    text = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
-    return Result(f"{text} {'opened' if is_new else 'was already open and is in front now'}", data)
+    return Result(f"{window} {'opened' if is_new else 'was already open and is in front now'}", data)
 
 
 def _checked_name(name: str) -> str:
@@ -4540,10 +4480,8 @@ def _checked_path(path: str) -> str:
             raise invalid(f"{given} is neither a file nor a folder", "name a document")
     is_executed = not {given.suffix.lower(), target.suffix.lower()}.isdisjoint(_EXECUTED.split())
     if is_executed or is_program or (target / "Contents" / "MacOS").is_dir():
-        raise denied(
-            f"{given} is refused: opening it could execute it, or something that it names",
-            "open a document, or an installed application by its name: open app",
-        )
+        message = f"{given} is refused: opening it could execute it, or something that it names"
+        raise denied(message, "open a document, or an installed application by its name: open app")
     return str(target)
 
 
@@ -4565,11 +4503,9 @@ def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout
         if own:
             return own[0]
         if elapsed_s > timeout_s:
-            raise PeekabooError(
-                ErrorCode.TIMEOUT,
-                f"{handler.app_name} was asked to open it, but no window appeared within {timeout_s:g} s",
-                hint="list the windows; an application that starts slowly may still open one",
-            )
+            message = f"{handler.app_name} was asked to open it; no window appeared within {timeout_s:g} s"
+            hint = "list the windows; an application that starts slowly may still open one"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
 
 
 def _is_of(window: Window, handler: Handler) -> bool:
@@ -4585,7 +4521,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4588, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4524, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4662,21 +4598,21 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4665, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4601, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Callable, Optional, Union
+from typing import Annotated, Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Rect, Result, Scene, Window
-from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
+from ..desktop.select import this_desktop
 from ..system.images import Bitmap, changed_rect, is_caret
 from .capture import Subject, scene_to_capture, take_bitmap, take_image
 from .find import search_image, wanted_text
@@ -4692,22 +4628,25 @@ _WINDOWS_READ = 3
 _Look = Callable[[Sequence[Window]], Union[Result, str]]
 
 
-def wait_for_condition(
-    desktop: Desktop,
-    window_id: Optional[int] = None,
-    app: Optional[str] = None,
-    text: Optional[str] = None,
-    title: Optional[str] = None,
-    closed: bool = False,
-    still: bool = False,
-    timeout_s: float = 10.0,
+def wait_for(
+    window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
+    app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
+    text: Annotated[
+        Optional[str], "until the window shows this text: whole words, case does not matter"
+    ] = None,
+    title: Annotated[Optional[str], "until a window has this in its title"] = None,
+    closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
+    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
+    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Look again and again, with growing pauses, until the condition holds in a window, or in those of an
-    app; without a condition: until the app has a window.
+    """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
+    has its x and y), title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what
+    was seen last.
 
-    data: `waited_s`, and what find_text answers (text), a window as list_windows has it (title, still, app).
-    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for one that is gone, and what looking raises.
+    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
+    # Raises WINDOW_NOT_FOUND for a window that is gone, and what looking raises
+    desktop = this_desktop()
     if window_id is not None and app is not None:
         raise invalid("both a window and an app are given", "name one of them")
     if sum((text is not None, title is not None, closed, still)) > 1:
@@ -4740,11 +4679,9 @@ def wait_for_condition(
                 last = answer
                 report_progress(f"waiting for {goal}: {last}")
             if waited_s + pause_s > timeout_s:
-                raise PeekabooError(
-                    ErrorCode.TIMEOUT,
-                    f"waited {timeout_s:g} s for {goal}; last seen: {last}",
-                    hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
-                )
+                message = f"waited {timeout_s:g} s for {goal}; last seen: {last}"
+                hint = "take a screenshot to see what is there, or wait again with a longer timeout_s"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
             pause(pause_s)
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
 
@@ -4776,21 +4713,17 @@ def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], closed:
     return windows_of(find_app(app, scene.apps), windows) if app is not None else windows
 
 
-def _named(window: Window) -> str:
-    return f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
-
-
 def _result(window: Window, state: str) -> Result:
-    return Result(f"{_named(window)} is {state}", window_data(window))
+    return Result(f"{window} is {state}", window_data(window))
 
 
 def _titled(part: str, windows: Sequence[Window]) -> Union[Result, str]:
     window = next((window for window in windows if part in (window.title or "").casefold()), None)
-    return _result(window, "there") if window else "; ".join(map(_named, windows[:10])) or "no window"
+    return _result(window, "there") if window else "; ".join(map(str, windows[:10])) or "no window"
 
 
 def _closed(windows: Sequence[Window]) -> Union[Result, str]:
-    return f"{_named(windows[0])} is open" if windows else Result("it is closed", {"closed": True})
+    return f"{windows[0]} is open" if windows else Result("it is closed", {"closed": True})
 
 
 def _text_look(desktop: Desktop, wanted: str) -> _Look:
@@ -4844,10 +4777,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4847, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4780, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4850, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4783, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4957,7 +4890,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4960, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4893, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -4985,16 +4918,8 @@ class ErrorCode(str, Enum):
         code._value_, code.exit_code, code.next_step = name, exit_code, next_step
         return code
 
-    PERMISSION_DENIED_SCREEN_RECORDING = (
-        "PERMISSION_DENIED_SCREEN_RECORDING",
-        11,
-        "switch it on for the app that is named, restart that",
-    )
-    PERMISSION_DENIED_ACCESSIBILITY = (
-        "PERMISSION_DENIED_ACCESSIBILITY",
-        12,
-        "switch it on for the app that is named, restart that",
-    )
+    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11, "allow it, restart the app"
+    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12, "allow it, restart the app"
     APP_NOT_FOUND = "APP_NOT_FOUND", 18, "open the app, or name another"
     AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19, "name one of those that are listed"
     WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15, "list the windows again"
@@ -5004,12 +4929,8 @@ class ErrorCode(str, Enum):
     SIPS_ERROR = "SIPS_ERROR", 1, "check the free space, try again"
     INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "`peekaboo-min doctor --compile`"
 
-    PERMISSION_DENIED_AUTOMATION = (
-        "PERMISSION_DENIED_AUTOMATION",
-        13,
-        "allow Keynote for the app that is named",
-    )
-    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot, use its pixels"
+    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13, "allow it for the app that is named"
+    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot, and use its pixels"
     POLICY_DENIED = "POLICY_DENIED", 21, "ask whoever set the policy, or the stop file"
     FOCUS_FAILED = "FOCUS_FAILED", 1, "close what is in the way, or bring the window forward by hand"
     WINDOW_COVERED = "WINDOW_COVERED", 1, "act on the window in front, or close it"
@@ -5060,14 +4981,6 @@ class PeekabooError(Exception):
         return f"{self.message.rstrip('.')}; {self.hint}" if self.hint else self.message
 
 
-class FocusLost(PeekabooError):
-    """FOCUS_LOST: another window has the keyboard, or somebody else uses it."""
-
-    def __init__(self, message: str) -> None:
-        hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
-        super().__init__(ErrorCode.FOCUS_LOST, message, hint)
-
-
 class WindowMoves(PeekabooError):
     """CAPTURE_FAILED: a window was elsewhere, or had another size, after each of its captures."""
 
@@ -5106,7 +5019,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5109, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5022, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5237,7 +5150,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5240, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5153, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5308,10 +5221,6 @@ class Rect(NamedTuple):
     def as_data(self) -> dict[str, float]:
         return _tidy(self._asdict())
 
-    def as_short_data(self) -> dict[str, float]:
-        """With `w` and `h`, as the specification's MCP results have it."""
-        return {name[0]: value for name, value in self.as_data().items()}
-
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
     """The smallest rectangle that holds all of these; there is at least one."""
@@ -5370,13 +5279,16 @@ class Window(NamedTuple):
         return self.frame or self.bounds
 
     @property
-    def is_popup(self) -> bool:
-        return self.kind in ("popup", "tooltip")
+    def shown_title(self) -> str:
+        """Safe to show; empty where it is not known."""
+        return clean_text(self.title or "")
+
+    def __str__(self) -> str:
+        return f"window {self.window_id} of {self.app_name} ({self.shown_title!r})"
 
     @property
-    def takes_input(self) -> bool:
-        """Of popups, True for those that may have grabbed the keyboard."""
-        return self.kind == "popup"
+    def is_popup(self) -> bool:
+        return self.kind in ("popup", "tooltip")
 
     @property
     def is_ordinary(self) -> bool:
@@ -5422,18 +5334,6 @@ class Scene(NamedTuple):
             message = f"there is no window {window_id}"
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="list the windows again")
         return window
-
-    @property
-    def focused(self) -> Optional[Window]:
-        return next((window for window in self.windows if window.is_focused), None)
-
-
-class Permissions(NamedTuple):
-    """The grants that this process has; None means that this system has no such grant."""
-
-    screen_recording: Optional[bool] = None
-    accessibility: Optional[bool] = None
-    automation: Optional[bool] = None
 
 
 class KeyChord(NamedTuple):
@@ -5589,7 +5489,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5592, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5492, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5684,9 +5584,7 @@ class Settings(NamedTuple):
     cli_path: str = _env("PEEKABOO_CLI_PATH", "another command line for `image`, `list`, `peekaboo_exec`")
 
     keynote_theme: str = _env("KEYNOTE_THEME", "theme of a new Keynote document", "White")
-    keynote_document_mode: str = _env(
-        "KEYNOTE_DOCUMENT_MODE", "`reuse_or_create` or `always_new`", "reuse_or_create"
-    )
+    keynote_document_mode: str = _env("KEYNOTE_DOCUMENT_MODE", "or `always_new`", "reuse_or_create")
     screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
     agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
     gmail_folder: str = _env(
@@ -5707,13 +5605,11 @@ class Settings(NamedTuple):
 
     def __repr__(self) -> str:
         values = zip(VARIABLES.values(), self)
-        return (
-            f"Settings({ {v.name: value for v, value in values if not v.is_secret and value != v.default} })"
-        )
+        shown = {v.name: value for v, value in values if not v.is_secret and value != v.default}
+        return f"Settings({shown})"
 
 
-VARIABLES: dict[str, Variable] = Settings._field_defaults
-"""By the names of the fields of Settings."""
+VARIABLES: dict[str, Variable] = Settings._field_defaults  # by the names of the fields of Settings
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -5819,7 +5715,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5822, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5718, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5860,10 +5756,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5863, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5759, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5866, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5762, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5877,7 +5773,6 @@ from ..core.models import (
     Display,
     Element,
     Handler,
-    Permissions,
     RecognisedText,
     Rect,
     Scene,
@@ -5893,21 +5788,18 @@ class Desktop(Protocol):
     (system.files.held_locks), so that the lock lives as long as the act.
     """
 
-    name: str
-    """`macos` or `x11`."""
+    name: str  # `macos` or `x11`
 
-    needs: tuple[str, ...]
-    """The programs that it cannot do without."""
+    needs: tuple[str, ...]  # the programs that it cannot do without
 
-    uses: dict[str, str]
-    """Optional programs, and what each is for."""
+    uses: dict[str, str]  # optional programs, and what each is for
 
     @property
     def session(self) -> str:
         """Names this desktop among those of one user, safe in a file name: `macos`, `x11-0`."""
 
-    def permissions(self) -> Permissions:
-        """The current grants, asked without raising a dialog."""
+    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
+        """The grants of this system, by the codes of their absence; None: not known. No dialog is raised."""
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
@@ -5946,7 +5838,7 @@ class Desktop(Protocol):
 
         Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
         stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises
-        FocusLost, and POLICY_DENIED for the stop file; both say how much went out.
+        FOCUS_LOST, and POLICY_DENIED for the stop file; both say how much went out.
         """
 
     def read_elements(self, window: Window) -> list[Element]:
@@ -5973,18 +5865,17 @@ class Desktop(Protocol):
     ) -> None:
         """Write `source` into `target` at another size in pixels. kind: png, jpg (with quality) or bmp."""
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        """The lines of text in an image, recognised on this machine; no network."""
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        """Single characters and pairs that stand alone, as on keys: read_text misses most of them."""
+    def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
+        """The lines of text in an image, recognised on this machine; no network. characters: instead single
+        ones and pairs that stand alone, as on keys, of which it else misses most.
+        """
 
     def input_backend(self) -> str:
         """What clicks and types, in a few words for `doctor`."""
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5987, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5878, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -6076,7 +5967,6 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
 
 
 def _split_chord(text: str) -> list[str]:
-    """The names of modifiers, then that of the key."""
     # The last character may be a separator that is itself the key: `cmd++`, `cmd+,`.
     if len(text) > 2 and text[-1] in "+," and text[-2] in "+,":
         return [*re.split("[+,]", text[:-2]), text[-1]]
@@ -6090,10 +5980,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6093, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5983, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6096, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5986, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6181,7 +6071,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6184, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6074, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6200,7 +6090,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6203, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6093, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6218,7 +6108,6 @@ from ...core.models import (
     Display,
     Element,
     Handler,
-    Permissions,
     Point,
     RecognisedText,
     Rect,
@@ -6252,9 +6141,13 @@ class MacDesktop:
         "xcrun": "compiling the Swift helper",
     }
 
-    def permissions(self) -> Permissions:
+    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
-        return Permissions(grants["screen_recording"], grants["accessibility"], _may_automate_keynote())
+        return {
+            ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: grants["screen_recording"],
+            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: grants["accessibility"],
+            ErrorCode.PERMISSION_DENIED_AUTOMATION: _may_automate_keynote(),
+        }
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
@@ -6303,13 +6196,8 @@ class MacDesktop:
         if done.code or not path.is_file() or not path.stat().st_size:
             details = done.stderr.strip()[-300:]
             _check_may_capture(details)
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                "screencapture made no image",
-                hint="the window may be minimised, closing, protected, or on another Space: bring it to the "
-                "front, then try again",
-                details=details,
-            )
+            hint = "it may be minimised, closing, protected, or on another Space: bring it to the front"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "screencapture made no image", hint, details)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         if window.is_popup:
@@ -6350,13 +6238,16 @@ class MacDesktop:
 
     def find_handler(self, kind: str, target: str) -> Handler:
         answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
-        app = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
+        app = answer["found"]
+        if not app and kind == "app":
+            apps = {
+                App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in answer["installed"]
+            }
+            app = apps[find_app(target.strip().removesuffix(".app"), list(apps), "installed")]
         if app is None:
-            raise PeekabooError(
-                ErrorCode.APP_NOT_FOUND,
-                f"no application is known to open {target[:200]}",
-                hint="name an application, or choose one for it in the Finder (Get Info > Open with)",
-            )
+            message = f"no application is known to open {target[:200]}"
+            hint = "name an application, or choose one for it in the Finder (Get Info > Open with)"
+            raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint)
         entry = app["bundle_id"] or app["path"]
         return Handler(clean_text(app["name"]), entry, app["bundle_id"])
 
@@ -6376,43 +6267,26 @@ class MacDesktop:
         done = run_program(argv, timeout_s=_SIPS_S, accept=None)
         # the exit code of sips does not always show that it failed
         if done.code or not target.is_file() or read_image_info(target) is None:
-            raise PeekabooError(
-                ErrorCode.SIPS_ERROR,
-                "sips could not resize the image",
-                hint="check that the disk has free space, then try again",
-                details=done.stderr.strip()[-300:],
-            )
+            message, code = "sips could not resize the image", ErrorCode.SIPS_ERROR
+            raise PeekabooError(code, message, code.next_step, done.stderr.strip()[-300:])
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        return _recognised(path, False)
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        return _recognised(path, True)
+    def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
+        info = read_image_info(path)
+        if info is None:
+            raise invalid(f"{path} is not an image", hint="give a png or jpg")
+        request = {"path": str(path), "characters": characters}
+        answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
+        (width, height), lines = info[1:], []
+        for row in answer["lines"]:
+            box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
+            lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
+        return lines
 
     def input_backend(self) -> str:
         if helper := find_helper():
             return f"Swift helper {helper}"
         reason = last_failure() or "doctor --compile makes it, and a server by itself"
         return f"JXA (no Swift helper: {reason})"
-
-
-def _recognised(path: Path, characters: bool) -> list[RecognisedText]:
-    info = read_image_info(path)
-    if info is None:
-        raise invalid(f"{path} is not an image", hint="give a png or jpg")
-    request = {"path": str(path), "characters": characters}
-    answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
-    (width, height), lines = info[1:], []
-    for row in answer["lines"]:
-        box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
-        lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
-    return lines
-
-
-def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
-    """Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
-    apps = {App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in installed}
-    return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
 def _grants() -> dict[str, Any]:
@@ -6473,7 +6347,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6476, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6350, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6633,7 +6507,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6636, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6510, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6674,7 +6548,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6677, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6551, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6717,7 +6591,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6720, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6594, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -7013,7 +6887,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 7016, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6890, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7030,7 +6904,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ...core.cancellation import uninterrupted
-from ...core.errors import ErrorCode, FocusLost, invalid
+from ...core.errors import ErrorCode, invalid
 from ...core.log import log_debug
 from ...core.models import Act, Delivery, KeyChord, Point, Window
 from ...core.text import clean_text
@@ -7084,9 +6958,6 @@ def target_of(window: Window) -> dict[str, Any]:
     return {**known, **window.bounds._asdict()}
 
 
-# acts as steps ----------------------------------------------------------------------------------------
-
-
 Step = dict[str, Any]
 """What an executor does or asks next. How many clicks, notches, drags, presses or characters go out by it is
 what it `counts` as, else the length of its `text`.
@@ -7115,14 +6986,8 @@ def _click(act: Act) -> list[list[Step]]:
 
 def _scroll(act: Act) -> list[list[Step]]:
     vertical, horizontal = (sign * _LINES_A_NOTCH for sign in _WHEELS[act.direction])
-    notch = {
-        "do": "wheel",
-        "vertical": vertical,
-        "horizontal": horizontal,
-        "ms": _AFTER_NOTCH_MS,
-        "counts": 1,
-    }
-    return [[notch]] * act.amount
+    turn = {"do": "wheel", "vertical": vertical, "horizontal": horizontal}
+    return [[{**turn, "ms": _AFTER_NOTCH_MS, "counts": 1}]] * act.amount
 
 
 def _drag(act: Act) -> list[list[Step]]:
@@ -7237,9 +7102,6 @@ def steps_of(act: Act) -> list[Step]:
     return steps
 
 
-# doing them -------------------------------------------------------------------------------------------
-
-
 def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Delivery:
     """Do an act as Desktop.act says. stop_file: what ends texts and keys."""
     steps = steps_of(act)
@@ -7258,7 +7120,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     went_out = {"press": f"{sent} presses went out", "type": f"{sent} characters were typed"}
     code = ErrorCode(answer["code"])
     message = f"{clean_text(answer['message'], 500)}; {went_out.get(act.kind, 'nothing was clicked')}"
-    raise FocusLost(message) if code is ErrorCode.FOCUS_LOST else mac_error(code, message)
+    raise mac_error(code, message)
 
 
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
@@ -7275,14 +7137,12 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
     try:
         return dict(json.loads(done.stdout))
     except ValueError as e:
-        message = (
-            f"the Swift helper ended with exit code {done.code} and no answer; doctor --compile makes it anew"
-        )
+        message = f"the Swift helper ended with exit code {done.code} and no answer"
         raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, done.stderr.strip()[-300:]) from e
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7285, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7145, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7689,7 +7549,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7692, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7552, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7720,15 +7580,9 @@ _CODES = {
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
 }
 _HINTS = {
-    ErrorCode.APP_NOT_FOUND: "open it, then try again",
     ErrorCode.NO_GUI_SESSION: "run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
-    ErrorCode.SCREEN_LOCKED: "unlock it",
-    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
+    ErrorCode.PROGRAM_FAILED: "run peekaboo-min doctor",
     ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
-    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
-    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
-    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
 }
 
 
@@ -7791,10 +7645,8 @@ def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError
     """An error that a Mac or a script on it told, with what to do next."""
     if code in _PANES:
         return permission_error(code, message, details)
-    return PeekabooError(code, message, _HINTS.get(code, "run peekaboo-min doctor"), details)
+    return PeekabooError(code, message, _HINTS.get(code, code.next_step), details)
 
-
-# grants -----------------------------------------------------------------------------------------------
 
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
@@ -7831,17 +7683,13 @@ def responsible_app() -> str:
     return "the app that started this"
 
 
-def _macos_version() -> int:
-    """The first number of it; 0 where that is not known."""
-    import platform
-
-    return int(platform.mac_ver()[0].partition(".")[0] or 0)
-
-
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
+    import platform
+
     app, (pane, address) = responsible_app(), _PANES[code]
-    if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and _macos_version() >= 15:
+    version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 where that is not known
+    if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and version >= 15:
         pane = "Screen & System Audio Recording"
     hint = (
         f"switch {app} on in System Settings > Privacy & Security > {pane} "
@@ -7851,7 +7699,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7854, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7702, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7865,7 +7713,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7868, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7716, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7911,7 +7759,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7914, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7762, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -8036,7 +7884,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8039, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7887, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8130,7 +7978,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8133, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7981, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8234,7 +8082,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8237, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8085, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8264,9 +8112,8 @@ def is_worth_listing(window: Window) -> bool:
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
     """The windows worth listing, front to back."""
-    return [
-        window for window in windows if is_worth_listing(window) and (with_off_screen or window.is_on_screen)
-    ]
+    listed = filter(is_worth_listing, windows)
+    return [window for window in listed if with_off_screen or window.is_on_screen]
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:
@@ -8306,7 +8153,7 @@ def open_menu(window: Window, scene: Scene) -> Optional[Window]:
 
 def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu of another application that has the keyboard, whichever window has the focus."""
-    popups = [popup for popup in scene.windows if popup.takes_input and popup.is_on_screen]
+    popups = [popup for popup in scene.windows if popup.kind == "popup" and popup.is_on_screen]
     if not scene.is_keyboard_grabbed or any(owner_of(popup) == owner_of(window) for popup in popups):
         return None  # its own application has grabbed the keyboard for its own popup
     return next((popup for popup in popups if popup.is_menu), popups[0] if popups else None)
@@ -8384,11 +8231,11 @@ def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: st
         f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
         for app in matches[:_NAMED_AT_MOST]
     ]
-    raise PeekabooError(
-        ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
+    message, hint = (
         f"{wanted!r} could be {len(matches)} applications",
-        hint="name one of them: " + ", ".join(names),
+        f"name one of them: {', '.join(names)}",
     )
+    raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
 
 
 def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
@@ -8406,12 +8253,10 @@ def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
 
 def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> PeekabooError:
     names = ", ".join(dict.fromkeys(app.name for app in near[:_NAMED_AT_MOST]))
-    first = "open it" if kind == "running" else "install it"
-    return PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no {kind} application is called {wanted[:80]!r}",
-        hint=f"{first}, or name another: {names}" if names else f"{first} first",
-    )
+    hint = "open it" if kind == "running" else "install it"
+    hint += f", or name another: {names}" if names else " first"
+    message = f"no {kind} application is called {wanted[:80]!r}"
+    return PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint)
 
 
 def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
@@ -8447,7 +8292,7 @@ def find_window(
     if matches:
         return matches[0]
     which = f"with index {index}" if title is None else f"titled {title[:80]!r}"
-    titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
+    titles = ", ".join(repr(window.shown_title) for window in windows[:_NAMED_AT_MOST])
     hint = f"its windows are {titles}, counted from 0 (the frontmost)"
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window {which}", hint)
 
@@ -8482,14 +8327,12 @@ def window_named(name: str, scene: Scene, acts: bool) -> Window:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            listed = [f"{window.window_id} ({clean_text(window.title or '')!r})" for window in matches]
+            listed = [f"{window.window_id} ({window.shown_title!r})" for window in matches]
             message = f"{clean_text(name, 80)!r} could be {len(matches)} windows"
             hint = f"name one by its id: {', '.join(listed[:_NAMED_AT_MOST])}"
             raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
     message = f"no window is called {clean_text(name, 80)!r}"
-    raise PeekabooError(
-        ErrorCode.WINDOW_NOT_FOUND, message, "list the windows, and name one of them or its id"
-    )
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, "list the windows, name one of them or its id")
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
@@ -8514,7 +8357,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8517, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8360, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8538,10 +8381,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8541, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8384, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8544, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8387, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8555,17 +8398,7 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import (
-    Act,
-    Delivery,
-    Display,
-    Element,
-    Handler,
-    Permissions,
-    RecognisedText,
-    Rect,
-    Window,
-)
+from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Window
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -8589,23 +8422,18 @@ class X11Desktop:
     def session(self) -> str:
         return x11_session()
 
-    def permissions(self) -> Permissions:
-        return Permissions()  # an X server lets every client see and act
+    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
+        return {}  # an X server lets every client see and act
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
     snapshot = staticmethod(take_scene)
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_text_by_tesseract
+    def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
+        from .ocr import read_characters_by_tesseract, read_text_by_tesseract
 
-        return read_text_by_tesseract(path)
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_characters_by_tesseract
-
-        return read_characters_by_tesseract(path)
+        return read_characters_by_tesseract(path) if characters else read_text_by_tesseract(path)
 
     def read_elements(self, window: Window) -> list[Element]:
         from .elements import read_x11_elements
@@ -8633,11 +8461,9 @@ class X11Desktop:
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
         if window.is_obscured:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is covered: without a compositor it has no pixels there",
-                hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
-            )
+            message = f"window {window.window_id} is covered: without a compositor it has no pixels there"
+            hint = "focus it first, then take the screenshot; or start a compositor: xcompmgr -a &"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
         left, _, above, _ = window.insets
         size = window.bounds
         # GTK's shadow is cut off; a border belongs to the image
@@ -8648,11 +8474,8 @@ class X11Desktop:
             bounds = shown_bounds(window.window_id)
             if bounds:
                 return bounds
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            f"window {window.window_id} is minimised, hidden or on another workspace",
-            hint="focus it first, then take the screenshot",
-        )
+        message = f"window {window.window_id} is minimised, hidden or on another workspace"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "focus it first, then take the screenshot")
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         from .pointer import click_title_bar
@@ -8703,17 +8526,13 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
     argv = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            "maim made no image",
-            hint="check that the window is still open and on the screen",
-            details=done.stderr.strip()[-500:],
-        )
+        hint, details = "check that the window is still open and on the screen", done.stderr.strip()[-500:]
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "maim made no image", hint, details)
     path.write_bytes(done.stdout)
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8716, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8535, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8866,9 +8685,8 @@ class Clipboard:
         if not self._owner():
             return None
         answer = self._read("TARGETS")
-        targets = [
-            each for each in (answer or b"").decode("latin-1").splitlines() if each not in _PROTOCOL_TARGETS
-        ]
+        offered = (answer or b"").decode("latin-1").splitlines()
+        targets = [each for each in offered if each not in _PROTOCOL_TARGETS]
         if answer is not None and not targets:
             return None
         texts = [target for target in _TEXT_TARGETS if target in targets]
@@ -8876,12 +8694,10 @@ class Clipboard:
         kept = next(iter([*texts, *({"image/png"} & {*images}), *images]), "")
         data = self._read(kept) if kept else None
         if data is None:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"the clipboard holds {', '.join(targets[:5]) or 'what its program does not give'}, "
-                "which could not be put back after pasting; nothing was pasted",
-                hint="copy some text, which can be kept, or type ASCII only, which needs no clipboard",
-            )
+            held = ", ".join(targets[:5]) or "what its program does not give"
+            message = f"the clipboard holds {held}, which could not be put back; nothing was pasted"
+            hint = "copy some text, which can be kept, or type ASCII only, which needs no clipboard"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
         option = [] if texts else ["-target", kept]
         return Restorer(["xclip", "-selection", "clipboard", *option, "-i"], data)
 
@@ -8904,7 +8720,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8907, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8723, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -8930,8 +8746,7 @@ from ...core.settings import settings
 if TYPE_CHECKING:
     import socket
 
-UTF8 = {"LC_ALL": "C.UTF-8"}
-"""For programs that read or print text."""
+UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
@@ -8968,12 +8783,8 @@ def x11_session() -> str:
 
 
 def _no_display(details: str) -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.NO_GUI_SESSION,
-        "no X display can be opened",
-        hint="set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1",
-        details=details[:300],
-    )
+    hint = "set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1"
+    return PeekabooError(ErrorCode.NO_GUI_SESSION, "no X display can be opened", hint, details[:300])
 
 
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
@@ -9112,9 +8923,8 @@ class XConnection:
         if is_same_client(window_id, other_id):
             return True
         (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
-        replies = self.ask(
-            [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
-        )
+        ids = (window_id, other_id)
+        replies = self.ask([request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in ids])
         # no pid of a program that has ended, as xclip does at once
         pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
@@ -9127,12 +8937,11 @@ class XConnection:
         """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
         state = self.state()
         if state & HELD_BITS:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                "a mouse button or modifier key is held down; nothing was clicked or typed",
-                hint="wait until whoever uses the desktop has let go; "
-                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+            message = "a mouse button or modifier key is held down; nothing was clicked or typed"
+            hint = (
+                "wait until it is let go, or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt"
             )
+            raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         return state
 
     def is_keyboard_grabbed(self) -> bool:
@@ -9171,11 +8980,8 @@ class XConnection:
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
             if not select.select([self._socket], [], [], within_budget(_ANSWER_S))[0]:
-                raise PeekabooError(
-                    ErrorCode.TIMEOUT,
-                    f"the X server did not answer within {_ANSWER_S:g} seconds",
-                    hint="check whether the display hangs, then try again",
-                )
+                message = f"the X server did not answer within {_ANSWER_S:g} seconds"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, "check whether the display hangs, try again")
             with _connection_errors():
                 chunk = self._socket.recv(1 << 16)
                 if not chunk:
@@ -9259,7 +9065,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9262, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9068, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9273,7 +9079,7 @@ from ...core.models import Element, Rect, Window
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import PACKAGES, native_source
+from ...system.programs import missing_program, native_source
 from .windows import own_rect
 
 PYTHON = "python3"
@@ -9282,6 +9088,11 @@ _READ_S = 12.0
 _VALUE_LENGTH = 301  # more than is shown of it
 _NO_BUS = -signal.SIGTRAP  # libatspi ends its program where it finds no bus
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
+_HINT = (
+    "use find_text and take_window_screenshot; some applications offer elements only when started for it "
+    "(Chromium: with ACCESSIBILITY_ENABLED=1 in its environment; Firefox: GNOME_ACCESSIBILITY=1; "
+    "Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)"
+)
 _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 
 
@@ -9301,25 +9112,16 @@ def read_x11_elements(window: Window) -> list[Element]:
     except PeekabooError as e:
         if not _NO_GI.search(e.details):
             raise
-        raise PeekabooError(
-            ErrorCode.MISSING_PROGRAM,
-            "a window's elements are read by the system's python3 with gi, which is not installed",
-            hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
-        ) from e
+        what = "a window's elements are read by the system's python3 with gi, which is not installed"
+        raise missing_program(PYTHON, what) from e
     rows, problem = json.loads(done.text) if done.text else ([], "there is no accessibility bus")
     if not rows:
-        raise PeekabooError(
-            ErrorCode.NO_ELEMENTS,
-            f"{window.app_name} offers no elements: {problem}",
-            hint="use find_text and take_window_screenshot; some applications offer elements only when "
-            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment; Firefox: "
-            "GNOME_ACCESSIBILITY=1; Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)",
-        )
-    return _in_reading_order([_element_of(*row) for row in rows])
-
-
-def _element_of(role: str, name: str, value: str, states: list[str], box: list[float]) -> Element:
-    return Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
+        raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{window.app_name} offers no elements: {problem}", _HINT)
+    elements = [
+        Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
+        for role, name, value, states, box in rows
+    ]
+    return _in_reading_order(elements)
 
 
 def _in_reading_order(elements: list[Element]) -> list[Element]:
@@ -9345,7 +9147,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9348, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9150, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9424,11 +9226,6 @@ class Place(NamedTuple):
                 x, y, width, height = (self.scale * size for size in (at.x, at.y, at.width, at.height))
                 return (x + self.x, y + self.y, width, height)
         return (0, 0, 0, 0)
-
-    def node_at(self, node: Any, x: float, y: float) -> Any:
-        """What a node shows at a screen point."""
-        x, y = (x - self.x) / self.scale, (y - self.y) / self.scale
-        return node.get_accessible_at_point(int(x), int(y), self.coordinates)
 
     def fitted(self, box: Box, rectangle: Box, scale: float) -> Place:
         """Where this box, in coordinates that are not scaled or moved, begins where the rectangle does."""
@@ -9589,8 +9386,12 @@ class Reader:
             return children_of(node)
         left, top, width, height = map(int, around.clip)
         xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
-        points = [(x, y) for y in ys for x in xs][:MOST_POINTS]
-        nodes = dict.fromkeys(around.place.node_at(node, x, y) for x, y in points)
+        place = around.place
+        points = [((x - place.x) / place.scale, (y - place.y) / place.scale) for y in ys for x in xs]
+        shown = (
+            node.get_accessible_at_point(*map(int, at), place.coordinates) for at in points[:MOST_POINTS]
+        )
+        nodes = dict.fromkeys(shown)
         return [child for child in nodes if child is not None and child != node]
 
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
@@ -9687,7 +9488,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9690, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9491, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9701,7 +9502,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
-from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
+from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
 from .clipboard import pasting
@@ -9738,7 +9539,7 @@ _BOUND_MS = 120
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
-    """Type a text or press a chord. Raises FocusLost and POLICY_DENIED (the stop file), with how much went
+    """Type a text or press a chord. Raises FOCUS_LOST and POLICY_DENIED (the stop file), with how much went
     out, and INVALID_ARGUMENT for what would take longer than a call may.
     """
     with x_connection() as server, recorded_presses(server) as record:
@@ -9823,7 +9624,10 @@ class _Keyboard:
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
         self._width, self._map, self._modifiers = self._read_map()
-        self._by_key = self._characters_with_keys()
+        # what some key types, with whatever modifiers or in another group: a German keyboard has no ^ but a
+        # dead key, a Russian one no Latin letters
+        keysyms = {keysym for (keysym,) in struct.iter_unpack("<I", self._map)}
+        self._by_key = frozenset(character for character in _ASCII if ord(character) in keysyms)
         self.others_typed = 0
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
@@ -9834,13 +9638,6 @@ class _Keyboard:
         """How many keysyms a key has, those of the codes from 8 on, and the codes of the modifiers' keys."""
         keysyms, modifiers = self._server.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
         return (keysyms or bytes(2))[1], (keysyms or b"")[32:], (modifiers or b"")[32:]
-
-    def _characters_with_keys(self) -> frozenset[str]:
-        """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
-        group: a German one has no ^ but a dead key, a Russian one no Latin letters.
-        """
-        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", self._map)]
-        return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
         character = character_of(chord.key)
@@ -9903,15 +9700,13 @@ class _Keyboard:
         return words
 
     def check(self, is_holding: bool = False) -> None:
-        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost. is_holding: keys are down by us."""
+        """Raises what ends it here: CANCELLED, POLICY_DENIED, FOCUS_LOST. is_holding: keys are down by us."""
         check_cancelled()
         if os.path.lexists(self._stop_file):
             went_out = f"{self._sent} of {self._total} {self._unit} went out"
-            raise PeekabooError(
-                ErrorCode.POLICY_DENIED,
-                f"the stop file {self._stop_file} exists: {went_out}",
-                hint="delete it to go on, and see what the window holds",
-            )
+            message = f"the stop file {self._stop_file} exists: {went_out}"
+            hint = "delete it to go on, and see what the window holds"
+            raise PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
         self.check_focus()
         if not is_holding and self._server.state() & HELD_BITS:
             raise self._lost("somebody holds a mouse button or modifier key")
@@ -9924,11 +9719,7 @@ class _Keyboard:
             raise self._lost(f"the popup {self._window.window_id} closed")
 
     def send(
-        self,
-        words: Sequence[str],
-        count: int = 1,
-        typed: str = "",
-        look: Optional[Callable[[], None]] = None,
+        self, words: Sequence[str], count: int = 1, typed: str = "", look: Optional[Callable[[], None]] = None
     ) -> None:
         """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
 
@@ -9953,8 +9744,8 @@ class _Keyboard:
         self._count(sent - self._sent)
 
     def _count(self, count: int, typed: str = "") -> None:
-        """Count what was sent. Raises FocusLost when another window got some of it, or it was changed by what
-        somebody pressed. typed: a character for each key of ours; empty: it is not known how many there are.
+        """Count what was sent. Raises FOCUS_LOST when another window got some of it, or it was changed by
+        what somebody pressed. typed: a character for each key of ours; empty: how many is not known.
         """
         keys = self._record.keys()
         windows = {key.window_id for key in keys}
@@ -10000,12 +9791,13 @@ class _Keyboard:
             return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
-    def _lost(self, what: str) -> FocusLost:
-        return FocusLost(f"{what}; before that {self._sent} {self._unit} went out")
+    def _lost(self, what: str) -> PeekabooError:
+        message = f"{what}; before that {self._sent} {self._unit} went out"
+        return PeekabooError(ErrorCode.FOCUS_LOST, message, ErrorCode.FOCUS_LOST.next_step)
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10008, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9800, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10092,8 +9884,9 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
         if not _FRAME_SIDE.fullmatch(word.text):
             lines.setdefault(key, []).append(word._replace(box=word.box.scaled(1 / zoom)))
     found = [joined(_without_borders(words)) for words in lines.values()]
-    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE and _has_letters(line)]
-    return sorted(sure, key=lambda line: (line.box.y, line.box.x))
+    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE]
+    texts = [line for line in sure if any(map(str.isalnum, line.text))]
+    return sorted(texts, key=lambda line: (line.box.y, line.box.x))
 
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
@@ -10144,10 +9937,6 @@ def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
     return words[texts[0] : texts[-1] + 1] if texts else words
 
 
-def _has_letters(line: RecognisedText) -> bool:
-    return any(map(str.isalnum, line.text))
-
-
 def _standing_alone(grey: bytes) -> list[Rect]:
     """The boxes of what has nothing near it, dark on white: no borders, no words of a text."""
     printed = run_program(["convert", "pgm:-", *_ALONE.split()], timeout_s=_OCR_S, stdin=grey).text
@@ -10187,7 +9976,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10190, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9979, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10242,12 +10031,8 @@ def find_x11_handler(kind: str, target: str) -> Handler:
         entry = run_program(argv, timeout_s=_ANSWER_S, accept=None).text.strip()
         if entry in entries:
             return Handler(entries[entry]["name"], entry)
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no installed application opens {types[0]}",
-        hint="open an application by its name instead, or set a default: "
-        f"xdg-mime default NAME.desktop {types[0]}",
-    )
+    hint = f"open an application by its name, or set a default: xdg-mime default NAME.desktop {types[0]}"
+    raise PeekabooError(ErrorCode.APP_NOT_FOUND, f"no installed application opens {types[0]}", hint)
 
 
 def open_by_x11(kind: str, target: str, handler: Handler) -> None:
@@ -10256,11 +10041,9 @@ def open_by_x11(kind: str, target: str, handler: Handler) -> None:
     argv = ["gtk-launch", "--", handler.entry, *([] if kind == "app" else [target])]
     done = run_program(argv, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
     if done.code:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            f"{handler.app_name} could not be started by its entry {handler.entry}",
-            hint="start it by hand to see why, or install it again",
-        )
+        message = f"{handler.app_name} could not be started by its entry {handler.entry}"
+        hint = "start it by hand to see why, or install it again"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 def _type_of(path: Path) -> str:
@@ -10313,7 +10096,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10316, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10099, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10359,20 +10142,8 @@ def act_by_pointer(window: Window, act: Act) -> Delivery:
         return pointer.press(record, act)
 
 
-def _click_words(number: str, keys: str) -> list[str]:
-    words = ["click", "--delay", "0", number]
-    if not keys:
-        return words
-    # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
-    # modifiers of that moment
-    held = ["sleep", _HELD_ON_S, "keyup", "--delay", "0", keys]
-    return ["keydown", "--delay", "0", keys, *words, *held]
-
-
 def _drag_words(start: Point, end: Point) -> list[str]:
-    """Steps that a program notices as a drag. They are in screen points: what is dragged may be the window
-    itself.
-    """
+    """Steps that a program notices as a drag, in screen points: what is dragged may be the window."""
     words = ["sleep", "0.1"]
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
@@ -10385,12 +10156,10 @@ def click_title_bar(window: Window) -> None:
     """Click in the middle of a window's title bar, if it has one and nothing else is there."""
     if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
         return
-    frame = window._replace(
-        window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
-    )
-    middle = Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2)
+    top = window._replace(window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0))
+    middle = Point(top.bounds.centre.x, (top.bounds.y + window.bounds.y) / 2)
     with suppress(PeekabooError):  # the caller looks whether the window has the focus
-        act_by_pointer(frame, Act("click", (middle,)))
+        act_by_pointer(top, Act("click", (middle,)))
 
 
 class _Pointer:
@@ -10412,11 +10181,10 @@ class _Pointer:
         """Raises STALE_SCREENSHOT, WINDOW_COVERED."""
         under_id = self._under(point)
         if under_id != self._top_id:
+            cover = f"window {self._listed_id(under_id)}"
+            message = f"window {self._id} is covered by {cover} at that point; nothing was clicked"
             raise PeekabooError(
-                ErrorCode.WINDOW_COVERED,
-                f"window {self._id} is covered by window {self._listed_id(under_id)} at that point; "
-                "nothing was clicked",
-                hint="close what covers it, or act on that window",
+                ErrorCode.WINDOW_COVERED, message, "close what covers it, or act on that window"
             )
 
     def press(self, record: PressRecord, act: Act) -> Delivery:
@@ -10429,9 +10197,14 @@ class _Pointer:
         button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
         number, keys = self._server.physical_button(button), "+".join(x11_modifiers(act.modifiers))
         release = ["mouseup", number, *(["keyup", "--delay", "0", keys] if keys else [])]
-        words = _click_words(number, keys)
+        words = ["click", "--delay", "0", number]
         if is_drag:
             words = ["mousedown", number, *_drag_words(*act.points), *release]
+        elif keys:
+            # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
+            # modifiers of that moment
+            held = ["sleep", _HELD_ON_S, "keyup", "--delay", "0", keys]
+            words = ["keydown", "--delay", "0", keys, *words, *held]
         move = self._move_words(point)
         first, line = [*move, "getmouselocation"], [*move, "getmouselocation", "--shell", *words]
         times = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
@@ -10472,12 +10245,9 @@ class _Pointer:
         under_id, x, y = fields_in(pointer, "4xIhh")
         size = (self._own.width, self._own.height)
         if (x, y) != (int(point.x), int(point.y)) or fields_in(geometry, "8xHH") != size:
-            raise PeekabooError(
-                ErrorCode.STALE_SCREENSHOT,
-                f"window {self._id} was resized or moved, or reaches beyond the screen's edge; "
-                "nothing was clicked",
-                hint="take a new screenshot, and use its pixels",
-            )
+            what = "was resized or moved, or reaches beyond the screen's edge"
+            message = f"window {self._id} {what}; nothing was clicked"
+            raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, ErrorCode.STALE_SCREENSHOT.next_step)
         return under_id
 
     def _delivery(self, got: Optional[Event], points: Sequence[Point]) -> Delivery:
@@ -10515,7 +10285,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10518, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10288, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10537,16 +10307,7 @@ from ...core.log import log_warning
 from ...system.ending import exit_hooks
 from ...system.files import held_locks
 from ...system.process import Completed, run_program, running, start_daemon
-from .connection import (
-    EXTENSION,
-    UTF8,
-    XConnection,
-    fields_in,
-    is_same_client,
-    named,
-    request,
-    x_connection,
-)
+from .connection import EXTENSION, UTF8, XConnection, fields_in, is_same_client, named, request, x_connection
 
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
@@ -10632,12 +10393,9 @@ def run_xdotool(
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone", "list the windows again")
         # an unknown key is ignored with exit 0
         if done.code or not is_ready or "No such key name" in done.stderr:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"xdotool failed with exit code {done.code}; something may have been pressed",
-                hint="take a new screenshot and see",
-                details=done.stderr.strip()[-1000:],
-            )
+            message = f"xdotool failed with exit code {done.code}; something may have been pressed"
+            hint, details = "take a new screenshot and see", done.stderr.strip()[-1000:]
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
         pressed.clear()
     return done
 
@@ -10646,8 +10404,7 @@ class Event(NamedTuple):
     """A press, a release or a key that the server delivered."""
 
     kind: int
-    detail: int
-    """The button, or the key's code."""
+    detail: int  # the button, or the key's code
     window_id: int
     client: int
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
@@ -10746,16 +10503,13 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
         connection.send(create + request(record, context, data=_ENABLE_CONTEXT))
         started = connection.receive(5.0)
         if not started or started[0] != 1:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                "the X server does not record who gets a press, so nothing was pressed",
-                hint="enable its extension RECORD",
-            )
+            message = "the X server does not record who gets a press, so nothing was pressed"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, "enable its extension RECORD")
         yield PressRecord(connection, server, xinput)
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10758, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10512, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10840,17 +10594,14 @@ class _Facts(NamedTuple):
     """A window as the server describes it."""
 
     window_id: int
-    top_id: int
-    """The top-level window that contains it (its own id, when it is one)."""
+    top_id: int  # the top-level window that contains it (its own id, when it is one)
     bounds: Rect
-    insets: tuple[float, ...]
-    """Window.insets."""
+    insets: tuple[float, ...]  # Window.insets
     is_viewable: bool
     is_override_redirect: bool
     is_input_only: bool
     properties: dict[str, Optional[bytes]]
-    kinds: frozenset[str]
-    """The names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here."""
+    kinds: frozenset[str]  # the names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here
 
     def number(self, name: str) -> Optional[int]:
         return next(iter(numbers_in(self.properties[name])), None)
@@ -10866,10 +10617,6 @@ class _Facts(NamedTuple):
     @property
     def popup_kind(self) -> str:
         return "popup" if self.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
-
-    @property
-    def may_hold_keyboard(self) -> bool:
-        return self.is_override_redirect and self.is_seen and self.popup_kind == "popup"
 
 
 def take_scene() -> Scene:
@@ -10887,7 +10634,9 @@ def take_scene() -> Scene:
         focused_id = root.active_id or server.client_with_focus()
         focused = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        is_grabbed = any(each.may_hold_keyboard for each in facts.values()) and server.is_keyboard_grabbed()
+        popups = [each for each in facts.values() if each.is_override_redirect and each.is_seen]
+        may_hold_keyboard = any(each.popup_kind == "popup" for each in popups)
+        is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
     frame_ids = set(clients.values()) - clients.keys()
     listed = [
         each
@@ -10939,9 +10688,7 @@ def _clients(
 
 
 def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, int]) -> dict[int, _Facts]:
-    """What the server knows of these windows, each with its top-level one; those that were closed meanwhile
-    are left out.
-    """
+    """What the server knows of these windows, each with its top-level one; without those that are gone."""
     requests = []
     for window_id in top_ids:
         requests += [request(opcode, window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
@@ -11081,10 +10828,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 11084, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10831, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 11087, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10834, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11118,8 +10865,7 @@ class Parameter(NamedTuple):
     name: str
     help: str
     type_: Any
-    annotation: Any
-    """The whole type, Optional included, without the help text."""
+    annotation: Any  # the whole type, Optional included, without the help text
     choices: tuple[str, ...]
     is_list: bool
     is_required: bool
@@ -11142,11 +10888,9 @@ class Signature(NamedTuple):
 
     summary: str
     description: str
-    example: str
-    """What follows `Example:` in its docstring."""
+    example: str  # what follows `Example:` in its docstring
     parameters: tuple[Parameter, ...]
-    has_in_shell: bool
-    """Whether it wants to be told that the shell calls it, by `in_shell=True`."""
+    has_in_shell: bool  # whether it wants to be told that the shell calls it, by `in_shell=True`
 
 
 @cache
@@ -11278,9 +11022,8 @@ def command_parser(name: str, signature: Signature) -> HelpParser:
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
     for parameter in signature.parameters:
         _add_argument(parser, parameter)
-    parser.add_argument(
-        *JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout"
-    )
+    as_json = "one JSON document on stdout"
+    parser.add_argument(*JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help=as_json)
     return parser
 
 
@@ -11330,21 +11073,15 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11333, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11076, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
-from ..automation.capture import (
-    recorded,
-    save_images,
-    scene_to_capture,
-    screenshot_rect,
-    screenshot_window,
-)
+from ..automation.capture import recorded, save_images, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
@@ -11501,9 +11238,7 @@ def analyze(
         MCP_ONLY,
     ] = None,
     provider: Annotated[
-        AnalyzeType,
-        "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational",
-        SHELL_ONLY,
+        AnalyzeType, "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational", SHELL_ONLY
     ] = "auto",
     model: Annotated[Optional[str], "default: the configured one", SHELL_ONLY] = None,
     in_shell: bool = False,
@@ -11566,10 +11301,15 @@ def list_items(
         listed = list_app_windows(app=app or "", include_details=details)
     windows = [dict(window) for window in listed.data["windows"]]
     for window in windows:
-        if isinstance(bounds := window.get("bounds"), dict):  # the specification's MCP result has w and h
-            window["bounds"] = {{"width": "w", "height": "h"}.get(key, key): bounds[key] for key in bounds}
+        if isinstance(bounds := window.get("bounds"), dict):
+            window["bounds"] = _with_short_names(bounds)
     info = listed.data["target_application_info"]
     return listed._replace(data={"window_list": windows, "target_application_info": info})
+
+
+def _with_short_names(bounds: dict[str, Any]) -> dict[str, Any]:
+    """With `w` and `h`, as the specification's MCP results have it."""
+    return {{"width": "w", "height": "h"}.get(name, name): value for name, value in bounds.items()}
 
 
 def screenshot_app_window(
@@ -11617,7 +11357,7 @@ def screenshot_app_window(
         "path": image.path,
         "uri": path.as_uri(),
         "appName": app.name,
-        "rect": window.bounds.as_short_data(),
+        "rect": _with_short_names(window.bounds.as_data()),
         # a shadow's margin hides it in the image's size
         "scale": window.scale if has_shadow else image.scale,
         "format": image.info.kind,
@@ -11629,7 +11369,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11632, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11372, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11644,7 +11384,7 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..core.text import clean_text, shown_text
+from ..core.text import shown_text
 from ..desktop.matching import window_named
 from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
@@ -11782,7 +11522,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
         window = window_named(values["window_id"], this_desktop().snapshot(), acts)
         values["window_id"] = window.window_id
-        note = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+        note = str(window)
     result = _piped(command, values) if is_piped else command(**values)
     return result._replace(messages=(note, *result.messages)) if note else result
 
@@ -11839,14 +11579,14 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11842, r'''"""The tools of the desktop group: windows, and what acts on one of them."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11582, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
-from ..automation.act import focus_by_id, perform
+from ..automation.act import Button, Clicks, Verify, focus_by_id, perform
 from ..automation.capture import (
     check_dimension,
     for_client,
@@ -11857,11 +11597,8 @@ from ..automation.capture import (
     screenshot_window,
     shrunk,
 )
-from ..automation.coordinates import find_region
-from ..automation.find import click_text_in_window, find_elements_in_window, find_text_in_window
+from ..automation.coordinates import Region, RegionOf, WindowId, find_region
 from ..automation.listing import window_data
-from ..automation.opening import open_target
-from ..automation.wait import wait_for_condition
 from ..core import models
 from ..core.errors import invalid
 from ..core.models import ACT_LIMITS, SHELL_ONLY, Act, Point, Result
@@ -11871,20 +11608,9 @@ from ..system.files import asked_path, new_temporary_path
 from ..system.images import kind_by_name
 
 # Parameters that several tools share.
-WindowId = Annotated[int, "the id from list_windows"]
-Verify = Annotated[bool, "report what changed within a second; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge"]
 Y = Annotated[float, "pixels from the screenshot's top edge"]
-Button = Annotated[models.Button, "the mouse button; default left"]
-Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
 ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
-Region = Annotated[
-    Optional[list[float]],
-    "only this part: x, y, width, height in pixels of a screenshot of the whole window",
-]
-RegionOf = Annotated[
-    Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
-]
 _DEFAULT = Act("")
 
 
@@ -11899,9 +11625,8 @@ def focus_window(window_id: WindowId) -> Result:
     Example: peekaboo-min focus 14680078
     """
     window = focus_by_id(this_desktop(), window_id)
-    return Result(
-        f"window {window_id} of {window.app_name} is in front and has the keyboard focus", window_data(window)
-    )
+    text = f"window {window_id} of {window.app_name} is in front and has the keyboard focus"
+    return Result(text, window_data(window))
 
 
 def take_window_screenshot(
@@ -11957,24 +11682,6 @@ def take_window_screenshot(
     return Result(text, image.window_data(), (image.content,), messages=image.warnings())
 
 
-def find_text(
-    window_id: WindowId,
-    text: Annotated[
-        Optional[str], "a label, or whole words of one; case does not matter; default: list every line"
-    ] = None,
-    *,
-    region: Region = None,
-    screenshot_id: RegionOf = None,
-) -> Result:
-    """Finds a text in a window by text recognition, without a model. Each place has the x and y of its
-    middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then parts of
-    longer ones; what is merely similar stands apart. Without a text: every line, at most 200.
-
-    Example: peekaboo-min find-text 14680078 "Sign the book"
-    """
-    return find_text_in_window(this_desktop(), window_id, text, region, screenshot_id)
-
-
 def click(
     window_id: WindowId,
     x: X,
@@ -11993,31 +11700,7 @@ def click(
     Example: peekaboo-min click 14680078 120 48 --verify
     """
     act = Act("click", (Point(x, y),), button, clicks, tuple(modifiers or ()))
-    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"clicked window {window_id}", data)
-
-
-def click_text(
-    window_id: WindowId,
-    text: Annotated[str, "the whole label to click, as the window shows it; case does not matter"],
-    button: Button = "left",
-    clicks: Clicks = 1,
-    verify: Verify = False,
-    region: Region = None,
-    screenshot_id: RegionOf = None,
-) -> Result:
-    """Finds a label by text recognition, and clicks it. Nothing is clicked where two labels are this text, or
-    where it is only within a longer label or similar to one: the error gives each place's region, to click
-    there.
-
-    Example: peekaboo-min click-text 14680078 "Sign the book"
-    """
-    data = click_text_in_window(
-        this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id
-    )
-    acted = _acted(f"clicked {data['text']!r} in window {window_id}", data)
-    others = ", ".join(f"{place['label'][:80]!r} {place['x']},{place['y']}" for place in data["similar"])
-    return acted._replace(text=f"{acted.text}; similar, not clicked: {others}") if others else acted
+    return perform(this_desktop(), window_id, act, f"clicked window {window_id}", verify, screenshot_id)
 
 
 def scroll(
@@ -12035,8 +11718,8 @@ def scroll(
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
     act = Act("scroll", (Point(x, y),), direction=direction, amount=amount)
-    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"scrolled {direction} by {amount} in window {window_id}", data)
+    done = f"scrolled {direction} by {amount} in window {window_id}"
+    return perform(this_desktop(), window_id, act, done, verify, screenshot_id)
 
 
 def drag(
@@ -12055,8 +11738,7 @@ def drag(
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
     act = Act("drag", (Point(x, y), Point(to_x, to_y)), button)
-    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"dragged in window {window_id}", data)
+    return perform(this_desktop(), window_id, act, f"dragged in window {window_id}", verify, screenshot_id)
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
@@ -12065,8 +11747,10 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
     Example: peekaboo-min move 14680078 120 48
     """
-    data = perform(this_desktop(), window_id, Act("move_pointer", (Point(x, y),)), screenshot_id)
-    return _acted(f"moved the pointer in window {window_id}", data)
+    act = Act("move_pointer", (Point(x, y),))
+    return perform(
+        this_desktop(), window_id, act, f"moved the pointer in window {window_id}", False, screenshot_id
+    )
 
 
 def type_text(
@@ -12084,9 +11768,9 @@ def type_text(
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
     act = Act("type", text=text, delay_ms=delay_ms, replace=replace)
-    data = perform(this_desktop(), window_id, act, verify=verify)
     cleared = ", after the keys for select all" if replace else ""
-    return _acted(f"typed {len(text)} character(s) into window {window_id}{cleared}", data)
+    done = f"typed {len(text)} character(s) into window {window_id}{cleared}"
+    return perform(this_desktop(), window_id, act, done, verify)
 
 
 def press_key(
@@ -12106,91 +11790,14 @@ def press_key(
     Example: peekaboo-min press 14680078 cmd+s
     """
     act = Act("press", chord=read_chord(key, modifiers or ()), hold_ms=hold_ms, repeat=repeat)
-    data = perform(this_desktop(), window_id, act, verify=verify)
     times = f" {repeat} times" if repeat > 1 else ""
-    return _acted(f"pressed {data['key']}{times} in window {window_id}", data)
-
-
-def wait_for(
-    window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
-    app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
-    text: Annotated[
-        Optional[str], "until the window shows this text: whole words, case does not matter"
-    ] = None,
-    title: Annotated[Optional[str], "until a window has this in its title"] = None,
-    closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
-    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
-    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
-) -> Result:
-    """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
-    has its x and y), title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what
-    was seen last.
-
-    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
-    """
-    return wait_for_condition(this_desktop(), window_id, app, text, title, closed, still, timeout_s)
-
-
-def open_and_wait(
-    app: Annotated[Optional[str], "an installed application, by its name or bundle id; never a path"] = None,
-    path: Annotated[Optional[str], "a document or folder to open; nothing that would be executed"] = None,
-    url: Annotated[Optional[str], "an http or https address"] = None,
-    timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
-) -> Result:
-    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
-    false where an open window came to the front.
-
-    Example: peekaboo-min open --url https://example.org
-    """
-    return open_target(this_desktop(), app, path, url, timeout_s)
-
-
-def find_elements(
-    window_id: WindowId,
-    text: Annotated[
-        Optional[str], "only those with this in their name or value; case does not matter"
-    ] = None,
-    role: Annotated[
-        Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
-    ] = None,
-) -> Result:
-    """Lists a window's visible controls, from its accessibility tree. At most 200, in reading order, like
-    button "Save" 120,48 [focused]: the numbers are x and y for click, with the screenshot_id of the result.
-    For an app without a tree use find_text.
-
-    Example: peekaboo-min elements 14680078 --role button
-    """
-    return find_elements_in_window(this_desktop(), window_id, text, role)
-
-
-def _acted(done: str, data: dict[str, Any]) -> Result:
-    """The result of an act: what was done and where, whether it arrived, and what it changed."""
-    if "point" in data:
-        done += " at screen point {x:g},{y:g}".format(**data["point"])
-    if "to_point" in data:
-        done += " to {x:g},{y:g}".format(**data["to_point"])
-    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
-    missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
-    effects = {
-        True: "the window closed" if data.get("window_closed") else "the window changed",
-        False: f"no change within {data.get('effect_ms', 0) / 1000:.1f} s",
-        None: "the window changes by itself, so what this changed is not known",
-    }
-    parts = [
-        done,
-        "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
-        {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
-        "keys of somebody else came among them: {others_typed}".format(**data)
-        if "others_typed" in data
-        else "",
-        effects[changed] if changed or data.get("effect_ms") else "",
-        "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
-    ]
-    return Result("; ".join(filter(None, parts)), data)
+    return perform(
+        this_desktop(), window_id, act, f"pressed {act.chord}{times} in window {window_id}", verify
+    )
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12193, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11800, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12208,7 +11815,7 @@ from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
 from ..core.cancellation import in_parallel, time_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import Permissions, Result
+from ..core.models import Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
@@ -12217,7 +11824,7 @@ from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credential
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
-from ..system.programs import PACKAGES, how_to_install, own_command, single_file
+from ..system.programs import PACKAGES, how_to_install, missing_program, own_command, single_file
 from .arguments import PROGRAM
 
 SERVER_NAME = "PeekabooMCP"
@@ -12238,8 +11845,7 @@ class Check(NamedTuple):
     ok: bool = True
     needed: bool = True
     advice: str = ""
-    code: ErrorCode = ErrorCode.MISSING_PROGRAM
-    """What a failure of it means."""
+    code: ErrorCode = ErrorCode.MISSING_PROGRAM  # what a failure of it means
 
     @property
     def is_problem(self) -> bool:
@@ -12259,7 +11865,10 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
     # each may wait for a program that hangs
     slow: list[Callable[[], list[Check]]] = [
         partial(_desktop_checks, desktop),
-        _provider_checks,
+        lambda: [
+            Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+            for status in provider_status()  # asks them
+        ],
         lambda: [_check("peekaboo", partial(_original, asks_programs), "peekaboo_exec")],
     ]
     seen, models, original = in_parallel(lambda look: look(), slow)
@@ -12288,13 +11897,6 @@ def _desktop_checks(desktop: Desktop) -> list[Check]:
         return [display, Check("permissions", e.message, False, True, e.hint, e.code)]
 
 
-def _provider_checks() -> list[Check]:
-    return [
-        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
-        for status in provider_status()  # asks them
-    ]
-
-
 def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
     """What look() returns or raises; needed, or, with a purpose, wanted for that alone."""
     try:
@@ -12310,8 +11912,7 @@ def _gi() -> str:
     try:
         run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
     except PeekabooError as e:
-        hint = f"install it: sudo apt-get install {PACKAGES['python3']}"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"{path} has no gi with Atspi", hint) from e
+        raise missing_program("python3", f"{path} has no gi with Atspi") from e
     return "with Atspi"
 
 
@@ -12325,9 +11926,9 @@ def _display(desktop: Desktop) -> str:
 
 def _grants(desktop: Desktop) -> list[Check]:
     """The grants that this system knows. Raises as Desktop.permissions does."""
-    granted = desktop.permissions()
     checks = []
-    for (code, purpose), is_granted in zip(_PURPOSES.items(), granted if granted != Permissions() else ()):
+    for code, is_granted in desktop.permissions().items():
+        purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
         found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
         advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
@@ -12441,17 +12042,11 @@ def server_status_text(desktop: Desktop) -> str:
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:
-    """What kind of machine this is, for a report."""
     import platform  # 2 ms that only a report needs
 
-    return {
-        "version": __version__,
-        "platform": desktop.name,
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
-        "input": desktop.input_backend(),
-        "log_file": str(log_file()),
-    }
+    machine = {"system": platform.platform(terse=True), "python": platform.python_version()}
+    ours = {"version": __version__, "platform": desktop.name, "input": desktop.input_backend()}
+    return {**ours, **machine, "log_file": str(log_file())}
 
 
 def clean(
@@ -12474,9 +12069,7 @@ def clean(
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
     rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""
-    text = (
-        f"deleted {', '.join(folders)} and {log}{rest}; the agents' runs and logs lie where you started them"
-    )
+    text = f"deleted {', '.join(folders)} and {log}{rest}; agents' runs and logs lie where you started them"
     return Result(text, {"folders": folders, "log": str(log), "kept": staying})
 
 
@@ -12561,7 +12154,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12564, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12157, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12673,7 +12266,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12676, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12269, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12807,12 +12400,15 @@ def build_server() -> Any:
                     raise invalid(f"there is no tool called {name[:60]!r}", known)
                 result = await _run(tools[name], models[name], arguments)
             except Exception as e:
-                return error_message(_as_error(e, name), name in tools and tools[name].has_result_grammar)
+                has_result_grammar = name in tools and tools[name].group in ("keynote", "mail")
+                return error_message(_as_error(e, name), has_result_grammar)
             message = success_message(result)
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 self.has_sent_status = True
-                _append_status(message)
+                message["content"][0]["text"] += initial_status()
+                if "structuredContent" in message:
+                    message["structuredContent"]["summary"] += initial_status()
             return message
 
     instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
@@ -12846,26 +12442,15 @@ async def _run(tool: Tool, arguments_model: Any, arguments: dict[str, Any]) -> R
         raise
 
 
-def _append_status(message: dict[str, Any]) -> None:
-    message["content"][0]["text"] += initial_status()
-    if "structuredContent" in message:
-        message["structuredContent"]["summary"] += initial_status()
-
-
 def _arguments_model(tool: Tool) -> Any:
     """The model of a tool's arguments, from its function's signature; others are refused."""
     from pydantic import ConfigDict, Field, create_model
 
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    fields: dict[str, Any] = {
-        parameter.name: (
-            parameter.annotation,
-            Field(description=parameter.help)
-            if parameter.is_required
-            else Field(parameter.default, description=parameter.help),
-        )
-        for parameter in read_signature(tool.function).parameters
-    }
+    fields: dict[str, Any] = {}
+    for parameter in read_signature(tool.function).parameters:
+        default = ... if parameter.is_required else parameter.default
+        fields[parameter.name] = parameter.annotation, Field(default, description=parameter.help)
     return create_model(tool.name, __config__=config, **fields)
 
 
@@ -12889,16 +12474,12 @@ def _listed_tool(tool: Tool, arguments_model: Any) -> Any:
 
 
 def _as_error(error: Exception, name: str) -> PeekabooError:
-    """What a model is told of an exception."""
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):
-        problems = [
-            f"{'.'.join(map(str, wrong['loc'])) or 'arguments'}: {wrong['msg']}"
-            for wrong in error.errors()[:5]
-        ]
-        hint = "call it again with the arguments of its schema"
-        error = invalid(f"{name}: {'; '.join(problems)}", hint)
+        wrong = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()[:5]]
+        problems = "; ".join(f"{place or 'arguments'}: {problem}" for place, problem in wrong)
+        error = invalid(f"{name}: {problems}", "call it again with the arguments of its schema")
     if isinstance(error, PeekabooError):
         log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
         if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":
@@ -12910,7 +12491,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12913, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12494, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12928,22 +12509,22 @@ COMMANDS = {
     "windows": "automation.listing:list_windows",
     "screenshot": "frontends.desktop_tools:take_window_screenshot",
     "image": "frontends.capture_tools:image",
-    "find-text": "frontends.desktop_tools:find_text",
-    "elements": "frontends.desktop_tools:find_elements",
-    "wait-for": "frontends.desktop_tools:wait_for",
+    "find-text": "automation.find:find_text",
+    "elements": "automation.find:find_elements",
+    "wait-for": "automation.wait:wait_for",
     "list apps": "automation.listing:list_apps",
     "list windows": "automation.listing:list_app_windows",
     "list screens": "automation.listing:list_screens",
     "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
     "focus": "frontends.desktop_tools:focus_window",
     "click": "frontends.desktop_tools:click",
-    "click-text": "frontends.desktop_tools:click_text",
+    "click-text": "automation.find:click_text",
     "type": "frontends.desktop_tools:type_text",
     "press": "frontends.desktop_tools:press_key",
     "scroll": "frontends.desktop_tools:scroll",
     "drag": "frontends.desktop_tools:drag",
     "move": "frontends.desktop_tools:move_pointer",
-    "open": "frontends.desktop_tools:open_and_wait",
+    "open": "automation.opening:open_and_wait",
     "analyze": "frontends.capture_tools:analyze",
     "agent": "agents.vision_agent:run_vision_agent",
     "keynote-agent": "agents.keynote_agent:run_keynote_agent",
@@ -12990,11 +12571,6 @@ class Tool(NamedTuple):
     def function(self) -> Callable[..., Result]:
         # what the shell has as several commands is one tool of the specification
         return load_function(COMMANDS.get(self.command, "frontends.capture_tools:list_items"))
-
-    @property
-    def has_result_grammar(self) -> bool:
-        """Whether its results have a grammar of their own: an error is `ERROR: ...` then."""
-        return self.group in ("keynote", "mail")
 
 
 TOOLS = (
@@ -13162,10 +12738,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 13165, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12741, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 13168, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12744, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13235,9 +12811,6 @@ def _google_error(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
-# the mail ---
-
-
 def send_email(
     to: Annotated[str, "one address: ann@example.org, or Ann <ann@example.org>"],
     subject: Annotated[str, "the subject: one line of any Unicode, at most 900 characters"],
@@ -13259,9 +12832,10 @@ def send_email(
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
     check_may_act("send_email")
-    access_token = _new_access_token()
+    refresh_token = _stored("token.json", "refresh_token", _LOGIN_HINT)
+    answer = _ask_for_token(_read_client(), grant_type="refresh_token", refresh_token=refresh_token)
     write_audit_line("send_email", {"to": address})
-    message_id = _send(raw, access_token)
+    message_id = _send(raw, answer["access_token"])
     data = {"to": address, "id": message_id}
     return Result(f"EMAIL_SENT: to={address}, id={message_id}", data, is_text_only=True)
 
@@ -13301,9 +12875,6 @@ def _send(raw: bytes, access_token: str) -> str:
         raise _google_error("Gmail's answer has no id", hint) from None
 
 
-# the permission ---
-
-
 def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
     """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
@@ -13322,13 +12893,6 @@ def _read_client() -> dict[str, str]:
     hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
     fields = ("client_id", "client_secret", "auth_uri", "token_uri")
     return dict(_stored("credentials.json", "installed", hint, fields))
-
-
-def _new_access_token() -> str:
-    """An access token for the stored refresh token. Raises FILE_IO_ERROR, PROGRAM_FAILED."""
-    refresh_token = _stored("token.json", "refresh_token", _LOGIN_HINT)
-    answer = _ask_for_token(_read_client(), grant_type="refresh_token", refresh_token=refresh_token)
-    return str(answer["access_token"])
 
 
 def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
@@ -13442,7 +13006,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13445, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13009, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13564,7 +13128,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13567, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13131, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13573,7 +13137,6 @@ import json
 import os
 import shutil
 import time
-from pathlib import Path
 from typing import Annotated, Any, Callable, NamedTuple, Optional
 
 from ..automation.act import input_lock
@@ -13596,6 +13159,7 @@ from ..system.images import prepare_target, read_image_info
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScript
 KEYNOTE_S = 120.0
+_DECK_FILE = "keynote.json"
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 
 # The problems that we find and that keynote.js reports, and what to do then.
@@ -13615,9 +13179,6 @@ _PROBLEMS = {
 def check_is_mac() -> None:
     if platform_name() != "macos":
         raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only", "run this on a Mac")
-
-
-# the deck ---
 
 
 class Deck(NamedTuple):
@@ -13646,16 +13207,12 @@ def keep_deck_in_memory() -> None:
     _server_state[:] = [None]
 
 
-def _deck_file() -> Path:
-    return state_folder() / "keynote.json"
-
-
 def _load_deck() -> Optional[Deck]:
     """The deck as the last call left it: of this server, or of any command; None where there is none."""
     if _server_state:
         return _server_state[0]
     try:
-        return Deck(**json.loads(_deck_file().read_text(encoding="utf-8")))
+        return Deck(**json.loads((state_folder() / _DECK_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None  # there is none, or one of another version of ours
 
@@ -13664,13 +13221,11 @@ def _save_deck(deck: Deck) -> None:
     if _server_state:
         _server_state[0] = deck
     else:
-        write_privately(_deck_file(), json.dumps(deck._asdict()))
+        write_privately(state_folder() / _DECK_FILE, json.dumps(deck._asdict()))
 
 
 def _open_deck() -> Deck:
-    """The document that open_keynote chose, else the front one of a Keynote that runs. Raises
-    WINDOW_NOT_FOUND.
-    """
+    """The document that open_keynote chose, else Keynote's front one. Raises WINDOW_NOT_FOUND."""
     deck = _load_deck()
     if deck is None:
         bundle_id = _installed_keynote()
@@ -13688,9 +13243,6 @@ def _installed_keynote() -> str:
     if bundle_id is None:
         raise PeekabooError(*_PROBLEMS["not_installed"])
     return bundle_id
-
-
-# one call ---
 
 
 def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -13755,9 +13307,6 @@ def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more:
         log_for_agent("server", note)
     text = ", ".join(f"{name}={value}" for name, value in shown.items())
     return Result(f"{status}: {text}", {**noted, **more}, is_text_only=True)
-
-
-# the tools ---
 
 
 @_keynote_tool
@@ -13872,9 +13421,8 @@ def screenshot_slide(
     """
     target = asked_path(path.strip() or settings().screenshot_path)
     if target.suffix.lower() != ".png":
-        raise invalid(
-            "neither the path nor SCREENSHOT_PATH names a PNG file", "name a file that ends in .png"
-        )
+        message = "neither the path nor SCREENSHOT_PATH names a PNG file"
+        raise invalid(message, "name a file that ends in .png")
     deck = _open_deck()
     _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
     if _ask_keynote("size", **deck.address())["is_skipped"]:
@@ -13895,7 +13443,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13898, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13446, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13914,7 +13462,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13917, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13465, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13955,8 +13503,7 @@ class PeekabooProgram(NamedTuple):
     """The command line that peekaboo_exec runs."""
 
     argv: list[str]
-    is_ours: bool
-    """True for this program's own command line, which stands in for a missing `peekaboo`."""
+    is_ours: bool  # True for this program's own command line, which stands in for a missing `peekaboo`
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
@@ -13996,9 +13543,6 @@ def delegate_path() -> Optional[str]:
     except PeekabooError as e:
         log_warning(f"{e.message}: not used")
         return None
-
-
-# peekaboo_exec ---
 
 
 def peekaboo_exec(
@@ -14092,9 +13636,6 @@ def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
         return None
 
 
-# the MCP tools image and list ---
-
-
 def image_by_cli(
     desktop: Desktop, program: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
@@ -14138,13 +13679,9 @@ def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     size = {"image_width": image.info.width, "image_height": image.info.height}
     clickable = ("scale", "screenshot_id") if size.items() <= file.items() else ()
     names = ("window_title", "window_id", "window_index", *clickable)
-    return {
-        "item_label": clean_text(image.label),
-        "mime_type": image.info.mime_type,
-        **size,
-        "source_path": image.source_path,
-        **{name: file[name] for name in names if name in file},
-    }
+    shown = {"item_label": clean_text(image.label), "mime_type": image.info.mime_type, **size}
+    known = {name: file[name] for name in names if name in file}
+    return {**shown, "source_path": image.source_path, **known}
 
 
 def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Result:
@@ -14186,17 +13723,13 @@ def _ask_cli(
         if not done.code:
             raise _invalid_output(done.text or "it is empty") from None
         log_error(f"{failed}: {done.text[:500]}")
-        hint = (
-            f"see its output: {clean_text((done.stderr.strip() or done.text.strip() or 'none')[-300:], 300)}"
-        )
+        output = done.stderr.strip() or done.text.strip() or "none"
+        hint = f"see its output: {clean_text(output[-300:], 300)}"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
     if not succeeded:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            str(error.get("message") or failed),
-            details=str(error.get("details") or ""),
-            name=str(error.get("code") or _EXECUTION_ERROR),
-        )
+        message, details = str(error.get("message") or failed), str(error.get("details") or "")
+        name = str(error.get("code") or _EXECUTION_ERROR)
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details, name=name)
     return Result("", data, (), messages)
 
 
@@ -14217,10 +13750,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 14220, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13753, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 14223, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13756, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -14276,7 +13809,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 14279, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13812, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14528,7 +14061,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14531, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14064, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14659,9 +14192,8 @@ class Bitmap(NamedTuple):
         part = box.scaled(self.width / image_width)
         left, right = int(part.x), min(self.width, math.ceil(part.x + part.width))
         rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
-        return Bitmap(
-            right - left, self.step, tuple(row[left * self.step : right * self.step] for row in rows)
-        )
+        columns = slice(left * self.step, right * self.step)
+        return Bitmap(right - left, self.step, tuple(row[columns] for row in rows))
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
@@ -14763,7 +14295,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14766, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14298, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14778,6 +14310,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain
 from typing import IO, Callable, NamedTuple, Optional, Union
 
@@ -14825,7 +14358,6 @@ class ProgramTimeout(PeekabooError):
 
 
 _running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
-_image_magick: dict[str, bool] = {}
 
 
 def program_path(name: str) -> str:
@@ -14839,12 +14371,11 @@ def program_path(name: str) -> str:
     return path
 
 
+@cache
 def _is_image_magick(path: str) -> bool:
-    if path not in _image_magick:
-        no_display = {"DISPLAY": ""}  # so that none can keep it waiting
-        done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
-        _image_magick[path] = done.text.startswith("Version: ImageMagick ")
-    return _image_magick[path]
+    no_display = {"DISPLAY": ""}  # so that none can keep it waiting
+    done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
+    return done.text.startswith("Version: ImageMagick ")
 
 
 def run_program(
@@ -15037,11 +14568,9 @@ class RunningProgram:
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
     argv = [program_path(argv[0]), *argv[1:]]
-    null, environment = subprocess.DEVNULL, child_environment()
+    null, env = subprocess.DEVNULL, child_environment()
     with _input(stdin) as source:
-        subprocess.Popen(
-            argv, stdin=source, stdout=null, stderr=null, env=environment, start_new_session=True
-        )
+        subprocess.Popen(argv, stdin=source, stdout=null, stderr=null, env=env, start_new_session=True)
 
 
 def end_all_programs() -> None:
@@ -15076,7 +14605,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 15079, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14608, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -15127,11 +14656,11 @@ def find_program(name: str) -> Optional[str]:
     return next(find_programs(name), None)
 
 
-def missing_program(name: str) -> PeekabooError:
+def missing_program(name: str, problem: str = "") -> PeekabooError:
     """MISSING_PROGRAM with what to install, to be raised."""
     package = PACKAGES.get(name)
     hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-    return PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint)
+    return PeekabooError(ErrorCode.MISSING_PROGRAM, problem or f"the program {name} is not installed", hint)
 
 
 def native_source(path: str) -> str:
@@ -15167,7 +14696,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 15170, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14699, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ class Kind(NamedTuple):
     tool: str
     needs: tuple[str, ...]
     may_have: tuple[str, ...]
-    line: str
-    """The prompt's."""
+    line: str  # the prompt's
 
 
 ACTIONS = {
@@ -68,9 +67,7 @@ _OTHER_NAMES: dict[str, dict[str, Any]] = {
     "triple_click": {"action": "click", "clicks": 3.0},
     "mouse_move": {"action": "move"},
     "left_click_drag": {"action": "drag"},
-    "key": {"action": "press"},
-    "keypress": {"action": "press"},
-    "hotkey": {"action": "press"},
+    **{name: {"action": "press"} for name in ("key", "keypress", "hotkey")},
     "screenshot": {"action": "wait"},
     "finished": {"action": "done"},
 }
@@ -109,8 +106,7 @@ class Action:
     values: dict[str, Any] = field(default_factory=dict)
     why: str = ""
     confidence: Optional[float] = None
-    is_last: bool = False
-    """The model considers the goal reached: with `done`, or by this action."""
+    is_last: bool = False  # the model considers the goal reached: with `done`, or by this action
 
     @property
     def is_act(self) -> bool:
@@ -212,7 +208,6 @@ def _read_properties(action: str, reply: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_value(name: str, value: Any) -> Any:
-    """A property's value as Python has it."""
     kind = _TYPES.get(name, "string")
     fits = type(value) is _PYTHON_TYPES.get(kind, str) and value in ACT_NAMES.get(name, (value,))
     if fits and name in _LIMITS:

@@ -63,8 +63,7 @@ Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
 """
 
 KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
-DEFAULT_TEXT = "Hello from MCP on macOS."
-"""The specification's example, with this text."""
+DEFAULT_TEXT = "Hello from MCP on macOS."  # the specification's example, with this text
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
     "Respond with exactly one such line and nothing else."
@@ -81,8 +80,7 @@ class DrawingRun:
     """One run of the agent. Each of its log lines has `client` and the run's id."""
 
     query: str
-    text: Optional[str]
-    """What the rectangle must hold at the end; None where any text will do."""
+    text: Optional[str]  # what the rectangle must hold at the end; None where any text will do
     choice: ModelChoice
     log_path: Path
     run_id: str = field(default_factory=lambda: os.urandom(3).hex())
@@ -170,14 +168,9 @@ def run_keynote_agent(
         raise
     summary = f"done in {len(run.turns) + 1} turns with {choice.name}: wrote {run.written()!r}"
     run.log(f"summary: {summary}")
-    data = {
-        "run_id": run.run_id,
-        "model_used": choice.name,
-        "text": run.written(),
-        "calls": run.turns,
-        "log": str(log_path),
-    }
-    return Result(f"{summary}\n{run.transcript()}\nlog: {log_path}", data)
+    data = {"run_id": run.run_id, "model_used": choice.name, "text": run.written(), "calls": run.turns}
+    text = f"{summary}\n{run.transcript()}\nlog: {log_path}"
+    return Result(text, {**data, "log": str(log_path)})
 
 
 def _converse_with_model(run: DrawingRun, server: McpClient, max_iterations: int) -> None:

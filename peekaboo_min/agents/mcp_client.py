@@ -24,8 +24,7 @@ class ToolAnswer:
     data: dict[str, Any]
     images: tuple[bytes, ...]
     is_error: bool
-    code: str = ""
-    """The error's code, from `_meta.backend_error_code`."""
+    code: str = ""  # the error's code, from `_meta.backend_error_code`
 
     def error(self) -> PeekabooError:
         """The server's error as ours, to be raised."""

@@ -7,7 +7,7 @@ from base64 import b64decode
 from typing import Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.grid import PIXELS, THOUSANDTHS, UNIT_NAMES, grid_over, known_unit, unit_by_name, unit_by_variable
+from ..ai.grid import PIXELS, THOUSANDTHS, UNIT_NAMES, grid_over, unit_by_name, unit_by_variable
 from ..core.errors import PeekabooError
 from ..core.models import ImageData, ImageInfo, Point, Result
 from ..desktop.select import this_desktop
@@ -39,7 +39,7 @@ def model_check(choice: ModelChoice) -> Result:
 
     Raises what ask_model raises, and INVALID_ARGUMENT for another PEEKABOO_AI_GRID.
     """
-    known = known_unit(choice.model)
+    by_name, by_variable = unit_by_name(choice.model), unit_by_variable()
     unit, problem = None, "its clicks on a test image fit neither grid"
     replies = {digit: _reply_of(choice, digit) for digit in _SQUARES}
     try:
@@ -49,14 +49,11 @@ def model_check(choice: ModelChoice) -> Result:
     if unit is None:
         text = f"it is unclear in which grid the model counts: {problem}; choose another model"
     else:
-        advice = "nothing needs to be set" if unit == known else f"set PEEKABOO_AI_GRID={unit}"
+        advice = (
+            "nothing needs to be set" if unit == (by_variable or by_name) else f"set PEEKABOO_AI_GRID={unit}"
+        )
         text = f"the model counts in {UNIT_NAMES[unit]}: {advice}"
-    data = {
-        "model": choice.name,
-        "grid": unit,
-        "grid_by_name": unit_by_name(choice.model),
-        "grid_by_variable": unit_by_variable(),
-    }
+    data = {"model": choice.name, "grid": unit, "grid_by_name": by_name, "grid_by_variable": by_variable}
     return Result(f"{choice.name}: {text}", data)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Optional
 
 from ..ai.client import ModelChoice, ask_model
-from ..ai.grid import PIXELS, THOUSANDTHS, Grid, grid_over, unit_for
+from ..ai.grid import PIXELS, UNIT_NAMES, Grid, grid_over, unit_for
 from ..ai.images import fit_for_model
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
@@ -49,14 +49,9 @@ class Planner:
         history = [f"{number}. {act.describe()} -> {effect}" for number, act, effect in steps if act]
         if self._run.doubt:
             history += ["", _DOUBT.format(self._run.doubt)]
-        prompt = question = agent_prompt(
-            self._run.goal,
-            [image.label for image in images],
-            step.grid,
-            elements_text(step.elements, step.grid),
-            history or ["nothing yet"],
-            self._run.max_steps - step.number + 1,
-        )
+        titles, elements = [image.label for image in images], elements_text(step.elements, step.grid)
+        state = (titles, step.grid, elements, history or ["nothing yet"])
+        prompt = question = agent_prompt(self._run.goal, *state, self._run.max_steps - step.number + 1)
         for _ in range(2):
             exchange = Exchange(question)
             step.exchanges.append(exchange)
@@ -100,10 +95,6 @@ class Planner:
         return answer.text
 
 
-_UNIT_TEXTS = {
-    PIXELS: "in pixels of that image",
-    THOUSANDTHS: "in thousandths of that image's width and of its height, each axis by itself",
-}
 _SYSTEM_PROMPT = """\
 You operate one application on a desktop for its user: you look at a screenshot of its window and answer \
 with ONE action.
@@ -133,7 +124,7 @@ _ELEMENTS = (
 
 def agent_system_prompt(unit: str) -> str:
     """The instructions for a model that counts in this unit; no other unit is mentioned."""
-    return _SYSTEM_PROMPT.format(place=_UNIT_TEXTS[unit], actions=ACTION_LINES)
+    return _SYSTEM_PROMPT.format(place=f"in {UNIT_NAMES[unit]}", actions=ACTION_LINES)
 
 
 def agent_prompt(

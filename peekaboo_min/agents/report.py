@@ -105,10 +105,6 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
 
 
 def _figure(image: ImageData, marks: str = "") -> str:
-    return _FIGURE.substitute(
-        width=image.info.width,
-        height=image.info.height,
-        kind=image.info.mime_type,
-        data=base64.b64encode(image.data).decode("ascii"),
-        marks=marks,
-    )
+    _, width, height = image.info
+    data, kind = base64.b64encode(image.data).decode("ascii"), image.info.mime_type
+    return _FIGURE.substitute(width=width, height=height, kind=kind, data=data, marks=marks)

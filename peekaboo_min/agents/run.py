@@ -76,23 +76,19 @@ class AgentStep:
         return {**plain, "image": as_plain(self.image.info) if self.image else None}
 
 
-def _kind(step: AgentStep) -> str:
-    return step.action.kind if step.action else ""
-
-
 def doubt_about(steps: Sequence[AgentStep]) -> str:
     """Why a report that the goal is reached is not believed after these steps; empty where it is."""
-    acts = [step for step in steps if step.action and step.action.is_act]
+    acts = [(step, step.action) for step in steps if step.action and step.action.is_act]
     if not acts:
         return ""
-    for number, step in enumerate(acts):
-        is_made_good = any(act.is_delivered and _kind(act) == _kind(step) for act in acts[number + 1 :])
-        if not (step.is_delivered or is_made_good):
-            return f"your action `{step.action and step.action.describe()}` failed: {step.effect}"
-    action = acts[-1].action
-    if action and action.is_last and not acts[-1].changed:
-        return f"your last action, `{action.describe()}`, was delivered, but {acts[-1].effect}"
-    has_effect = any(step.changed for step in acts)
+    for number, (step, action) in enumerate(acts):
+        again = [other for other, its in acts[number + 1 :] if its.kind == action.kind]
+        if not any(tried.is_delivered for tried in (step, *again)):
+            return f"your action `{action.describe()}` failed: {step.effect}"
+    last, action = acts[-1]
+    if action.is_last and not last.changed:
+        return f"your last action, `{action.describe()}`, was delivered, but {last.effect}"
+    has_effect = any(step.changed for step, _ in acts)
     return "" if has_effect else "none of your actions had a visible effect"
 
 
@@ -110,22 +106,18 @@ class AgentRun:
     confidence: Optional[float] = None
     dry_run: bool = False
     confirm: bool = False
-    deadline: float = math.inf
-    """Monotonic; no question to the model lasts longer."""
+    deadline: float = math.inf  # monotonic; no question to the model lasts longer
     status: str = "failed"
     """done, not_confirmed, dry_run, limit, unsure, confused, declined, interrupted or failed."""
     message: str = ""
-    doubt: str = ""
-    """About the model's report that the goal is reached, made since its last act."""
-    folder: Optional[Path] = None
-    """Made before the first step; None until then."""
+    doubt: str = ""  # about the model's report that the goal is reached, made since its last act
+    folder: Optional[Path] = None  # made before the first step; None until then
     steps: list[AgentStep] = field(default_factory=list)
     final_image: Optional[ImageData] = None
     """What the last action led to; None where no look after it was needed, or possible."""
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
-    grid: str = ""
-    """In which grid the model was asked, and why, as a sentence."""
+    grid: str = ""  # in which grid the model was asked, and why, as a sentence
 
     def summary_data(self) -> dict[str, Any]:
         """The command's result."""

@@ -13,9 +13,9 @@ from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
 from .run import NO_SCREENSHOT, AgentRun, AgentStep
 
+# What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other.
 LOOKING_TOOLS = "list,list_windows,take_window_screenshot,find_elements"
 ACTING_TOOLS = "list,desktop"
-"""What the server offers, for PEEKABOO_TOOLS: to a dry run, and to any other."""
 _NEXT_WINDOW_TRIES, _NEXT_WINDOW_POLL_S = 10, 0.1
 # Refusals after which the model looks again and may choose better; the second line is of `open`, whose window
 # may also come later.

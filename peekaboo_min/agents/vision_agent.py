@@ -36,7 +36,7 @@ def run_vision_agent(
     app: Annotated[Optional[str], "the app to act in: name, bundle id, PID:n or a part of the name"] = None,
     window_id: Annotated[Optional[int], "or the window to start with, from `windows`"] = None,
     window_title: Annotated[
-        Optional[str], "or its title, or a part of it; with --app, of that app's windows"
+        Optional[str], "or a part of its title; with --app, of that app's windows"
     ] = None,
     model: Annotated[
         Optional[str],
@@ -44,9 +44,7 @@ def run_vision_agent(
     ] = None,
     max_steps: Annotated[int, "stop after this many steps; default 25"] = 25,
     max_seconds: Annotated[float, "stop after this many seconds; default 120"] = 120.0,
-    confidence: Annotated[
-        Optional[float], "0 to 1: stop when the model is less sure of an action than this"
-    ] = None,
+    confidence: Annotated[Optional[float], "0 to 1: stop when the model is less sure than this"] = None,
     dry_run: Annotated[bool, "ask for one action and mark it in the report; touch nothing"] = False,
     run_folder: Annotated[
         Optional[str], "a new folder for the screenshots and the report; default: peekaboo-run-TIME here"
@@ -156,7 +154,6 @@ class AgentLoop:
         self._look_at_the_end()
 
     def _take_steps(self, folder: Path) -> str:
-        """Step by step to the run's status."""
         for number in range(1, self._run.max_steps + 1):
             step = AgentStep(number)
             self._run.steps.append(step)

@@ -23,8 +23,7 @@ from ..system.web import WebError
 from .images import fit_for_model, load_image
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
-OCR = "ocr"
-"""The provider that asks the machine itself: it reads text, without a model, a key or a network."""
+OCR = "ocr"  # the provider that asks the machine itself: it reads text, without a model, a key or a network
 
 _DEFAULT_MODELS = {**{name: vendor.default_model for name, vendor in VENDORS.items()}, OCR: "local"}
 _LONGEST_OCR_LINE = 1000
@@ -81,17 +80,13 @@ def analyze_file(
         raise invalid(f"Unsupported image format: {suffix}. Supported formats: {', '.join(_SUPPORTED)}")
     choice = choose_provider(provider_type, model)
     answer = ask_model(desktop, [path], question.strip() or _DEFAULT_QUESTION, choice=choice)
-    data = {
-        "analysis_text": answer.text,
-        "model_used": answer.model_used,
+    said = {"analysis_text": answer.text, "model_used": answer.model_used}
+    spent = {
         "seconds": round(answer.seconds, 2),
         "tokens_in": answer.tokens_in,
         "tokens_out": answer.tokens_out,
     }
-    return Result(answer.text, data)
-
-
-# which provider ---
+    return Result(answer.text, {**said, **spent})
 
 
 def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
@@ -181,9 +176,6 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
     return ProviderStatus(choice)
 
 
-# the question ---
-
-
 def ask_model(
     desktop: Desktop,
     images: Sequence[Union[Path, ImageData]],
@@ -226,7 +218,6 @@ def ask_model(
 
 
 def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bool) -> Answer:
-    """The lines of text in the images, by this machine's own text recognition."""
     if wants_json or not images:
         message = "the provider ocr only reads the text in images"
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))

@@ -12,7 +12,10 @@ from ..core.settings import settings
 PIXELS, THOUSANDTHS = "pixels", "1000"
 """The units in which models count: pixels of the image, thousandths of each of its sides."""
 
-UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}
+UNIT_NAMES = {
+    PIXELS: "pixels of the image",
+    THOUSANDTHS: "thousandths of the image's width and height",
+}
 ASSUMED = "grid assumed, not known: run agent --check-model"
 
 # What a model was trained on: a prompt that asks for another unit is not followed. From the documents of
@@ -92,14 +95,12 @@ def unit_by_variable() -> Optional[str]:
     return unit or None
 
 
-def known_unit(model: str) -> Optional[str]:
-    """The unit by the variable, else by the name; None where neither tells. Raises INVALID_ARGUMENT."""
-    return unit_by_variable() or unit_by_name(model)
-
-
 def unit_for(model: str) -> str:
-    """The unit in which a model is asked; thousandths where none is known. Raises INVALID_ARGUMENT."""
-    return known_unit(model) or THOUSANDTHS
+    """The unit in which a model is asked, by the variable, else by the name; thousandths where neither tells.
+
+    Raises INVALID_ARGUMENT.
+    """
+    return unit_by_variable() or unit_by_name(model) or THOUSANDTHS
 
 
 def describe_unit(model: str) -> str:

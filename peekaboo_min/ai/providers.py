@@ -41,10 +41,8 @@ class Answer(NamedTuple):
     text: str
     tokens_in: Any = None
     tokens_out: Any = None
-    problem: Any = ""
-    """Why it is none, or not a whole one: never of an answer that ask_model returns."""
-    model_used: str = ""
-    """PROVIDER/MODEL."""
+    problem: Any = ""  # why it is none, or not a whole one: never of an answer that ask_model returns
+    model_used: str = ""  # PROVIDER/MODEL
     seconds: float = 0.0
 
 
@@ -55,12 +53,9 @@ class Vendor(NamedTuple):
     default_model: str
     key_field: str
     base_field: str
-    ask_path: str
-    """Where a question is posted; {model} stands for the model's name."""
-    key_headers: Mapping[str, str]
-    """The headers that carry a key; {key} stands for it."""
-    body: Callable[[Question], dict[str, Any]]
-    """The request; what is None in it is left out."""
+    ask_path: str  # where a question is posted; {model} stands for the model's name
+    key_headers: Mapping[str, str]  # the headers that carry a key; {key} stands for it
+    body: Callable[[Question], dict[str, Any]]  # the request; what is None in it is left out
     read: Callable[[Any], Answer]
     """Raises KeyError, IndexError, TypeError or AttributeError for a reply of another form."""
     is_local: bool = False
@@ -100,9 +95,6 @@ class Vendor(NamedTuple):
         if isinstance(reply, dict) and reply.get("error"):  # some gateways send errors with status 200
             raise WebError("status", "an error with status 200", 200, reply)
         return reply
-
-
-# requests and answers ---
 
 
 def _as_base64(image: ImageData) -> str:
@@ -256,8 +248,6 @@ VENDORS: dict[str, Vendor] = {
     ),
 }  # fmt: skip
 
-
-# failures ---
 
 _NO_ANSWER, _OTHER = "gave no answer", "choose another provider"
 # What a failed request is, as `kind status answer` (a regular expression) -> what that means, what to do, and

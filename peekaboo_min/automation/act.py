@@ -7,14 +7,15 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Callable, Optional
+from typing import Annotated, Any, Callable, Optional
 
+from ..core import models
 from ..core.cancellation import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Scene, Window
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
 from ..core.settings import settings
-from ..core.text import clean_text, control_character_in
+from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
 from ..system.files import file_lock
@@ -22,6 +23,11 @@ from ..system.images import changed_rect, is_caret
 from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
+
+# Parameters of tools that act.
+Button = Annotated[models.Button, "the mouse button; default left"]
+Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
+Verify = Annotated[bool, "report what changed within a second; default false"]
 
 _LOCK_S = 20.0
 _FOCUS_S = 2.0
@@ -57,9 +63,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            message = (
-                f"window {window_id} is a popup: it has no focus, and closes when another window gets it"
-            )
+            message = f"window {window_id} is a popup: it has no focus, and closes when another gets it"
             hint = "click it, or type into it, without focusing it"
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
@@ -68,10 +72,10 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
 
 
 def perform(
-    desktop: Desktop, window_id: int, act: Act, screenshot_id: Optional[str] = None, verify: bool = False
-) -> dict[str, Any]:
-    """Do one act in a window; its points are pixels of a screenshot. The answer of the tool: where that was,
-    whether it arrived, and what is known of its effect.
+    desktop: Desktop, window_id: int, act: Act, done: str, verify: bool, screenshot_id: Optional[str] = None
+) -> Result:
+    """Do one act in a window; its points are pixels of a screenshot. The answer of the tool: `done`, where
+    that was, whether it arrived, and what is known of its effect.
 
     The window is brought to the front and focused first, unless it is a popup. Raises INVALID_ARGUMENT,
     WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
@@ -99,9 +103,9 @@ def perform(
         effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
     if record is None:
-        done = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
+        sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
         others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
-        return {**data, **done, "delivered": delivery.delivered, **others, **effect}
+        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **effect})
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
@@ -109,7 +113,33 @@ def perform(
     data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
-    return data
+    return _acted(done, data)
+
+
+def _acted(done: str, data: dict[str, Any]) -> Result:
+    """The result of an act: what was done and where, whether it arrived, and what it changed."""
+    if "point" in data:
+        done += " at screen point {x:g},{y:g}".format(**data["point"])
+    if "to_point" in data:
+        done += " to {x:g},{y:g}".format(**data["to_point"])
+    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
+    missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
+    effects = {
+        True: "the window closed" if data.get("window_closed") else "the window changed",
+        False: f"no change within {data.get('effect_ms', 0) / 1000:.1f} s",
+        None: "the window changes by itself, so what this changed is not known",
+    }
+    parts = [
+        done,
+        "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
+        {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
+        "keys of somebody else came among them: {others_typed}".format(**data)
+        if "others_typed" in data
+        else "",
+        effects[changed] if changed or data.get("effect_ms") else "",
+        "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
+    ]
+    return Result("; ".join(filter(None, parts)), data)
 
 
 def _audited_act(act: Act) -> dict[str, Any]:
@@ -124,9 +154,6 @@ def _audited_act(act: Act) -> dict[str, Any]:
         data["key"] = str(act.chord)
     unusual = {"modifiers": act.modifiers, "repeat": act.repeat > 1 and act.repeat, "replace": act.replace}
     return {**data, **{name: value for name, value in unusual.items() if value}}
-
-
-# what an act changed
 
 
 class _Watch:
@@ -171,7 +198,7 @@ class _Watch:
             data["window_closed"] = True
         for new in catalogue_windows(scene):
             if new.window_id not in self._known_ids and new.kind != "tooltip":
-                data["new_window"] = {"window_id": new.window_id, "title": clean_text(new.title or "")}
+                data["new_window"] = {"window_id": new.window_id, "title": new.shown_title}
                 break  # the front one
         return {**data, "effect_ms": round(waited_ms)}
 
@@ -198,9 +225,6 @@ class _Watch:
 
     def _is_large(self, rect: Optional[Rect]) -> bool:
         return rect is not None and not is_caret(rect, self._before.width, self._window)
-
-
-# the rules
 
 
 def _checked(act: Act) -> Act:

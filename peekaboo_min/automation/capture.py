@@ -82,11 +82,10 @@ class CapturedImage(NamedTuple):
         assert self.subject.window
         window, record, info = self.subject.window, self.screenshot, self.info
         data = {"window_id": window.window_id, "bounds": (record or window).bounds.as_data()}
+        width, height = (record.image_width, record.image_height) if record else info[1:]
+        data.update(image_width=width, image_height=height, scale=self.scale)
         if record:
-            data.update(image_width=record.image_width, image_height=record.image_height, scale=self.scale)
             data["screenshot_id"] = record.screenshot_id
-        else:
-            data.update(image_width=info.width, image_height=info.height, scale=self.scale)
         if self.region:
             data["region"] = self.region.as_data()
             data.update(region_image_width=info.width, region_image_height=info.height)
@@ -116,9 +115,6 @@ def scene_to_capture(desktop: Desktop) -> Scene:
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
     return scene
-
-
-# take them
 
 
 def take_image(
@@ -228,9 +224,6 @@ def _is_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> boo
     return any(size.has_size_of(window.bounds) for size in sizes)
 
 
-# give them away
-
-
 def check_dimension(max_dimension: Optional[int]) -> None:
     """Raises INVALID_ARGUMENT for a size that no image can have."""
     if max_dimension is not None:
@@ -286,9 +279,6 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
     width, height = model_size(image.info.width, image.info.height)
     assert image.subject.window
     return save_record(desktop.session, image.subject.window, ImageInfo(image.info.kind, width, height))
-
-
-# compare them
 
 
 def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:

@@ -9,11 +9,20 @@ import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import ImageInfo, Point, Rect, Window, as_plain
 from ..system.files import temporary_folder, write_privately
+
+# Parameters of tools that take a window and its pixels.
+WindowId = Annotated[int, "the id from list_windows"]
+Region = Annotated[
+    Optional[list[float]], "only this part: x, y, width, height in pixels of a screenshot of the whole window"
+]
+RegionOf = Annotated[
+    Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
+]
 
 _HINT = "take a screenshot of the window first, and use its pixels"
 _FARTHEST = 1e9  # pixels; the sum of two finite numbers may be none

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from ..core.cancellation import report_progress
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.select import this_desktop
 from ..system.images import image_file, is_other_within
-from .act import perform
+from .act import Button, Clicks, Verify, perform
 from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
-from .coordinates import Screenshot, find_region
+from .coordinates import Region, RegionOf, Screenshot, WindowId, find_region
 from .labels import Place, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
 
@@ -94,7 +95,7 @@ def search_image(
         if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # what a key may show
             places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
             if all(place.match == "similar" for place in places):
-                lines = with_characters(lines, desktop.read_characters(path))
+                lines = with_characters(lines, desktop.read_text(path, True))
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None
@@ -112,24 +113,23 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
     return line._replace(box=line.box.scaled(factor), words=words)
 
 
-def find_text_in_window(
-    desktop: Desktop,
-    window_id: int,
-    text: Optional[str],
-    region: Optional[Sequence[float]],
-    screenshot_id: Optional[str],
+def find_text(
+    window_id: WindowId,
+    text: Annotated[
+        Optional[str], "a label, or whole words of one; case does not matter; default: list every line"
+    ] = None,
+    *,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
 ) -> Result:
-    """Take a screenshot of a window, recognise its text, and find `text` in it; without one list every line.
+    """Finds a text in a window by text recognition, without a model. Each place has the x and y of its
+    middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then parts of
+    longer ones; what is merely similar stands apart. Without a text: every line, at most 200.
 
-    region: x, y, width and height of the part to look at, in pixels of the screenshot `screenshot_id`, else
-    of the window's last.
-
-    data: {window_id, screenshot_id, image_width, image_height}, and {found, similar: [{text, label, x, y,
-    box, match, confidence}]}, whole labels first, or {count, lines: [{text, x, y, box, confidence}]}, at most
-    200; x and y are a place's middle, in pixels that `click` takes with this screenshot_id.
-    Raises INVALID_ARGUMENT for a text without a word, and what find_record, capturing and recognising raise.
+    Example: peekaboo-min find-text 14680078 "Sign the book"
     """
-    wanted = wanted_text(text) if text is not None else ""
+    # Raises INVALID_ARGUMENT for a text without a word, and what find_record, capturing and recognising raise
+    desktop, wanted = this_desktop(), wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
@@ -145,25 +145,24 @@ def find_text_in_window(
     return Result(text, data, is_text_enough=True, exit_code=0 if lines else NOTHING_FOUND)
 
 
-def click_text_in_window(
-    desktop: Desktop,
-    window_id: int,
-    text: str,
-    button: str,
-    clicks: int,
-    verify: bool,
-    region: Optional[Sequence[float]] = None,
-    screenshot_id: Optional[str] = None,
-) -> dict[str, Any]:
-    """Click the middle of the only label that is `text`; with a region also what is within a longer label or
-    similar, where it is the only such place there.
+def click_text(
+    window_id: WindowId,
+    text: Annotated[str, "the whole label to click, as the window shows it; case does not matter"],
+    button: Button = "left",
+    clicks: Clicks = 1,
+    verify: Verify = False,
+    region: Region = None,
+    screenshot_id: RegionOf = None,
+) -> Result:
+    """Finds a label by text recognition, and clicks it. Nothing is clicked where two labels are this text, or
+    where it is only within a longer label or similar to one: the error gives each place's region, to click
+    there.
 
-    The answer is a click's, with `text`, what was clicked, and `similar`, the other places.
-    Raises TEXT_NOT_FOUND with the similar or nearest texts, AMBIGUOUS_TEXT for several places,
-    STALE_SCREENSHOT where the text changed while it was read, and what find_text_in_window and perform
-    raise.
+    Example: peekaboo-min click-text 14680078 "Sign the book"
     """
-    wanted = wanted_text(text)
+    # With a region it may also be within a longer label or similar. Raises TEXT_NOT_FOUND with the similar or
+    # nearest texts, AMBIGUOUS_TEXT, STALE_SCREENSHOT, and what find_text and perform raise
+    desktop, wanted = this_desktop(), wanted_text(text)
     window = scene_to_capture(desktop).by_id(window_id)
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
@@ -171,15 +170,18 @@ def click_text_in_window(
     seen = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
     place = _place_to_click(seen, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, seen.record.image_width):
-        raise PeekabooError(
-            ErrorCode.STALE_SCREENSHOT,
-            f"window {window_id} changed where {place.text!r} was while it was read; nothing was clicked",
-            hint="try again once it rests: wait_for with still=true",
-        )
+        what = f"changed where {place.text!r} was while it was read"
+        hint = "try again once it rests: wait_for with still=true"
+        message = f"window {window_id} {what}; nothing was clicked"
+        raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
     act = Act("click", (place.box.centre,), button, clicks)
-    data = perform(desktop, window_id, act, seen.record.screenshot_id, verify)
+    done, screenshot_id = f"clicked {place.text!r} in window {window_id}", seen.record.screenshot_id
+    result = perform(desktop, window_id, act, done, verify, screenshot_id)
     similar = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
-    return {**data, "text": place.text, "screenshot_id": seen.record.screenshot_id, "similar": similar}
+    others = ", ".join(f"{other['label'][:80]!r} {other['x']},{other['y']}" for other in similar)
+    told = f"{result.text}; similar, not clicked: {others}" if others else result.text
+    data = {**result.data, "text": place.text, "screenshot_id": screenshot_id, "similar": similar}
+    return result._replace(text=told, data=data)
 
 
 def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
@@ -203,27 +205,36 @@ def _place_to_click(seen: TextSearch, has_region: bool) -> Place:
     raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
 
 
-def find_elements_in_window(
-    desktop: Desktop, window_id: int, text: Optional[str], role: Optional[str]
+def find_elements(
+    window_id: WindowId,
+    text: Annotated[
+        Optional[str], "only those with this in their name or value; case does not matter"
+    ] = None,
+    role: Annotated[
+        Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
+    ] = None,
 ) -> Result:
-    """The visible elements of a window in reading order, at most 200: those whose name or value holds `text`,
-    of this role.
+    """Lists a window's visible controls, from its accessibility tree. At most 200, in reading order, like
+    button "Save" 120,48 [focused]: the numbers are x and y for click, with the screenshot_id of the result.
+    For an app without a tree use find_text.
 
-    data: {window_id, screenshot_id, image_width, image_height, count, elements: [{role, name, value, states,
-    x, y, width, height}]}; x and y are an element's middle, in pixels that `click` takes with this
-    screenshot_id. Raises NO_ELEMENTS for an application without a tree, and what capturing raises.
+    Example: peekaboo-min elements 14680078 --role button
     """
+    # Raises NO_ELEMENTS for an application without a tree, and what capturing raises
+    desktop = this_desktop()
     window = scene_to_capture(desktop).by_id(window_id)
     elements = desktop.read_elements(window)
     image = take_image(desktop, Subject(window=window))
     record = record_to_read(desktop, image)
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
-    matches = [element for element in elements if _fits(element, text or "", role or "")]
-    shown = [
-        _element_data(element, record.to_pixels(element.box, window.bounds))
-        for element in matches[:_LISTED_AT_MOST]
+    wanted, kind = (text or "").strip().casefold(), (role or "").strip().lower()
+    named = [
+        each for each in elements if any(wanted in shown.casefold() for shown in (each.name, each.value))
     ]
+    matches = [element for element in named if kind in ("", element.role)]
+    boxes = [record.to_pixels(element.box, window.bounds) for element in matches]
+    shown = list(map(_element_data, matches[:_LISTED_AT_MOST], boxes))
     data = {**_data_of(record), "count": len(matches), "elements": shown}
     if not matches:
         roles = ", ".join(dict.fromkeys(element.role for element in elements))
@@ -234,24 +245,13 @@ def find_elements_in_window(
     return Result(listing, data, is_text_enough=True)
 
 
-def _fits(element: Element, text: str, role: str) -> bool:
-    has_text = any(text.strip().casefold() in shown.casefold() for shown in (element.name, element.value))
-    return has_text and role.strip().lower() in ("", element.role)
-
-
 def _element_data(element: Element, box: Rect) -> dict[str, Any]:
     """An element whose box is in pixels of a screenshot; x and y are its middle: what `click` takes."""
     value = element.value
-    return {
-        "role": element.role,
-        "name": element.name,
-        "value": value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…",
-        "states": list(element.states),
-        "x": int(box.centre.x),
-        "y": int(box.centre.y),
-        "width": round(box.width),
-        "height": round(box.height),
-    }
+    value = value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
+    named = {"role": element.role, "name": element.name, "value": value, "states": list(element.states)}
+    middle = {"x": int(box.centre.x), "y": int(box.centre.y)}
+    return {**named, **middle, "width": round(box.width), "height": round(box.height)}
 
 
 def _element_line(data: dict[str, Any]) -> str:

@@ -152,9 +152,6 @@ def _analyst(desktop: Desktop, question: str) -> Callable[[list[CapturedImage]],
     return analyse
 
 
-# what to capture
-
-
 def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
     """What the images are to show. Raises as find_app and find_window do."""
     if request.effective_mode != "screen":
@@ -228,9 +225,6 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     return _find_subjects(scene, request), messages
 
 
-# where to save it
-
-
 def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
     """Where the images go (the asked path, else the environment's; None: our temporary folder), and whether
     that is the name of a file, whose bytes will be what it says, whatever the format asked.
@@ -259,9 +253,6 @@ def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence
     ]
 
 
-# the answer
-
-
 def _summary(images: Sequence[CapturedImage]) -> str:
     is_saved = all(image.path for image in images)
     lines = [f"Captured {len(images)} image(s)" + (". Saved files:" if is_saved else ":")]
@@ -280,7 +271,7 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     data: dict[str, Any] = {"item_label": clean_text(subject.label), "mime_type": info.mime_type}
     data.update(image_width=info.width, image_height=info.height)
     if window:
-        data.update(window_title=clean_text(window.title or ""), window_id=window.window_id)
+        data.update(window_title=window.shown_title, window_id=window.window_id)
         if subject.number is not None:
             data["window_index"] = subject.number
     if subject.display:
@@ -296,7 +287,6 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
     for window in windows:
         if part := window.bounds.clipped(frame):
             place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
-            title = clean_text(window.title or "")
-            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": title}
+            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": window.shown_title}
             rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
     return rows

@@ -44,10 +44,8 @@ class Place(NamedTuple):
 
     text: str
     label: str
-    box: Rect
-    """In pixels of the screenshot."""
-    match: str
-    """One of MATCHES."""
+    box: Rect  # in pixels of the screenshot
+    match: str  # one of MATCHES
     likeness: float
     confidence: float
 
@@ -59,15 +57,9 @@ class Place(NamedTuple):
         return Rect(left, top, max(1, math.ceil(right) - left), max(1, math.ceil(bottom) - top))
 
     def as_data(self) -> dict[str, Any]:
-        return {
-            "text": self.text,
-            "label": self.label,
-            "x": int(self.box.centre.x),
-            "y": int(self.box.centre.y),
-            "box": self.pixels.as_data(),
-            "match": self.match,
-            "confidence": round(self.confidence, 3),
-        }
+        x, y = map(int, self.box.centre)
+        place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.pixels.as_data()}
+        return {**place, "match": self.match, "confidence": round(self.confidence, 3)}
 
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""

@@ -74,8 +74,8 @@ def list_app_windows(
     windows = visible_windows(windows_of(owner, scene.windows), with_off_screen="off_screen" in details)
     rows, lines = [], [f"Found {len(windows)} window(s) for application: {_app_text(owner)}"]
     for index, window in enumerate(windows):
-        row: dict[str, Any] = {"window_title": _title(window), "window_index": index}
-        line = f'{index}. "{_title(window)}"'
+        row: dict[str, Any] = {"window_title": window.shown_title, "window_index": index}
+        line = f'{index}. "{window.shown_title}"'
         if "ids" in details:
             row["window_id"] = window.window_id
             line += f" [ID: {window.window_id}]"
@@ -111,9 +111,8 @@ def session_warnings(desktop: Desktop) -> tuple[str, ...]:
     """What hides a part of this desktop from us: under Wayland every program that does not use X11."""
     if desktop.name != "x11" or not settings().wayland_display:
         return ()
-    return (
-        "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session",
-    )
+    text = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
+    return (text,)
 
 
 def _catalogue_line(window: Window) -> str:
@@ -125,21 +124,16 @@ def _catalogue_line(window: Window) -> str:
         "FOCUSED" if window.is_focused else "",
         "MINIMISED" if window.is_minimised else "" if window.is_on_screen else "OFF-SCREEN",
     ]
-    line = f"{window.window_id}  {owner}  {_title(window)!r}  {_bounds_text(window.bounds)}"
+    line = f"{window.window_id}  {owner}  {window.shown_title!r}  {_bounds_text(window.bounds)}"
     return line + "".join(f" [{mark}]" for mark in marks if mark)
 
 
 def window_data(window: Window) -> dict[str, Any]:
     """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
+    named = {"window_id": window.window_id, "owner_name": window.app_name, "pid": window.pid}
     flags = ("is_on_screen", "is_focused", "is_minimised", "kind", "parent_id", "is_modal")
-    return {
-        "window_id": window.window_id,
-        "owner_name": window.app_name,
-        "pid": window.pid,
-        "title": _title(window),
-        "bounds": window.bounds.as_data(),
-        **{name: getattr(window, name) for name in flags},
-    }
+    place = {"title": window.shown_title, "bounds": window.bounds.as_data()}
+    return {**named, **place, **{name: getattr(window, name) for name in flags}}
 
 
 def _app_text(app: App) -> str:
@@ -149,10 +143,6 @@ def _app_text(app: App) -> str:
 
 def _app_data(app: App) -> dict[str, Any]:
     return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
-
-
-def _title(window: Window) -> str:
-    return clean_text(window.title or "")
 
 
 def _bounds_text(bounds: Rect) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import stat
 import time
-from typing import Any, Optional
+from typing import Annotated, Any, Optional
 
 from ..core.cancellation import pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
@@ -13,6 +13,7 @@ from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
+from ..desktop.select import this_desktop
 from ..system.files import asked_path
 from .act import input_lock
 from .listing import window_data
@@ -34,15 +35,19 @@ _EXECUTED = (
 _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 
 
-def open_target(
-    desktop: Desktop, app: Optional[str], path: Optional[str], url: Optional[str], timeout_s: float
+def open_and_wait(
+    app: Annotated[Optional[str], "an installed application, by its name or bundle id; never a path"] = None,
+    path: Annotated[Optional[str], "a document or folder to open; nothing that would be executed"] = None,
+    url: Annotated[Optional[str], "an http or https address"] = None,
+    timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Open one of these by the system's opener, and wait for the window that shows it.
+    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
+    false where an open window came to the front.
 
-    data: the window as list_windows has it, `is_new_window`, `handler` (the application that was asked).
-    A window of the application that was there before counts when it is in front afterwards.
-    Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT.
+    Example: peekaboo-min open --url https://example.org
     """
+    # Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT
+    desktop = this_desktop()
     targets = {"app": app, "path": path, "url": url}
     given = [(kind, value) for kind, value in targets.items() if value is not None]
     if len(given) != 1:
@@ -58,9 +63,8 @@ def open_target(
     with input_lock(desktop.session):
         before = desktop.snapshot()
         if before.is_locked:
-            raise PeekabooError(
-                ErrorCode.SCREEN_LOCKED, "the screen is locked; nothing was opened", "unlock it"
-            )
+            message = "the screen is locked; nothing was opened"
+            raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
         where = re.split("[/?#]", target)[2].rpartition("@")[2] if kind == "url" else target
         audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
         write_audit_line("open", audit)
@@ -68,9 +72,8 @@ def open_target(
     report_progress(f"waiting for a window of {handler.app_name}")
     window = _window_that_came(desktop, before, handler, timeout_s)
     is_new = before.find(window.window_id) is None
-    text = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
-    return Result(f"{text} {'opened' if is_new else 'was already open and is in front now'}", data)
+    return Result(f"{window} {'opened' if is_new else 'was already open and is in front now'}", data)
 
 
 def _checked_name(name: str) -> str:
@@ -101,10 +104,8 @@ def _checked_path(path: str) -> str:
             raise invalid(f"{given} is neither a file nor a folder", "name a document")
     is_executed = not {given.suffix.lower(), target.suffix.lower()}.isdisjoint(_EXECUTED.split())
     if is_executed or is_program or (target / "Contents" / "MacOS").is_dir():
-        raise denied(
-            f"{given} is refused: opening it could execute it, or something that it names",
-            "open a document, or an installed application by its name: open app",
-        )
+        message = f"{given} is refused: opening it could execute it, or something that it names"
+        raise denied(message, "open a document, or an installed application by its name: open app")
     return str(target)
 
 
@@ -126,11 +127,9 @@ def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout
         if own:
             return own[0]
         if elapsed_s > timeout_s:
-            raise PeekabooError(
-                ErrorCode.TIMEOUT,
-                f"{handler.app_name} was asked to open it, but no window appeared within {timeout_s:g} s",
-                hint="list the windows; an application that starts slowly may still open one",
-            )
+            message = f"{handler.app_name} was asked to open it; no window appeared within {timeout_s:g} s"
+            hint = "list the windows; an application that starts slowly may still open one"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
 
 
 def _is_of(window: Window, handler: Handler) -> bool:

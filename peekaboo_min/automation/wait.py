@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Callable, Optional, Union
+from typing import Annotated, Callable, Optional, Union
 
 from ..core.cancellation import pause, report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Rect, Result, Scene, Window
-from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
+from ..desktop.select import this_desktop
 from ..system.images import Bitmap, changed_rect, is_caret
 from .capture import Subject, scene_to_capture, take_bitmap, take_image
 from .find import search_image, wanted_text
@@ -28,22 +28,25 @@ _WINDOWS_READ = 3
 _Look = Callable[[Sequence[Window]], Union[Result, str]]
 
 
-def wait_for_condition(
-    desktop: Desktop,
-    window_id: Optional[int] = None,
-    app: Optional[str] = None,
-    text: Optional[str] = None,
-    title: Optional[str] = None,
-    closed: bool = False,
-    still: bool = False,
-    timeout_s: float = 10.0,
+def wait_for(
+    window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
+    app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
+    text: Annotated[
+        Optional[str], "until the window shows this text: whole words, case does not matter"
+    ] = None,
+    title: Annotated[Optional[str], "until a window has this in its title"] = None,
+    closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
+    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
+    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Look again and again, with growing pauses, until the condition holds in a window, or in those of an
-    app; without a condition: until the app has a window.
+    """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
+    has its x and y), title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what
+    was seen last.
 
-    data: `waited_s`, and what find_text answers (text), a window as list_windows has it (title, still, app).
-    Raises TIMEOUT with what was seen last, WINDOW_NOT_FOUND for one that is gone, and what looking raises.
+    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
+    # Raises WINDOW_NOT_FOUND for a window that is gone, and what looking raises
+    desktop = this_desktop()
     if window_id is not None and app is not None:
         raise invalid("both a window and an app are given", "name one of them")
     if sum((text is not None, title is not None, closed, still)) > 1:
@@ -76,11 +79,9 @@ def wait_for_condition(
                 last = answer
                 report_progress(f"waiting for {goal}: {last}")
             if waited_s + pause_s > timeout_s:
-                raise PeekabooError(
-                    ErrorCode.TIMEOUT,
-                    f"waited {timeout_s:g} s for {goal}; last seen: {last}",
-                    hint="take a screenshot to see what is there, or wait again with a longer timeout_s",
-                )
+                message = f"waited {timeout_s:g} s for {goal}; last seen: {last}"
+                hint = "take a screenshot to see what is there, or wait again with a longer timeout_s"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
             pause(pause_s)
             pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
 
@@ -112,21 +113,17 @@ def _windows(scene: Scene, window_id: Optional[int], app: Optional[str], closed:
     return windows_of(find_app(app, scene.apps), windows) if app is not None else windows
 
 
-def _named(window: Window) -> str:
-    return f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
-
-
 def _result(window: Window, state: str) -> Result:
-    return Result(f"{_named(window)} is {state}", window_data(window))
+    return Result(f"{window} is {state}", window_data(window))
 
 
 def _titled(part: str, windows: Sequence[Window]) -> Union[Result, str]:
     window = next((window for window in windows if part in (window.title or "").casefold()), None)
-    return _result(window, "there") if window else "; ".join(map(_named, windows[:10])) or "no window"
+    return _result(window, "there") if window else "; ".join(map(str, windows[:10])) or "no window"
 
 
 def _closed(windows: Sequence[Window]) -> Union[Result, str]:
-    return f"{_named(windows[0])} is open" if windows else Result("it is closed", {"closed": True})
+    return f"{windows[0]} is open" if windows else Result("it is closed", {"closed": True})
 
 
 def _text_look(desktop: Desktop, wanted: str) -> _Look:

@@ -26,16 +26,8 @@ class ErrorCode(str, Enum):
         code._value_, code.exit_code, code.next_step = name, exit_code, next_step
         return code
 
-    PERMISSION_DENIED_SCREEN_RECORDING = (
-        "PERMISSION_DENIED_SCREEN_RECORDING",
-        11,
-        "switch it on for the app that is named, restart that",
-    )
-    PERMISSION_DENIED_ACCESSIBILITY = (
-        "PERMISSION_DENIED_ACCESSIBILITY",
-        12,
-        "switch it on for the app that is named, restart that",
-    )
+    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11, "allow it, restart the app"
+    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12, "allow it, restart the app"
     APP_NOT_FOUND = "APP_NOT_FOUND", 18, "open the app, or name another"
     AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19, "name one of those that are listed"
     WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15, "list the windows again"
@@ -45,12 +37,8 @@ class ErrorCode(str, Enum):
     SIPS_ERROR = "SIPS_ERROR", 1, "check the free space, try again"
     INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "`peekaboo-min doctor --compile`"
 
-    PERMISSION_DENIED_AUTOMATION = (
-        "PERMISSION_DENIED_AUTOMATION",
-        13,
-        "allow Keynote for the app that is named",
-    )
-    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot, use its pixels"
+    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13, "allow it for the app that is named"
+    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot, and use its pixels"
     POLICY_DENIED = "POLICY_DENIED", 21, "ask whoever set the policy, or the stop file"
     FOCUS_FAILED = "FOCUS_FAILED", 1, "close what is in the way, or bring the window forward by hand"
     WINDOW_COVERED = "WINDOW_COVERED", 1, "act on the window in front, or close it"
@@ -99,14 +87,6 @@ class PeekabooError(Exception):
     def sentence(self) -> str:
         """What is wrong and what to do next, as one line of text."""
         return f"{self.message.rstrip('.')}; {self.hint}" if self.hint else self.message
-
-
-class FocusLost(PeekabooError):
-    """FOCUS_LOST: another window has the keyboard, or somebody else uses it."""
-
-    def __init__(self, message: str) -> None:
-        hint = "take a new screenshot, see what the window holds, then focus it and type the rest"
-        super().__init__(ErrorCode.FOCUS_LOST, message, hint)
 
 
 class WindowMoves(PeekabooError):

@@ -69,10 +69,6 @@ class Rect(NamedTuple):
     def as_data(self) -> dict[str, float]:
         return _tidy(self._asdict())
 
-    def as_short_data(self) -> dict[str, float]:
-        """With `w` and `h`, as the specification's MCP results have it."""
-        return {name[0]: value for name, value in self.as_data().items()}
-
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
     """The smallest rectangle that holds all of these; there is at least one."""
@@ -131,13 +127,16 @@ class Window(NamedTuple):
         return self.frame or self.bounds
 
     @property
-    def is_popup(self) -> bool:
-        return self.kind in ("popup", "tooltip")
+    def shown_title(self) -> str:
+        """Safe to show; empty where it is not known."""
+        return clean_text(self.title or "")
+
+    def __str__(self) -> str:
+        return f"window {self.window_id} of {self.app_name} ({self.shown_title!r})"
 
     @property
-    def takes_input(self) -> bool:
-        """Of popups, True for those that may have grabbed the keyboard."""
-        return self.kind == "popup"
+    def is_popup(self) -> bool:
+        return self.kind in ("popup", "tooltip")
 
     @property
     def is_ordinary(self) -> bool:
@@ -183,18 +182,6 @@ class Scene(NamedTuple):
             message = f"there is no window {window_id}"
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="list the windows again")
         return window
-
-    @property
-    def focused(self) -> Optional[Window]:
-        return next((window for window in self.windows if window.is_focused), None)
-
-
-class Permissions(NamedTuple):
-    """The grants that this process has; None means that this system has no such grant."""
-
-    screen_recording: Optional[bool] = None
-    accessibility: Optional[bool] = None
-    automation: Optional[bool] = None
 
 
 class KeyChord(NamedTuple):

@@ -93,9 +93,7 @@ class Settings(NamedTuple):
     cli_path: str = _env("PEEKABOO_CLI_PATH", "another command line for `image`, `list`, `peekaboo_exec`")
 
     keynote_theme: str = _env("KEYNOTE_THEME", "theme of a new Keynote document", "White")
-    keynote_document_mode: str = _env(
-        "KEYNOTE_DOCUMENT_MODE", "`reuse_or_create` or `always_new`", "reuse_or_create"
-    )
+    keynote_document_mode: str = _env("KEYNOTE_DOCUMENT_MODE", "or `always_new`", "reuse_or_create")
     screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
     agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
     gmail_folder: str = _env(
@@ -116,13 +114,11 @@ class Settings(NamedTuple):
 
     def __repr__(self) -> str:
         values = zip(VARIABLES.values(), self)
-        return (
-            f"Settings({ {v.name: value for v, value in values if not v.is_secret and value != v.default} })"
-        )
+        shown = {v.name: value for v, value in values if not v.is_secret and value != v.default}
+        return f"Settings({shown})"
 
 
-VARIABLES: dict[str, Variable] = Settings._field_defaults
-"""By the names of the fields of Settings."""
+VARIABLES: dict[str, Variable] = Settings._field_defaults  # by the names of the fields of Settings
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:

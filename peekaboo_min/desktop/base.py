@@ -12,7 +12,6 @@ from ..core.models import (
     Display,
     Element,
     Handler,
-    Permissions,
     RecognisedText,
     Rect,
     Scene,
@@ -28,21 +27,18 @@ class Desktop(Protocol):
     (system.files.held_locks), so that the lock lives as long as the act.
     """
 
-    name: str
-    """`macos` or `x11`."""
+    name: str  # `macos` or `x11`
 
-    needs: tuple[str, ...]
-    """The programs that it cannot do without."""
+    needs: tuple[str, ...]  # the programs that it cannot do without
 
-    uses: dict[str, str]
-    """Optional programs, and what each is for."""
+    uses: dict[str, str]  # optional programs, and what each is for
 
     @property
     def session(self) -> str:
         """Names this desktop among those of one user, safe in a file name: `macos`, `x11-0`."""
 
-    def permissions(self) -> Permissions:
-        """The current grants, asked without raising a dialog."""
+    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
+        """The grants of this system, by the codes of their absence; None: not known. No dialog is raised."""
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
@@ -81,7 +77,7 @@ class Desktop(Protocol):
 
         Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
         stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises
-        FocusLost, and POLICY_DENIED for the stop file; both say how much went out.
+        FOCUS_LOST, and POLICY_DENIED for the stop file; both say how much went out.
         """
 
     def read_elements(self, window: Window) -> list[Element]:
@@ -108,11 +104,10 @@ class Desktop(Protocol):
     ) -> None:
         """Write `source` into `target` at another size in pixels. kind: png, jpg (with quality) or bmp."""
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        """The lines of text in an image, recognised on this machine; no network."""
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        """Single characters and pairs that stand alone, as on keys: read_text misses most of them."""
+    def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
+        """The lines of text in an image, recognised on this machine; no network. characters: instead single
+        ones and pairs that stand alone, as on keys, of which it else misses most.
+        """
 
     def input_backend(self) -> str:
         """What clicks and types, in a few words for `doctor`."""

@@ -90,7 +90,6 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
 
 
 def _split_chord(text: str) -> list[str]:
-    """The names of modifiers, then that of the key."""
     # The last character may be a separator that is itself the key: `cmd++`, `cmd+,`.
     if len(text) > 2 and text[-1] in "+," and text[-2] in "+,":
         return [*re.split("[+,]", text[:-2]), text[-1]]

@@ -28,9 +28,8 @@ def is_worth_listing(window: Window) -> bool:
 
 def visible_windows(windows: Sequence[Window], with_off_screen: bool = False) -> list[Window]:
     """The windows worth listing, front to back."""
-    return [
-        window for window in windows if is_worth_listing(window) and (with_off_screen or window.is_on_screen)
-    ]
+    listed = filter(is_worth_listing, windows)
+    return [window for window in listed if with_off_screen or window.is_on_screen]
 
 
 def catalogue_windows(scene: Scene) -> list[Window]:
@@ -70,7 +69,7 @@ def open_menu(window: Window, scene: Scene) -> Optional[Window]:
 
 def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
     """The open menu of another application that has the keyboard, whichever window has the focus."""
-    popups = [popup for popup in scene.windows if popup.takes_input and popup.is_on_screen]
+    popups = [popup for popup in scene.windows if popup.kind == "popup" and popup.is_on_screen]
     if not scene.is_keyboard_grabbed or any(owner_of(popup) == owner_of(window) for popup in popups):
         return None  # its own application has grabbed the keyboard for its own popup
     return next((popup for popup in popups if popup.is_menu), popups[0] if popups else None)
@@ -148,11 +147,11 @@ def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: st
         f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
         for app in matches[:_NAMED_AT_MOST]
     ]
-    raise PeekabooError(
-        ErrorCode.AMBIGUOUS_APP_IDENTIFIER,
+    message, hint = (
         f"{wanted!r} could be {len(matches)} applications",
-        hint="name one of them: " + ", ".join(names),
+        f"name one of them: {', '.join(names)}",
     )
+    raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
 
 
 def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
@@ -170,12 +169,10 @@ def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
 
 def _no_such_app(wanted: str, near: Sequence[App], kind: str = "running") -> PeekabooError:
     names = ", ".join(dict.fromkeys(app.name for app in near[:_NAMED_AT_MOST]))
-    first = "open it" if kind == "running" else "install it"
-    return PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no {kind} application is called {wanted[:80]!r}",
-        hint=f"{first}, or name another: {names}" if names else f"{first} first",
-    )
+    hint = "open it" if kind == "running" else "install it"
+    hint += f", or name another: {names}" if names else " first"
+    message = f"no {kind} application is called {wanted[:80]!r}"
+    return PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint)
 
 
 def windows_of(app: App, windows: Sequence[Window]) -> list[Window]:
@@ -211,7 +208,7 @@ def find_window(
     if matches:
         return matches[0]
     which = f"with index {index}" if title is None else f"titled {title[:80]!r}"
-    titles = ", ".join(repr(clean_text(window.title or "")) for window in windows[:_NAMED_AT_MOST])
+    titles = ", ".join(repr(window.shown_title) for window in windows[:_NAMED_AT_MOST])
     hint = f"its windows are {titles}, counted from 0 (the frontmost)"
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"{app.name} has no window {which}", hint)
 
@@ -246,14 +243,12 @@ def window_named(name: str, scene: Scene, acts: bool) -> Window:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            listed = [f"{window.window_id} ({clean_text(window.title or '')!r})" for window in matches]
+            listed = [f"{window.window_id} ({window.shown_title!r})" for window in matches]
             message = f"{clean_text(name, 80)!r} could be {len(matches)} windows"
             hint = f"name one by its id: {', '.join(listed[:_NAMED_AT_MOST])}"
             raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
     message = f"no window is called {clean_text(name, 80)!r}"
-    raise PeekabooError(
-        ErrorCode.WINDOW_NOT_FOUND, message, "list the windows, and name one of them or its id"
-    )
+    raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, "list the windows, name one of them or its id")
 
 
 def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:

@@ -32,8 +32,7 @@ class Parameter(NamedTuple):
     name: str
     help: str
     type_: Any
-    annotation: Any
-    """The whole type, Optional included, without the help text."""
+    annotation: Any  # the whole type, Optional included, without the help text
     choices: tuple[str, ...]
     is_list: bool
     is_required: bool
@@ -56,11 +55,9 @@ class Signature(NamedTuple):
 
     summary: str
     description: str
-    example: str
-    """What follows `Example:` in its docstring."""
+    example: str  # what follows `Example:` in its docstring
     parameters: tuple[Parameter, ...]
-    has_in_shell: bool
-    """Whether it wants to be told that the shell calls it, by `in_shell=True`."""
+    has_in_shell: bool  # whether it wants to be told that the shell calls it, by `in_shell=True`
 
 
 @cache
@@ -192,9 +189,8 @@ def command_parser(name: str, signature: Signature) -> HelpParser:
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
     for parameter in signature.parameters:
         _add_argument(parser, parameter)
-    parser.add_argument(
-        *JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout"
-    )
+    as_json = "one JSON document on stdout"
+    parser.add_argument(*JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help=as_json)
     return parser
 
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Optional, Union
 
-from ..automation.capture import (
-    recorded,
-    save_images,
-    scene_to_capture,
-    screenshot_rect,
-    screenshot_window,
-)
+from ..automation.capture import recorded, save_images, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
 from ..automation.listing import list_app_windows, list_apps
 from ..core.cancellation import time_budget
@@ -169,9 +163,7 @@ def analyze(
         MCP_ONLY,
     ] = None,
     provider: Annotated[
-        AnalyzeType,
-        "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational",
-        SHELL_ONLY,
+        AnalyzeType, "default auto: the first one of PEEKABOO_AI_PROVIDERS that is operational", SHELL_ONLY
     ] = "auto",
     model: Annotated[Optional[str], "default: the configured one", SHELL_ONLY] = None,
     in_shell: bool = False,
@@ -234,10 +226,15 @@ def list_items(
         listed = list_app_windows(app=app or "", include_details=details)
     windows = [dict(window) for window in listed.data["windows"]]
     for window in windows:
-        if isinstance(bounds := window.get("bounds"), dict):  # the specification's MCP result has w and h
-            window["bounds"] = {{"width": "w", "height": "h"}.get(key, key): bounds[key] for key in bounds}
+        if isinstance(bounds := window.get("bounds"), dict):
+            window["bounds"] = _with_short_names(bounds)
     info = listed.data["target_application_info"]
     return listed._replace(data={"window_list": windows, "target_application_info": info})
+
+
+def _with_short_names(bounds: dict[str, Any]) -> dict[str, Any]:
+    """With `w` and `h`, as the specification's MCP results have it."""
+    return {{"width": "w", "height": "h"}.get(name, name): value for name, value in bounds.items()}
 
 
 def screenshot_app_window(
@@ -285,7 +282,7 @@ def screenshot_app_window(
         "path": image.path,
         "uri": path.as_uri(),
         "appName": app.name,
-        "rect": window.bounds.as_short_data(),
+        "rect": _with_short_names(window.bounds.as_data()),
         # a shadow's margin hides it in the image's size
         "scale": window.scale if has_shadow else image.scale,
         "format": image.info.kind,

@@ -13,7 +13,7 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..core.text import clean_text, shown_text
+from ..core.text import shown_text
 from ..desktop.matching import window_named
 from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
@@ -151,7 +151,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
         window = window_named(values["window_id"], this_desktop().snapshot(), acts)
         values["window_id"] = window.window_id
-        note = f"window {window.window_id} of {window.app_name} ({clean_text(window.title or '')!r})"
+        note = str(window)
     result = _piped(command, values) if is_piped else command(**values)
     return result._replace(messages=(note, *result.messages)) if note else result
 

@@ -1,11 +1,11 @@
-"""The tools of the desktop group: windows, and what acts on one of them."""
+"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Optional
+from typing import Annotated, Optional
 
-from ..automation.act import focus_by_id, perform
+from ..automation.act import Button, Clicks, Verify, focus_by_id, perform
 from ..automation.capture import (
     check_dimension,
     for_client,
@@ -16,11 +16,8 @@ from ..automation.capture import (
     screenshot_window,
     shrunk,
 )
-from ..automation.coordinates import find_region
-from ..automation.find import click_text_in_window, find_elements_in_window, find_text_in_window
+from ..automation.coordinates import Region, RegionOf, WindowId, find_region
 from ..automation.listing import window_data
-from ..automation.opening import open_target
-from ..automation.wait import wait_for_condition
 from ..core import models
 from ..core.errors import invalid
 from ..core.models import ACT_LIMITS, SHELL_ONLY, Act, Point, Result
@@ -30,20 +27,9 @@ from ..system.files import asked_path, new_temporary_path
 from ..system.images import kind_by_name
 
 # Parameters that several tools share.
-WindowId = Annotated[int, "the id from list_windows"]
-Verify = Annotated[bool, "report what changed within a second; default false"]
 X = Annotated[float, "pixels from the screenshot's left edge"]
 Y = Annotated[float, "pixels from the screenshot's top edge"]
-Button = Annotated[models.Button, "the mouse button; default left"]
-Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
 ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
-Region = Annotated[
-    Optional[list[float]],
-    "only this part: x, y, width, height in pixels of a screenshot of the whole window",
-]
-RegionOf = Annotated[
-    Optional[str], "the screenshot whose pixels the region is in; default: the window's last"
-]
 _DEFAULT = Act("")
 
 
@@ -58,9 +44,8 @@ def focus_window(window_id: WindowId) -> Result:
     Example: peekaboo-min focus 14680078
     """
     window = focus_by_id(this_desktop(), window_id)
-    return Result(
-        f"window {window_id} of {window.app_name} is in front and has the keyboard focus", window_data(window)
-    )
+    text = f"window {window_id} of {window.app_name} is in front and has the keyboard focus"
+    return Result(text, window_data(window))
 
 
 def take_window_screenshot(
@@ -116,24 +101,6 @@ def take_window_screenshot(
     return Result(text, image.window_data(), (image.content,), messages=image.warnings())
 
 
-def find_text(
-    window_id: WindowId,
-    text: Annotated[
-        Optional[str], "a label, or whole words of one; case does not matter; default: list every line"
-    ] = None,
-    *,
-    region: Region = None,
-    screenshot_id: RegionOf = None,
-) -> Result:
-    """Finds a text in a window by text recognition, without a model. Each place has the x and y of its
-    middle: pixels for click, with the screenshot_id of the result. Whole labels come first, then parts of
-    longer ones; what is merely similar stands apart. Without a text: every line, at most 200.
-
-    Example: peekaboo-min find-text 14680078 "Sign the book"
-    """
-    return find_text_in_window(this_desktop(), window_id, text, region, screenshot_id)
-
-
 def click(
     window_id: WindowId,
     x: X,
@@ -152,31 +119,7 @@ def click(
     Example: peekaboo-min click 14680078 120 48 --verify
     """
     act = Act("click", (Point(x, y),), button, clicks, tuple(modifiers or ()))
-    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"clicked window {window_id}", data)
-
-
-def click_text(
-    window_id: WindowId,
-    text: Annotated[str, "the whole label to click, as the window shows it; case does not matter"],
-    button: Button = "left",
-    clicks: Clicks = 1,
-    verify: Verify = False,
-    region: Region = None,
-    screenshot_id: RegionOf = None,
-) -> Result:
-    """Finds a label by text recognition, and clicks it. Nothing is clicked where two labels are this text, or
-    where it is only within a longer label or similar to one: the error gives each place's region, to click
-    there.
-
-    Example: peekaboo-min click-text 14680078 "Sign the book"
-    """
-    data = click_text_in_window(
-        this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id
-    )
-    acted = _acted(f"clicked {data['text']!r} in window {window_id}", data)
-    others = ", ".join(f"{place['label'][:80]!r} {place['x']},{place['y']}" for place in data["similar"])
-    return acted._replace(text=f"{acted.text}; similar, not clicked: {others}") if others else acted
+    return perform(this_desktop(), window_id, act, f"clicked window {window_id}", verify, screenshot_id)
 
 
 def scroll(
@@ -194,8 +137,8 @@ def scroll(
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
     act = Act("scroll", (Point(x, y),), direction=direction, amount=amount)
-    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"scrolled {direction} by {amount} in window {window_id}", data)
+    done = f"scrolled {direction} by {amount} in window {window_id}"
+    return perform(this_desktop(), window_id, act, done, verify, screenshot_id)
 
 
 def drag(
@@ -214,8 +157,7 @@ def drag(
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
     act = Act("drag", (Point(x, y), Point(to_x, to_y)), button)
-    data = perform(this_desktop(), window_id, act, screenshot_id, verify)
-    return _acted(f"dragged in window {window_id}", data)
+    return perform(this_desktop(), window_id, act, f"dragged in window {window_id}", verify, screenshot_id)
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
@@ -224,8 +166,10 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
     Example: peekaboo-min move 14680078 120 48
     """
-    data = perform(this_desktop(), window_id, Act("move_pointer", (Point(x, y),)), screenshot_id)
-    return _acted(f"moved the pointer in window {window_id}", data)
+    act = Act("move_pointer", (Point(x, y),))
+    return perform(
+        this_desktop(), window_id, act, f"moved the pointer in window {window_id}", False, screenshot_id
+    )
 
 
 def type_text(
@@ -243,9 +187,9 @@ def type_text(
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
     act = Act("type", text=text, delay_ms=delay_ms, replace=replace)
-    data = perform(this_desktop(), window_id, act, verify=verify)
     cleared = ", after the keys for select all" if replace else ""
-    return _acted(f"typed {len(text)} character(s) into window {window_id}{cleared}", data)
+    done = f"typed {len(text)} character(s) into window {window_id}{cleared}"
+    return perform(this_desktop(), window_id, act, done, verify)
 
 
 def press_key(
@@ -265,84 +209,7 @@ def press_key(
     Example: peekaboo-min press 14680078 cmd+s
     """
     act = Act("press", chord=read_chord(key, modifiers or ()), hold_ms=hold_ms, repeat=repeat)
-    data = perform(this_desktop(), window_id, act, verify=verify)
     times = f" {repeat} times" if repeat > 1 else ""
-    return _acted(f"pressed {data['key']}{times} in window {window_id}", data)
-
-
-def wait_for(
-    window_id: Annotated[Optional[int], "the window's id, from list_windows; this or app"] = None,
-    app: Annotated[Optional[str], "an app's name or bundle id: any window of it"] = None,
-    text: Annotated[
-        Optional[str], "until the window shows this text: whole words, case does not matter"
-    ] = None,
-    title: Annotated[Optional[str], "until a window has this in its title"] = None,
-    closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
-    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
-    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
-) -> Result:
-    """Waits until a window shows a text or a title, closes, or stops changing. Give one of text (the result
-    has its x and y), title, closed, still; or an app alone, until it has a window. Else TIMEOUT, with what
-    was seen last.
-
-    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
-    """
-    return wait_for_condition(this_desktop(), window_id, app, text, title, closed, still, timeout_s)
-
-
-def open_and_wait(
-    app: Annotated[Optional[str], "an installed application, by its name or bundle id; never a path"] = None,
-    path: Annotated[Optional[str], "a document or folder to open; nothing that would be executed"] = None,
-    url: Annotated[Optional[str], "an http or https address"] = None,
-    timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
-) -> Result:
-    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
-    false where an open window came to the front.
-
-    Example: peekaboo-min open --url https://example.org
-    """
-    return open_target(this_desktop(), app, path, url, timeout_s)
-
-
-def find_elements(
-    window_id: WindowId,
-    text: Annotated[
-        Optional[str], "only those with this in their name or value; case does not matter"
-    ] = None,
-    role: Annotated[
-        Optional[str], "only these: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
-    ] = None,
-) -> Result:
-    """Lists a window's visible controls, from its accessibility tree. At most 200, in reading order, like
-    button "Save" 120,48 [focused]: the numbers are x and y for click, with the screenshot_id of the result.
-    For an app without a tree use find_text.
-
-    Example: peekaboo-min elements 14680078 --role button
-    """
-    return find_elements_in_window(this_desktop(), window_id, text, role)
-
-
-def _acted(done: str, data: dict[str, Any]) -> Result:
-    """The result of an act: what was done and where, whether it arrived, and what it changed."""
-    if "point" in data:
-        done += " at screen point {x:g},{y:g}".format(**data["point"])
-    if "to_point" in data:
-        done += " to {x:g},{y:g}".format(**data["to_point"])
-    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
-    missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
-    effects = {
-        True: "the window closed" if data.get("window_closed") else "the window changed",
-        False: f"no change within {data.get('effect_ms', 0) / 1000:.1f} s",
-        None: "the window changes by itself, so what this changed is not known",
-    }
-    parts = [
-        done,
-        "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
-        {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
-        "keys of somebody else came among them: {others_typed}".format(**data)
-        if "others_typed" in data
-        else "",
-        effects[changed] if changed or data.get("effect_ms") else "",
-        "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
-    ]
-    return Result("; ".join(filter(None, parts)), data)
+    return perform(
+        this_desktop(), window_id, act, f"pressed {act.chord}{times} in window {window_id}", verify
+    )

@@ -16,7 +16,7 @@ from ..automation.listing import session_warnings
 from ..automation.policy import stop_file
 from ..core.cancellation import in_parallel, time_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import Permissions, Result
+from ..core.models import Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
 from ..desktop.macos.swift_helper import build_helper
@@ -25,7 +25,7 @@ from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credential
 from ..integrations.peekaboo_cli import peekaboo_program
 from ..system.files import log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
-from ..system.programs import PACKAGES, how_to_install, own_command, single_file
+from ..system.programs import PACKAGES, how_to_install, missing_program, own_command, single_file
 from .arguments import PROGRAM
 
 SERVER_NAME = "PeekabooMCP"
@@ -46,8 +46,7 @@ class Check(NamedTuple):
     ok: bool = True
     needed: bool = True
     advice: str = ""
-    code: ErrorCode = ErrorCode.MISSING_PROGRAM
-    """What a failure of it means."""
+    code: ErrorCode = ErrorCode.MISSING_PROGRAM  # what a failure of it means
 
     @property
     def is_problem(self) -> bool:
@@ -67,7 +66,10 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
     # each may wait for a program that hangs
     slow: list[Callable[[], list[Check]]] = [
         partial(_desktop_checks, desktop),
-        _provider_checks,
+        lambda: [
+            Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+            for status in provider_status()  # asks them
+        ],
         lambda: [_check("peekaboo", partial(_original, asks_programs), "peekaboo_exec")],
     ]
     seen, models, original = in_parallel(lambda look: look(), slow)
@@ -96,13 +98,6 @@ def _desktop_checks(desktop: Desktop) -> list[Check]:
         return [display, Check("permissions", e.message, False, True, e.hint, e.code)]
 
 
-def _provider_checks() -> list[Check]:
-    return [
-        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
-        for status in provider_status()  # asks them
-    ]
-
-
 def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
     """What look() returns or raises; needed, or, with a purpose, wanted for that alone."""
     try:
@@ -118,8 +113,7 @@ def _gi() -> str:
     try:
         run_program([path, "-I", "-c", _HAS_GI], timeout_s=10.0)
     except PeekabooError as e:
-        hint = f"install it: sudo apt-get install {PACKAGES['python3']}"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"{path} has no gi with Atspi", hint) from e
+        raise missing_program("python3", f"{path} has no gi with Atspi") from e
     return "with Atspi"
 
 
@@ -133,9 +127,9 @@ def _display(desktop: Desktop) -> str:
 
 def _grants(desktop: Desktop) -> list[Check]:
     """The grants that this system knows. Raises as Desktop.permissions does."""
-    granted = desktop.permissions()
     checks = []
-    for (code, purpose), is_granted in zip(_PURPOSES.items(), granted if granted != Permissions() else ()):
+    for code, is_granted in desktop.permissions().items():
+        purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
         found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
         advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
@@ -249,17 +243,11 @@ def server_status_text(desktop: Desktop) -> str:
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:
-    """What kind of machine this is, for a report."""
     import platform  # 2 ms that only a report needs
 
-    return {
-        "version": __version__,
-        "platform": desktop.name,
-        "system": platform.platform(terse=True),
-        "python": platform.python_version(),
-        "input": desktop.input_backend(),
-        "log_file": str(log_file()),
-    }
+    machine = {"system": platform.platform(terse=True), "python": platform.python_version()}
+    ours = {"version": __version__, "platform": desktop.name, "input": desktop.input_backend()}
+    return {**ours, **machine, "log_file": str(log_file())}
 
 
 def clean(
@@ -282,9 +270,7 @@ def clean(
     folders = [str(temporary_folder()), str(state_folder())]
     staying = [str(path) for path in remove_all(kept, others)]
     rest = f", but for what is yours or in use: {', '.join(staying)}" if staying else ""
-    text = (
-        f"deleted {', '.join(folders)} and {log}{rest}; the agents' runs and logs lie where you started them"
-    )
+    text = f"deleted {', '.join(folders)} and {log}{rest}; agents' runs and logs lie where you started them"
     return Result(text, {"folders": folders, "log": str(log), "kept": staying})
 
 

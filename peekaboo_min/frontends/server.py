@@ -132,12 +132,15 @@ def build_server() -> Any:
                     raise invalid(f"there is no tool called {name[:60]!r}", known)
                 result = await _run(tools[name], models[name], arguments)
             except Exception as e:
-                return error_message(_as_error(e, name), name in tools and tools[name].has_result_grammar)
+                has_result_grammar = name in tools and tools[name].group in ("keynote", "mail")
+                return error_message(_as_error(e, name), has_result_grammar)
             message = success_message(result)
             is_status = arguments.get("item_type") == "server_status"
             if name in _SHOWS_STATUS and not (self.has_sent_status or is_status):
                 self.has_sent_status = True
-                _append_status(message)
+                message["content"][0]["text"] += initial_status()
+                if "structuredContent" in message:
+                    message["structuredContent"]["summary"] += initial_status()
             return message
 
     instructions = _INSTRUCTIONS + ("" if settings().ai_providers else _NO_PROVIDER)
@@ -171,26 +174,15 @@ async def _run(tool: Tool, arguments_model: Any, arguments: dict[str, Any]) -> R
         raise
 
 
-def _append_status(message: dict[str, Any]) -> None:
-    message["content"][0]["text"] += initial_status()
-    if "structuredContent" in message:
-        message["structuredContent"]["summary"] += initial_status()
-
-
 def _arguments_model(tool: Tool) -> Any:
     """The model of a tool's arguments, from its function's signature; others are refused."""
     from pydantic import ConfigDict, Field, create_model
 
     config = ConfigDict(extra="forbid", allow_inf_nan=False)
-    fields: dict[str, Any] = {
-        parameter.name: (
-            parameter.annotation,
-            Field(description=parameter.help)
-            if parameter.is_required
-            else Field(parameter.default, description=parameter.help),
-        )
-        for parameter in read_signature(tool.function).parameters
-    }
+    fields: dict[str, Any] = {}
+    for parameter in read_signature(tool.function).parameters:
+        default = ... if parameter.is_required else parameter.default
+        fields[parameter.name] = parameter.annotation, Field(default, description=parameter.help)
     return create_model(tool.name, __config__=config, **fields)
 
 
@@ -214,16 +206,12 @@ def _listed_tool(tool: Tool, arguments_model: Any) -> Any:
 
 
 def _as_error(error: Exception, name: str) -> PeekabooError:
-    """What a model is told of an exception."""
     from pydantic import ValidationError
 
     if isinstance(error, ValidationError):
-        problems = [
-            f"{'.'.join(map(str, wrong['loc'])) or 'arguments'}: {wrong['msg']}"
-            for wrong in error.errors()[:5]
-        ]
-        hint = "call it again with the arguments of its schema"
-        error = invalid(f"{name}: {'; '.join(problems)}", hint)
+        wrong = [(".".join(map(str, each["loc"])), each["msg"]) for each in error.errors()[:5]]
+        problems = "; ".join(f"{place or 'arguments'}: {problem}" for place, problem in wrong)
+        error = invalid(f"{name}: {problems}", "call it again with the arguments of its schema")
     if isinstance(error, PeekabooError):
         log_error(f"refused: {error.code_name}: {error.message} {error.details}".rstrip())
         if error.code is ErrorCode.NO_GUI_SESSION and platform_name() == "x11":

@@ -16,22 +16,22 @@ COMMANDS = {
     "windows": "automation.listing:list_windows",
     "screenshot": "frontends.desktop_tools:take_window_screenshot",
     "image": "frontends.capture_tools:image",
-    "find-text": "frontends.desktop_tools:find_text",
-    "elements": "frontends.desktop_tools:find_elements",
-    "wait-for": "frontends.desktop_tools:wait_for",
+    "find-text": "automation.find:find_text",
+    "elements": "automation.find:find_elements",
+    "wait-for": "automation.wait:wait_for",
     "list apps": "automation.listing:list_apps",
     "list windows": "automation.listing:list_app_windows",
     "list screens": "automation.listing:list_screens",
     "screenshot-app-window": "frontends.capture_tools:screenshot_app_window",
     "focus": "frontends.desktop_tools:focus_window",
     "click": "frontends.desktop_tools:click",
-    "click-text": "frontends.desktop_tools:click_text",
+    "click-text": "automation.find:click_text",
     "type": "frontends.desktop_tools:type_text",
     "press": "frontends.desktop_tools:press_key",
     "scroll": "frontends.desktop_tools:scroll",
     "drag": "frontends.desktop_tools:drag",
     "move": "frontends.desktop_tools:move_pointer",
-    "open": "frontends.desktop_tools:open_and_wait",
+    "open": "automation.opening:open_and_wait",
     "analyze": "frontends.capture_tools:analyze",
     "agent": "agents.vision_agent:run_vision_agent",
     "keynote-agent": "agents.keynote_agent:run_keynote_agent",
@@ -78,11 +78,6 @@ class Tool(NamedTuple):
     def function(self) -> Callable[..., Result]:
         # what the shell has as several commands is one tool of the specification
         return load_function(COMMANDS.get(self.command, "frontends.capture_tools:list_items"))
-
-    @property
-    def has_result_grammar(self) -> bool:
-        """Whether its results have a grammar of their own: an error is `ERROR: ...` then."""
-        return self.group in ("keynote", "mail")
 
 
 TOOLS = (

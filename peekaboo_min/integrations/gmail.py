@@ -68,9 +68,6 @@ def _google_error(message: str, hint: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
-# the mail ---
-
-
 def send_email(
     to: Annotated[str, "one address: ann@example.org, or Ann <ann@example.org>"],
     subject: Annotated[str, "the subject: one line of any Unicode, at most 900 characters"],
@@ -92,9 +89,10 @@ def send_email(
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
     check_may_act("send_email")
-    access_token = _new_access_token()
+    refresh_token = _stored("token.json", "refresh_token", _LOGIN_HINT)
+    answer = _ask_for_token(_read_client(), grant_type="refresh_token", refresh_token=refresh_token)
     write_audit_line("send_email", {"to": address})
-    message_id = _send(raw, access_token)
+    message_id = _send(raw, answer["access_token"])
     data = {"to": address, "id": message_id}
     return Result(f"EMAIL_SENT: to={address}, id={message_id}", data, is_text_only=True)
 
@@ -134,9 +132,6 @@ def _send(raw: bytes, access_token: str) -> str:
         raise _google_error("Gmail's answer has no id", hint) from None
 
 
-# the permission ---
-
-
 def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
     """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
@@ -155,13 +150,6 @@ def _read_client() -> dict[str, str]:
     hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
     fields = ("client_id", "client_secret", "auth_uri", "token_uri")
     return dict(_stored("credentials.json", "installed", hint, fields))
-
-
-def _new_access_token() -> str:
-    """An access token for the stored refresh token. Raises FILE_IO_ERROR, PROGRAM_FAILED."""
-    refresh_token = _stored("token.json", "refresh_token", _LOGIN_HINT)
-    answer = _ask_for_token(_read_client(), grant_type="refresh_token", refresh_token=refresh_token)
-    return str(answer["access_token"])
 
 
 def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:

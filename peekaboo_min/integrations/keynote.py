@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import time
-from pathlib import Path
 from typing import Annotated, Any, Callable, NamedTuple, Optional
 
 from ..automation.act import input_lock
@@ -30,6 +29,7 @@ from ..system.images import prepare_target, read_image_info
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScript
 KEYNOTE_S = 120.0
+_DECK_FILE = "keynote.json"
 _DOCUMENT_MODES = ("reuse_or_create", "always_new")
 
 # The problems that we find and that keynote.js reports, and what to do then.
@@ -49,9 +49,6 @@ _PROBLEMS = {
 def check_is_mac() -> None:
     if platform_name() != "macos":
         raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only", "run this on a Mac")
-
-
-# the deck ---
 
 
 class Deck(NamedTuple):
@@ -80,16 +77,12 @@ def keep_deck_in_memory() -> None:
     _server_state[:] = [None]
 
 
-def _deck_file() -> Path:
-    return state_folder() / "keynote.json"
-
-
 def _load_deck() -> Optional[Deck]:
     """The deck as the last call left it: of this server, or of any command; None where there is none."""
     if _server_state:
         return _server_state[0]
     try:
-        return Deck(**json.loads(_deck_file().read_text(encoding="utf-8")))
+        return Deck(**json.loads((state_folder() / _DECK_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None  # there is none, or one of another version of ours
 
@@ -98,13 +91,11 @@ def _save_deck(deck: Deck) -> None:
     if _server_state:
         _server_state[0] = deck
     else:
-        write_privately(_deck_file(), json.dumps(deck._asdict()))
+        write_privately(state_folder() / _DECK_FILE, json.dumps(deck._asdict()))
 
 
 def _open_deck() -> Deck:
-    """The document that open_keynote chose, else the front one of a Keynote that runs. Raises
-    WINDOW_NOT_FOUND.
-    """
+    """The document that open_keynote chose, else Keynote's front one. Raises WINDOW_NOT_FOUND."""
     deck = _load_deck()
     if deck is None:
         bundle_id = _installed_keynote()
@@ -122,9 +113,6 @@ def _installed_keynote() -> str:
     if bundle_id is None:
         raise PeekabooError(*_PROBLEMS["not_installed"])
     return bundle_id
-
-
-# one call ---
 
 
 def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -189,9 +177,6 @@ def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **more:
         log_for_agent("server", note)
     text = ", ".join(f"{name}={value}" for name, value in shown.items())
     return Result(f"{status}: {text}", {**noted, **more}, is_text_only=True)
-
-
-# the tools ---
 
 
 @_keynote_tool
@@ -306,9 +291,8 @@ def screenshot_slide(
     """
     target = asked_path(path.strip() or settings().screenshot_path)
     if target.suffix.lower() != ".png":
-        raise invalid(
-            "neither the path nor SCREENSHOT_PATH names a PNG file", "name a file that ends in .png"
-        )
+        message = "neither the path nor SCREENSHOT_PATH names a PNG file"
+        raise invalid(message, "name a file that ends in .png")
     deck = _open_deck()
     _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
     if _ask_keynote("size", **deck.address())["is_skipped"]:

@@ -39,8 +39,7 @@ class PeekabooProgram(NamedTuple):
     """The command line that peekaboo_exec runs."""
 
     argv: list[str]
-    is_ours: bool
-    """True for this program's own command line, which stands in for a missing `peekaboo`."""
+    is_ours: bool  # True for this program's own command line, which stands in for a missing `peekaboo`
 
     def version(self) -> str:
         """What `--version` prints, or why it does not."""
@@ -80,9 +79,6 @@ def delegate_path() -> Optional[str]:
     except PeekabooError as e:
         log_warning(f"{e.message}: not used")
         return None
-
-
-# peekaboo_exec ---
 
 
 def peekaboo_exec(
@@ -176,9 +172,6 @@ def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
         return None
 
 
-# the MCP tools image and list ---
-
-
 def image_by_cli(
     desktop: Desktop, program: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
@@ -222,13 +215,9 @@ def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
     size = {"image_width": image.info.width, "image_height": image.info.height}
     clickable = ("scale", "screenshot_id") if size.items() <= file.items() else ()
     names = ("window_title", "window_id", "window_index", *clickable)
-    return {
-        "item_label": clean_text(image.label),
-        "mime_type": image.info.mime_type,
-        **size,
-        "source_path": image.source_path,
-        **{name: file[name] for name in names if name in file},
-    }
+    shown = {"item_label": clean_text(image.label), "mime_type": image.info.mime_type, **size}
+    known = {name: file[name] for name in names if name in file}
+    return {**shown, "source_path": image.source_path, **known}
 
 
 def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Result:
@@ -270,17 +259,13 @@ def _ask_cli(
         if not done.code:
             raise _invalid_output(done.text or "it is empty") from None
         log_error(f"{failed}: {done.text[:500]}")
-        hint = (
-            f"see its output: {clean_text((done.stderr.strip() or done.text.strip() or 'none')[-300:], 300)}"
-        )
+        output = done.stderr.strip() or done.text.strip() or "none"
+        hint = f"see its output: {clean_text(output[-300:], 300)}"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
     if not succeeded:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            str(error.get("message") or failed),
-            details=str(error.get("details") or ""),
-            name=str(error.get("code") or _EXECUTION_ERROR),
-        )
+        message, details = str(error.get("message") or failed), str(error.get("details") or "")
+        name = str(error.get("code") or _EXECUTION_ERROR)
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details, name=name)
     return Result("", data, (), messages)
 
 

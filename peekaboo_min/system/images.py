@@ -129,9 +129,8 @@ class Bitmap(NamedTuple):
         part = box.scaled(self.width / image_width)
         left, right = int(part.x), min(self.width, math.ceil(part.x + part.width))
         rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
-        return Bitmap(
-            right - left, self.step, tuple(row[left * self.step : right * self.step] for row in rows)
-        )
+        columns = slice(left * self.step, right * self.step)
+        return Bitmap(right - left, self.step, tuple(row[columns] for row in rows))
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import chain
 from typing import IO, Callable, NamedTuple, Optional, Union
 
@@ -60,7 +61,6 @@ class ProgramTimeout(PeekabooError):
 
 
 _running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
-_image_magick: dict[str, bool] = {}
 
 
 def program_path(name: str) -> str:
@@ -74,12 +74,11 @@ def program_path(name: str) -> str:
     return path
 
 
+@cache
 def _is_image_magick(path: str) -> bool:
-    if path not in _image_magick:
-        no_display = {"DISPLAY": ""}  # so that none can keep it waiting
-        done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
-        _image_magick[path] = done.text.startswith("Version: ImageMagick ")
-    return _image_magick[path]
+    no_display = {"DISPLAY": ""}  # so that none can keep it waiting
+    done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
+    return done.text.startswith("Version: ImageMagick ")
 
 
 def run_program(
@@ -272,11 +271,9 @@ class RunningProgram:
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
     """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
     argv = [program_path(argv[0]), *argv[1:]]
-    null, environment = subprocess.DEVNULL, child_environment()
+    null, env = subprocess.DEVNULL, child_environment()
     with _input(stdin) as source:
-        subprocess.Popen(
-            argv, stdin=source, stdout=null, stderr=null, env=environment, start_new_session=True
-        )
+        subprocess.Popen(argv, stdin=source, stdout=null, stderr=null, env=env, start_new_session=True)
 
 
 def end_all_programs() -> None:

@@ -49,11 +49,11 @@ def find_program(name: str) -> Optional[str]:
     return next(find_programs(name), None)
 
 
-def missing_program(name: str) -> PeekabooError:
+def missing_program(name: str, problem: str = "") -> PeekabooError:
     """MISSING_PROGRAM with what to install, to be raised."""
     package = PACKAGES.get(name)
     hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
-    return PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint)
+    return PeekabooError(ErrorCode.MISSING_PROGRAM, problem or f"the program {name} is not installed", hint)
 
 
 def native_source(path: str) -> str:

@@ -172,8 +172,9 @@ def test_wait_for_stillness_beside_a_caret(
     monkeypatch.setattr(wait, "pause", pauses.append)
     monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
     monkeypatch.setattr(wait, "take_bitmap", lambda desktop, _: desktop.bitmap())
+    monkeypatch.setattr(wait, "this_desktop", lambda: SmallChange(signs))
     try:
-        answer = wait.wait_for_condition(SmallChange(signs), window_id=7, still=True, timeout_s=20)
+        answer = wait.wait_for(window_id=7, still=True, timeout_s=20)
         found = answer.data["window_id"] == 7
     except PeekabooError as e:
         found = e.code is not ErrorCode.TIMEOUT

@@ -16,7 +16,6 @@ from ...core.models import (
     Display,
     Element,
     Handler,
-    Permissions,
     Point,
     RecognisedText,
     Rect,
@@ -50,9 +49,13 @@ class MacDesktop:
         "xcrun": "compiling the Swift helper",
     }
 
-    def permissions(self) -> Permissions:
+    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
-        return Permissions(grants["screen_recording"], grants["accessibility"], _may_automate_keynote())
+        return {
+            ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: grants["screen_recording"],
+            ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: grants["accessibility"],
+            ErrorCode.PERMISSION_DENIED_AUTOMATION: _may_automate_keynote(),
+        }
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
@@ -101,13 +104,8 @@ class MacDesktop:
         if done.code or not path.is_file() or not path.stat().st_size:
             details = done.stderr.strip()[-300:]
             _check_may_capture(details)
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                "screencapture made no image",
-                hint="the window may be minimised, closing, protected, or on another Space: bring it to the "
-                "front, then try again",
-                details=details,
-            )
+            hint = "it may be minimised, closing, protected, or on another Space: bring it to the front"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "screencapture made no image", hint, details)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         if window.is_popup:
@@ -148,13 +146,16 @@ class MacDesktop:
 
     def find_handler(self, kind: str, target: str) -> Handler:
         answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
-        app = answer["found"] or (_installed_app(target, answer["installed"]) if kind == "app" else None)
+        app = answer["found"]
+        if not app and kind == "app":
+            apps = {
+                App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in answer["installed"]
+            }
+            app = apps[find_app(target.strip().removesuffix(".app"), list(apps), "installed")]
         if app is None:
-            raise PeekabooError(
-                ErrorCode.APP_NOT_FOUND,
-                f"no application is known to open {target[:200]}",
-                hint="name an application, or choose one for it in the Finder (Get Info > Open with)",
-            )
+            message = f"no application is known to open {target[:200]}"
+            hint = "name an application, or choose one for it in the Finder (Get Info > Open with)"
+            raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint)
         entry = app["bundle_id"] or app["path"]
         return Handler(clean_text(app["name"]), entry, app["bundle_id"])
 
@@ -174,43 +175,26 @@ class MacDesktop:
         done = run_program(argv, timeout_s=_SIPS_S, accept=None)
         # the exit code of sips does not always show that it failed
         if done.code or not target.is_file() or read_image_info(target) is None:
-            raise PeekabooError(
-                ErrorCode.SIPS_ERROR,
-                "sips could not resize the image",
-                hint="check that the disk has free space, then try again",
-                details=done.stderr.strip()[-300:],
-            )
+            message, code = "sips could not resize the image", ErrorCode.SIPS_ERROR
+            raise PeekabooError(code, message, code.next_step, done.stderr.strip()[-300:])
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        return _recognised(path, False)
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        return _recognised(path, True)
+    def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
+        info = read_image_info(path)
+        if info is None:
+            raise invalid(f"{path} is not an image", hint="give a png or jpg")
+        request = {"path": str(path), "characters": characters}
+        answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
+        (width, height), lines = info[1:], []
+        for row in answer["lines"]:
+            box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
+            lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
+        return lines
 
     def input_backend(self) -> str:
         if helper := find_helper():
             return f"Swift helper {helper}"
         reason = last_failure() or "doctor --compile makes it, and a server by itself"
         return f"JXA (no Swift helper: {reason})"
-
-
-def _recognised(path: Path, characters: bool) -> list[RecognisedText]:
-    info = read_image_info(path)
-    if info is None:
-        raise invalid(f"{path} is not an image", hint="give a png or jpg")
-    request = {"path": str(path), "characters": characters}
-    answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
-    (width, height), lines = info[1:], []
-    for row in answer["lines"]:
-        box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
-        lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
-    return lines
-
-
-def _installed_app(name: str, installed: list[dict[str, Any]]) -> dict[str, Any]:
-    """Raises APP_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER."""
-    apps = {App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in installed}
-    return apps[find_app(name.strip().removesuffix(".app"), list(apps), "installed")]
 
 
 def _grants() -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ...core.cancellation import uninterrupted
-from ...core.errors import ErrorCode, FocusLost, invalid
+from ...core.errors import ErrorCode, invalid
 from ...core.log import log_debug
 from ...core.models import Act, Delivery, KeyChord, Point, Window
 from ...core.text import clean_text
@@ -69,9 +69,6 @@ def target_of(window: Window) -> dict[str, Any]:
     return {**known, **window.bounds._asdict()}
 
 
-# acts as steps ----------------------------------------------------------------------------------------
-
-
 Step = dict[str, Any]
 """What an executor does or asks next. How many clicks, notches, drags, presses or characters go out by it is
 what it `counts` as, else the length of its `text`.
@@ -100,14 +97,8 @@ def _click(act: Act) -> list[list[Step]]:
 
 def _scroll(act: Act) -> list[list[Step]]:
     vertical, horizontal = (sign * _LINES_A_NOTCH for sign in _WHEELS[act.direction])
-    notch = {
-        "do": "wheel",
-        "vertical": vertical,
-        "horizontal": horizontal,
-        "ms": _AFTER_NOTCH_MS,
-        "counts": 1,
-    }
-    return [[notch]] * act.amount
+    turn = {"do": "wheel", "vertical": vertical, "horizontal": horizontal}
+    return [[{**turn, "ms": _AFTER_NOTCH_MS, "counts": 1}]] * act.amount
 
 
 def _drag(act: Act) -> list[list[Step]]:
@@ -222,9 +213,6 @@ def steps_of(act: Act) -> list[Step]:
     return steps
 
 
-# doing them -------------------------------------------------------------------------------------------
-
-
 def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Delivery:
     """Do an act as Desktop.act says. stop_file: what ends texts and keys."""
     steps = steps_of(act)
@@ -243,7 +231,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     went_out = {"press": f"{sent} presses went out", "type": f"{sent} characters were typed"}
     code = ErrorCode(answer["code"])
     message = f"{clean_text(answer['message'], 500)}; {went_out.get(act.kind, 'nothing was clicked')}"
-    raise FocusLost(message) if code is ErrorCode.FOCUS_LOST else mac_error(code, message)
+    raise mac_error(code, message)
 
 
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
@@ -260,7 +248,5 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
     try:
         return dict(json.loads(done.stdout))
     except ValueError as e:
-        message = (
-            f"the Swift helper ended with exit code {done.code} and no answer; doctor --compile makes it anew"
-        )
+        message = f"the Swift helper ended with exit code {done.code} and no answer"
         raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, done.stderr.strip()[-300:]) from e

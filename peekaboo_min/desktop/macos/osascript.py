@@ -29,15 +29,9 @@ _CODES = {
     -609: (ErrorCode.APP_NOT_FOUND, "the application quit in the middle"),
 }
 _HINTS = {
-    ErrorCode.APP_NOT_FOUND: "open it, then try again",
     ErrorCode.NO_GUI_SESSION: "run this in a Terminal of the logged-in user, not over ssh or from a daemon",
-    ErrorCode.POLICY_DENIED: "remove the stop file to allow acts again",
-    ErrorCode.SCREEN_LOCKED: "unlock it",
-    ErrorCode.STALE_SCREENSHOT: "take a new screenshot",
+    ErrorCode.PROGRAM_FAILED: "run peekaboo-min doctor",
     ErrorCode.TIMEOUT: "check whether it shows a dialog, or macOS asks for consent; then try again",
-    ErrorCode.WINDOW_BLOCKED: "wait until whoever uses the Mac has let go",
-    ErrorCode.WINDOW_COVERED: "close what covers it, or act on that window",
-    ErrorCode.WINDOW_NOT_FOUND: "list the windows again",
 }
 
 
@@ -100,10 +94,8 @@ def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError
     """An error that a Mac or a script on it told, with what to do next."""
     if code in _PANES:
         return permission_error(code, message, details)
-    return PeekabooError(code, message, _HINTS.get(code, "run peekaboo-min doctor"), details)
+    return PeekabooError(code, message, _HINTS.get(code, code.next_step), details)
 
-
-# grants -----------------------------------------------------------------------------------------------
 
 _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
@@ -140,17 +132,13 @@ def responsible_app() -> str:
     return "the app that started this"
 
 
-def _macos_version() -> int:
-    """The first number of it; 0 where that is not known."""
-    import platform
-
-    return int(platform.mac_ver()[0].partition(".")[0] or 0)
-
-
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
+    import platform
+
     app, (pane, address) = responsible_app(), _PANES[code]
-    if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and _macos_version() >= 15:
+    version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 where that is not known
+    if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and version >= 15:
         pane = "Screen & System Audio Recording"
     hint = (
         f"switch {app} on in System Settings > Privacy & Security > {pane} "

@@ -12,17 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import (
-    Act,
-    Delivery,
-    Display,
-    Element,
-    Handler,
-    Permissions,
-    RecognisedText,
-    Rect,
-    Window,
-)
+from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Window
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -46,23 +36,18 @@ class X11Desktop:
     def session(self) -> str:
         return x11_session()
 
-    def permissions(self) -> Permissions:
-        return Permissions()  # an X server lets every client see and act
+    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
+        return {}  # an X server lets every client see and act
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
     snapshot = staticmethod(take_scene)
 
-    def read_text(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_text_by_tesseract
+    def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
+        from .ocr import read_characters_by_tesseract, read_text_by_tesseract
 
-        return read_text_by_tesseract(path)
-
-    def read_characters(self, path: Path) -> list[RecognisedText]:
-        from .ocr import read_characters_by_tesseract
-
-        return read_characters_by_tesseract(path)
+        return read_characters_by_tesseract(path) if characters else read_text_by_tesseract(path)
 
     def read_elements(self, window: Window) -> list[Element]:
         from .elements import read_x11_elements
@@ -90,11 +75,9 @@ class X11Desktop:
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
         if window.is_obscured:
-            raise PeekabooError(
-                ErrorCode.CAPTURE_FAILED,
-                f"window {window.window_id} is covered: without a compositor it has no pixels there",
-                hint="focus it first, then take the screenshot; or start a compositor: xcompmgr -a &",
-            )
+            message = f"window {window.window_id} is covered: without a compositor it has no pixels there"
+            hint = "focus it first, then take the screenshot; or start a compositor: xcompmgr -a &"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
         left, _, above, _ = window.insets
         size = window.bounds
         # GTK's shadow is cut off; a border belongs to the image
@@ -105,11 +88,8 @@ class X11Desktop:
             bounds = shown_bounds(window.window_id)
             if bounds:
                 return bounds
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            f"window {window.window_id} is minimised, hidden or on another workspace",
-            hint="focus it first, then take the screenshot",
-        )
+        message = f"window {window.window_id} is minimised, hidden or on another workspace"
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "focus it first, then take the screenshot")
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         from .pointer import click_title_bar
@@ -160,10 +140,6 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
     argv = ["maim", "--hidecursor", "-f", kind, *what]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
-        raise PeekabooError(
-            ErrorCode.CAPTURE_FAILED,
-            "maim made no image",
-            hint="check that the window is still open and on the screen",
-            details=done.stderr.strip()[-500:],
-        )
+        hint, details = "check that the window is still open and on the screen", done.stderr.strip()[-500:]
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "maim made no image", hint, details)
     path.write_bytes(done.stdout)

@@ -151,9 +151,8 @@ class Clipboard:
         if not self._owner():
             return None
         answer = self._read("TARGETS")
-        targets = [
-            each for each in (answer or b"").decode("latin-1").splitlines() if each not in _PROTOCOL_TARGETS
-        ]
+        offered = (answer or b"").decode("latin-1").splitlines()
+        targets = [each for each in offered if each not in _PROTOCOL_TARGETS]
         if answer is not None and not targets:
             return None
         texts = [target for target in _TEXT_TARGETS if target in targets]
@@ -161,12 +160,10 @@ class Clipboard:
         kept = next(iter([*texts, *({"image/png"} & {*images}), *images]), "")
         data = self._read(kept) if kept else None
         if data is None:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"the clipboard holds {', '.join(targets[:5]) or 'what its program does not give'}, "
-                "which could not be put back after pasting; nothing was pasted",
-                hint="copy some text, which can be kept, or type ASCII only, which needs no clipboard",
-            )
+            held = ", ".join(targets[:5]) or "what its program does not give"
+            message = f"the clipboard holds {held}, which could not be put back; nothing was pasted"
+            hint = "copy some text, which can be kept, or type ASCII only, which needs no clipboard"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
         option = [] if texts else ["-target", kept]
         return Restorer(["xclip", "-selection", "clipboard", *option, "-i"], data)
 

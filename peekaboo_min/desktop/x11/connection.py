@@ -24,8 +24,7 @@ from ...core.settings import settings
 if TYPE_CHECKING:
     import socket
 
-UTF8 = {"LC_ALL": "C.UTF-8"}
-"""For programs that read or print text."""
+UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
@@ -62,12 +61,8 @@ def x11_session() -> str:
 
 
 def _no_display(details: str) -> PeekabooError:
-    return PeekabooError(
-        ErrorCode.NO_GUI_SESSION,
-        "no X display can be opened",
-        hint="set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1",
-        details=details[:300],
-    )
+    hint = "set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1"
+    return PeekabooError(ErrorCode.NO_GUI_SESSION, "no X display can be opened", hint, details[:300])
 
 
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
@@ -206,9 +201,8 @@ class XConnection:
         if is_same_client(window_id, other_id):
             return True
         (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
-        replies = self.ask(
-            [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in (window_id, other_id)]
-        )
+        ids = (window_id, other_id)
+        replies = self.ask([request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in ids])
         # no pid of a program that has ended, as xclip does at once
         pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
@@ -221,12 +215,11 @@ class XConnection:
         """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
         state = self.state()
         if state & HELD_BITS:
-            raise PeekabooError(
-                ErrorCode.WINDOW_BLOCKED,
-                "a mouse button or modifier key is held down; nothing was clicked or typed",
-                hint="wait until whoever uses the desktop has let go; "
-                "or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt",
+            message = "a mouse button or modifier key is held down; nothing was clicked or typed"
+            hint = (
+                "wait until it is let go, or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt"
             )
+            raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         return state
 
     def is_keyboard_grabbed(self) -> bool:
@@ -265,11 +258,8 @@ class XConnection:
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
             if not select.select([self._socket], [], [], within_budget(_ANSWER_S))[0]:
-                raise PeekabooError(
-                    ErrorCode.TIMEOUT,
-                    f"the X server did not answer within {_ANSWER_S:g} seconds",
-                    hint="check whether the display hangs, then try again",
-                )
+                message = f"the X server did not answer within {_ANSWER_S:g} seconds"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, "check whether the display hangs, try again")
             with _connection_errors():
                 chunk = self._socket.recv(1 << 16)
                 if not chunk:

@@ -12,7 +12,7 @@ from ...core.models import Element, Rect, Window
 from ...core.settings import child_environment
 from ...core.text import clean_text
 from ...system.process import run_program
-from ...system.programs import PACKAGES, native_source
+from ...system.programs import missing_program, native_source
 from .windows import own_rect
 
 PYTHON = "python3"
@@ -21,6 +21,11 @@ _READ_S = 12.0
 _VALUE_LENGTH = 301  # more than is shown of it
 _NO_BUS = -signal.SIGTRAP  # libatspi ends its program where it finds no bus
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
+_HINT = (
+    "use find_text and take_window_screenshot; some applications offer elements only when started for it "
+    "(Chromium: with ACCESSIBILITY_ENABLED=1 in its environment; Firefox: GNOME_ACCESSIBILITY=1; "
+    "Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)"
+)
 _FIELDS = ("textbox", "combobox", "spinbutton", "slider")
 
 
@@ -40,25 +45,16 @@ def read_x11_elements(window: Window) -> list[Element]:
     except PeekabooError as e:
         if not _NO_GI.search(e.details):
             raise
-        raise PeekabooError(
-            ErrorCode.MISSING_PROGRAM,
-            "a window's elements are read by the system's python3 with gi, which is not installed",
-            hint=f"install it: sudo apt-get install {PACKAGES[PYTHON]}; or use find_text",
-        ) from e
+        what = "a window's elements are read by the system's python3 with gi, which is not installed"
+        raise missing_program(PYTHON, what) from e
     rows, problem = json.loads(done.text) if done.text else ([], "there is no accessibility bus")
     if not rows:
-        raise PeekabooError(
-            ErrorCode.NO_ELEMENTS,
-            f"{window.app_name} offers no elements: {problem}",
-            hint="use find_text and take_window_screenshot; some applications offer elements only when "
-            "started for it (Chromium: with ACCESSIBILITY_ENABLED=1 in its environment; Firefox: "
-            "GNOME_ACCESSIBILITY=1; Qt: QT_LINUX_ACCESSIBILITY_ALWAYS_ON=1)",
-        )
-    return _in_reading_order([_element_of(*row) for row in rows])
-
-
-def _element_of(role: str, name: str, value: str, states: list[str], box: list[float]) -> Element:
-    return Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
+        raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{window.app_name} offers no elements: {problem}", _HINT)
+    elements = [
+        Element(role, clean_text(name), clean_text(value, _VALUE_LENGTH), tuple(states), Rect(*box))
+        for role, name, value, states, box in rows
+    ]
+    return _in_reading_order(elements)
 
 
 def _in_reading_order(elements: list[Element]) -> list[Element]:

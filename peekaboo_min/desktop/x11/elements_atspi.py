@@ -78,11 +78,6 @@ class Place(NamedTuple):
                 return (x + self.x, y + self.y, width, height)
         return (0, 0, 0, 0)
 
-    def node_at(self, node: Any, x: float, y: float) -> Any:
-        """What a node shows at a screen point."""
-        x, y = (x - self.x) / self.scale, (y - self.y) / self.scale
-        return node.get_accessible_at_point(int(x), int(y), self.coordinates)
-
     def fitted(self, box: Box, rectangle: Box, scale: float) -> Place:
         """Where this box, in coordinates that are not scaled or moved, begins where the rectangle does."""
         return self._replace(scale=scale, x=rectangle[0] - scale * box[0], y=rectangle[1] - scale * box[1])
@@ -242,8 +237,12 @@ class Reader:
             return children_of(node)
         left, top, width, height = map(int, around.clip)
         xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
-        points = [(x, y) for y in ys for x in xs][:MOST_POINTS]
-        nodes = dict.fromkeys(around.place.node_at(node, x, y) for x, y in points)
+        place = around.place
+        points = [((x - place.x) / place.scale, (y - place.y) / place.scale) for y in ys for x in xs]
+        shown = (
+            node.get_accessible_at_point(*map(int, at), place.coordinates) for at in points[:MOST_POINTS]
+        )
+        nodes = dict.fromkeys(shown)
         return [child for child in nodes if child is not None and child != node]
 
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 from ...core.cancellation import check_cancelled, pause, uninterrupted
-from ...core.errors import ErrorCode, FocusLost, PeekabooError, invalid
+from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
 from .clipboard import pasting
@@ -49,7 +49,7 @@ _BOUND_MS = 120
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
-    """Type a text or press a chord. Raises FocusLost and POLICY_DENIED (the stop file), with how much went
+    """Type a text or press a chord. Raises FOCUS_LOST and POLICY_DENIED (the stop file), with how much went
     out, and INVALID_ARGUMENT for what would take longer than a call may.
     """
     with x_connection() as server, recorded_presses(server) as record:
@@ -134,7 +134,10 @@ class _Keyboard:
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
         self._width, self._map, self._modifiers = self._read_map()
-        self._by_key = self._characters_with_keys()
+        # what some key types, with whatever modifiers or in another group: a German keyboard has no ^ but a
+        # dead key, a Russian one no Latin letters
+        keysyms = {keysym for (keysym,) in struct.iter_unpack("<I", self._map)}
+        self._by_key = frozenset(character for character in _ASCII if ord(character) in keysyms)
         self.others_typed = 0
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
@@ -145,13 +148,6 @@ class _Keyboard:
         """How many keysyms a key has, those of the codes from 8 on, and the codes of the modifiers' keys."""
         keysyms, modifiers = self._server.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
         return (keysyms or bytes(2))[1], (keysyms or b"")[32:], (modifiers or b"")[32:]
-
-    def _characters_with_keys(self) -> frozenset[str]:
-        """The ASCII characters that some key of the keyboard types, with whatever modifiers or in another
-        group: a German one has no ^ but a dead key, a Russian one no Latin letters.
-        """
-        keysyms = [keysym for (keysym,) in struct.iter_unpack("<I", self._map)]
-        return _ASCII.intersection(chr(keysym) for keysym in keysyms if keysym < 127)
 
     def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
         character = character_of(chord.key)
@@ -214,15 +210,13 @@ class _Keyboard:
         return words
 
     def check(self, is_holding: bool = False) -> None:
-        """Raises what ends it here: CANCELLED, POLICY_DENIED, FocusLost. is_holding: keys are down by us."""
+        """Raises what ends it here: CANCELLED, POLICY_DENIED, FOCUS_LOST. is_holding: keys are down by us."""
         check_cancelled()
         if os.path.lexists(self._stop_file):
             went_out = f"{self._sent} of {self._total} {self._unit} went out"
-            raise PeekabooError(
-                ErrorCode.POLICY_DENIED,
-                f"the stop file {self._stop_file} exists: {went_out}",
-                hint="delete it to go on, and see what the window holds",
-            )
+            message = f"the stop file {self._stop_file} exists: {went_out}"
+            hint = "delete it to go on, and see what the window holds"
+            raise PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
         self.check_focus()
         if not is_holding and self._server.state() & HELD_BITS:
             raise self._lost("somebody holds a mouse button or modifier key")
@@ -235,11 +229,7 @@ class _Keyboard:
             raise self._lost(f"the popup {self._window.window_id} closed")
 
     def send(
-        self,
-        words: Sequence[str],
-        count: int = 1,
-        typed: str = "",
-        look: Optional[Callable[[], None]] = None,
+        self, words: Sequence[str], count: int = 1, typed: str = "", look: Optional[Callable[[], None]] = None
     ) -> None:
         """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
 
@@ -264,8 +254,8 @@ class _Keyboard:
         self._count(sent - self._sent)
 
     def _count(self, count: int, typed: str = "") -> None:
-        """Count what was sent. Raises FocusLost when another window got some of it, or it was changed by what
-        somebody pressed. typed: a character for each key of ours; empty: it is not known how many there are.
+        """Count what was sent. Raises FOCUS_LOST when another window got some of it, or it was changed by
+        what somebody pressed. typed: a character for each key of ours; empty: how many is not known.
         """
         keys = self._record.keys()
         windows = {key.window_id for key in keys}
@@ -311,5 +301,6 @@ class _Keyboard:
             return "the root window (a program has grabbed the keyboard, or no window has it)"
         return f"window {focused_id}, not window {self._window.window_id},"
 
-    def _lost(self, what: str) -> FocusLost:
-        return FocusLost(f"{what}; before that {self._sent} {self._unit} went out")
+    def _lost(self, what: str) -> PeekabooError:
+        message = f"{what}; before that {self._sent} {self._unit} went out"
+        return PeekabooError(ErrorCode.FOCUS_LOST, message, ErrorCode.FOCUS_LOST.next_step)

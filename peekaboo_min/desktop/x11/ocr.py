@@ -85,8 +85,9 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
         if not _FRAME_SIDE.fullmatch(word.text):
             lines.setdefault(key, []).append(word._replace(box=word.box.scaled(1 / zoom)))
     found = [joined(_without_borders(words)) for words in lines.values()]
-    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE and _has_letters(line)]
-    return sorted(sure, key=lambda line: (line.box.y, line.box.x))
+    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE]
+    texts = [line for line in sure if any(map(str.isalnum, line.text))]
+    return sorted(texts, key=lambda line: (line.box.y, line.box.x))
 
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
@@ -135,10 +136,6 @@ def _words(image: bytes, segmentation: str) -> Iterator[tuple[tuple[str, ...], R
 def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
     texts = [at for at, word in enumerate(words) if not _BORDER_WORD.fullmatch(word.text)]
     return words[texts[0] : texts[-1] + 1] if texts else words
-
-
-def _has_letters(line: RecognisedText) -> bool:
-    return any(map(str.isalnum, line.text))
 
 
 def _standing_alone(grey: bytes) -> list[Rect]:

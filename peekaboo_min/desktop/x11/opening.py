@@ -53,12 +53,8 @@ def find_x11_handler(kind: str, target: str) -> Handler:
         entry = run_program(argv, timeout_s=_ANSWER_S, accept=None).text.strip()
         if entry in entries:
             return Handler(entries[entry]["name"], entry)
-    raise PeekabooError(
-        ErrorCode.APP_NOT_FOUND,
-        f"no installed application opens {types[0]}",
-        hint="open an application by its name instead, or set a default: "
-        f"xdg-mime default NAME.desktop {types[0]}",
-    )
+    hint = f"open an application by its name, or set a default: xdg-mime default NAME.desktop {types[0]}"
+    raise PeekabooError(ErrorCode.APP_NOT_FOUND, f"no installed application opens {types[0]}", hint)
 
 
 def open_by_x11(kind: str, target: str, handler: Handler) -> None:
@@ -67,11 +63,9 @@ def open_by_x11(kind: str, target: str, handler: Handler) -> None:
     argv = ["gtk-launch", "--", handler.entry, *([] if kind == "app" else [target])]
     done = run_program(argv, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
     if done.code:
-        raise PeekabooError(
-            ErrorCode.PROGRAM_FAILED,
-            f"{handler.app_name} could not be started by its entry {handler.entry}",
-            hint="start it by hand to see why, or install it again",
-        )
+        message = f"{handler.app_name} could not be started by its entry {handler.entry}"
+        hint = "start it by hand to see why, or install it again"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 def _type_of(path: Path) -> str:

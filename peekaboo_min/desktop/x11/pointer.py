@@ -44,20 +44,8 @@ def act_by_pointer(window: Window, act: Act) -> Delivery:
         return pointer.press(record, act)
 
 
-def _click_words(number: str, keys: str) -> list[str]:
-    words = ["click", "--delay", "0", number]
-    if not keys:
-        return words
-    # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
-    # modifiers of that moment
-    held = ["sleep", _HELD_ON_S, "keyup", "--delay", "0", keys]
-    return ["keydown", "--delay", "0", keys, *words, *held]
-
-
 def _drag_words(start: Point, end: Point) -> list[str]:
-    """Steps that a program notices as a drag. They are in screen points: what is dragged may be the window
-    itself.
-    """
+    """Steps that a program notices as a drag, in screen points: what is dragged may be the window."""
     words = ["sleep", "0.1"]
     for step in range(1, _DRAG_STEPS + 1):
         x = start.x + (end.x - start.x) * step / _DRAG_STEPS
@@ -70,12 +58,10 @@ def click_title_bar(window: Window) -> None:
     """Click in the middle of a window's title bar, if it has one and nothing else is there."""
     if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
         return
-    frame = window._replace(
-        window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0)
-    )
-    middle = Point(frame.bounds.centre.x, (frame.bounds.y + window.bounds.y) / 2)
+    top = window._replace(window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0))
+    middle = Point(top.bounds.centre.x, (top.bounds.y + window.bounds.y) / 2)
     with suppress(PeekabooError):  # the caller looks whether the window has the focus
-        act_by_pointer(frame, Act("click", (middle,)))
+        act_by_pointer(top, Act("click", (middle,)))
 
 
 class _Pointer:
@@ -97,11 +83,10 @@ class _Pointer:
         """Raises STALE_SCREENSHOT, WINDOW_COVERED."""
         under_id = self._under(point)
         if under_id != self._top_id:
+            cover = f"window {self._listed_id(under_id)}"
+            message = f"window {self._id} is covered by {cover} at that point; nothing was clicked"
             raise PeekabooError(
-                ErrorCode.WINDOW_COVERED,
-                f"window {self._id} is covered by window {self._listed_id(under_id)} at that point; "
-                "nothing was clicked",
-                hint="close what covers it, or act on that window",
+                ErrorCode.WINDOW_COVERED, message, "close what covers it, or act on that window"
             )
 
     def press(self, record: PressRecord, act: Act) -> Delivery:
@@ -114,9 +99,14 @@ class _Pointer:
         button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
         number, keys = self._server.physical_button(button), "+".join(x11_modifiers(act.modifiers))
         release = ["mouseup", number, *(["keyup", "--delay", "0", keys] if keys else [])]
-        words = _click_words(number, keys)
+        words = ["click", "--delay", "0", number]
         if is_drag:
             words = ["mousedown", number, *_drag_words(*act.points), *release]
+        elif keys:
+            # a window manager that focuses by click passes the press on later (i3), and Chromium asks for the
+            # modifiers of that moment
+            held = ["sleep", _HELD_ON_S, "keyup", "--delay", "0", keys]
+            words = ["keydown", "--delay", "0", keys, *words, *held]
         move = self._move_words(point)
         first, line = [*move, "getmouselocation"], [*move, "getmouselocation", "--shell", *words]
         times = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
@@ -157,12 +147,9 @@ class _Pointer:
         under_id, x, y = fields_in(pointer, "4xIhh")
         size = (self._own.width, self._own.height)
         if (x, y) != (int(point.x), int(point.y)) or fields_in(geometry, "8xHH") != size:
-            raise PeekabooError(
-                ErrorCode.STALE_SCREENSHOT,
-                f"window {self._id} was resized or moved, or reaches beyond the screen's edge; "
-                "nothing was clicked",
-                hint="take a new screenshot, and use its pixels",
-            )
+            what = "was resized or moved, or reaches beyond the screen's edge"
+            message = f"window {self._id} {what}; nothing was clicked"
+            raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, ErrorCode.STALE_SCREENSHOT.next_step)
         return under_id
 
     def _delivery(self, got: Optional[Event], points: Sequence[Point]) -> Delivery:

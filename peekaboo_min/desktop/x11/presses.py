@@ -20,16 +20,7 @@ from ...core.log import log_warning
 from ...system.ending import exit_hooks
 from ...system.files import held_locks
 from ...system.process import Completed, run_program, running, start_daemon
-from .connection import (
-    EXTENSION,
-    UTF8,
-    XConnection,
-    fields_in,
-    is_same_client,
-    named,
-    request,
-    x_connection,
-)
+from .connection import EXTENSION, UTF8, XConnection, fields_in, is_same_client, named, request, x_connection
 
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
@@ -115,12 +106,9 @@ def run_xdotool(
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone", "list the windows again")
         # an unknown key is ignored with exit 0
         if done.code or not is_ready or "No such key name" in done.stderr:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                f"xdotool failed with exit code {done.code}; something may have been pressed",
-                hint="take a new screenshot and see",
-                details=done.stderr.strip()[-1000:],
-            )
+            message = f"xdotool failed with exit code {done.code}; something may have been pressed"
+            hint, details = "take a new screenshot and see", done.stderr.strip()[-1000:]
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
         pressed.clear()
     return done
 
@@ -129,8 +117,7 @@ class Event(NamedTuple):
     """A press, a release or a key that the server delivered."""
 
     kind: int
-    detail: int
-    """The button, or the key's code."""
+    detail: int  # the button, or the key's code
     window_id: int
     client: int
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
@@ -229,9 +216,6 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
         connection.send(create + request(record, context, data=_ENABLE_CONTEXT))
         started = connection.receive(5.0)
         if not started or started[0] != 1:
-            raise PeekabooError(
-                ErrorCode.PROGRAM_FAILED,
-                "the X server does not record who gets a press, so nothing was pressed",
-                hint="enable its extension RECORD",
-            )
+            message = "the X server does not record who gets a press, so nothing was pressed"
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, "enable its extension RECORD")
         yield PressRecord(connection, server, xinput)

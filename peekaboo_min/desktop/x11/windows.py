@@ -83,17 +83,14 @@ class _Facts(NamedTuple):
     """A window as the server describes it."""
 
     window_id: int
-    top_id: int
-    """The top-level window that contains it (its own id, when it is one)."""
+    top_id: int  # the top-level window that contains it (its own id, when it is one)
     bounds: Rect
-    insets: tuple[float, ...]
-    """Window.insets."""
+    insets: tuple[float, ...]  # Window.insets
     is_viewable: bool
     is_override_redirect: bool
     is_input_only: bool
     properties: dict[str, Optional[bytes]]
-    kinds: frozenset[str]
-    """The names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here."""
+    kinds: frozenset[str]  # the names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here
 
     def number(self, name: str) -> Optional[int]:
         return next(iter(numbers_in(self.properties[name])), None)
@@ -109,10 +106,6 @@ class _Facts(NamedTuple):
     @property
     def popup_kind(self) -> str:
         return "popup" if self.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
-
-    @property
-    def may_hold_keyboard(self) -> bool:
-        return self.is_override_redirect and self.is_seen and self.popup_kind == "popup"
 
 
 def take_scene() -> Scene:
@@ -130,7 +123,9 @@ def take_scene() -> Scene:
         focused_id = root.active_id or server.client_with_focus()
         focused = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        is_grabbed = any(each.may_hold_keyboard for each in facts.values()) and server.is_keyboard_grabbed()
+        popups = [each for each in facts.values() if each.is_override_redirect and each.is_seen]
+        may_hold_keyboard = any(each.popup_kind == "popup" for each in popups)
+        is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
     frame_ids = set(clients.values()) - clients.keys()
     listed = [
         each
@@ -182,9 +177,7 @@ def _clients(
 
 
 def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, int]) -> dict[int, _Facts]:
-    """What the server knows of these windows, each with its top-level one; those that were closed meanwhile
-    are left out.
-    """
+    """What the server knows of these windows, each with its top-level one; without those that are gone."""
     requests = []
     for window_id in top_ids:
         requests += [request(opcode, window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
