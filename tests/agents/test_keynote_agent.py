@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Callable
 
+import mcp.client.stdio  # noqa: F401  # it keeps the stderr of its first import
 import pytest
 import warm_python
 from fake_ai import FakeAI, script
@@ -21,32 +22,24 @@ from peekaboo_min.agents.mcp_client import ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import settings_with_env_file
 
+PYTHON = sys.executable
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
 )
-MODULE = ["-W", "error", "-m", "peekaboo_min"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where the agent is run."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the agent is run, in this process; its server is a child."""
     (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(sys, "executable", warm_python.python())
     return tmp_path / "work"
 
 
-def run_agent(mac: FakeMac, folder: Path, *argv: str, **variables: str) -> Finished:
+def run_agent(mac: FakeMac, *argv: str, **variables: str) -> Finished:
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), **variables}
-    argv = (warm_python.python(), *MODULE, "keynote-agent", *argv)
-    done = subprocess.run(
-        argv,
-        env=environment,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=60,
-        encoding="utf-8",
-    )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    return InProcessProgram(environment).run("keynote-agent", *argv, "--json-output")
 
 
 def log_lines(folder: Path) -> list[tuple[str, str]]:
@@ -77,7 +70,7 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
     replies = [OPEN, TOO_WIDE, DRAW, write(text), DONE]
     with FakeAI(brain=script(replies)) as ai:
         ai.keys["gemini"] = "AIza-secret-of-env"
-        done = run_agent(mac, folder, text, "--json-output", GEMINI_BASE_URL=ai.url)
+        done = run_agent(mac, text, GEMINI_BASE_URL=ai.url)
         questions = ai.questions
     assert done.code == 0, done.err
     document = mac.state()["keynote"]["documents"][0]
@@ -156,7 +149,7 @@ ANSWERS = [
 def test_keynote_agent_corrects_a_model_that_lies_in_eight_turns(mac: FakeMac, folder: Path) -> None:
     with FakeAI(brain=script(LIES)) as ai:
         variables = {**ai.env("openai", "gpt-5.4-mini"), "PEEKABOO_AI_PROVIDERS": ""}
-        done = run_agent(mac, folder, "x", "--model", "openai/gpt-5.4-mini", "--json-output", **variables)
+        done = run_agent(mac, "x", "--model", "openai/gpt-5.4-mini", **variables)
         prompts = [each.prompt for each in ai.questions]
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith("the model gave no FINAL_ANSWER in 8 turns; see ")
@@ -175,10 +168,10 @@ def test_keynote_agent_corrects_a_model_that_lies_in_eight_turns(mac: FakeMac, f
     assert lines[-1][1].startswith("summary: failed after 8 turn(s): AI_PROVIDER_ERROR: ")
 
 
-def run_script(mac: FakeMac, folder: Path, replies: list[str], *argv: str) -> tuple[Finished, list[str]]:
+def run_script(mac: FakeMac, replies: list[str], *argv: str) -> tuple[Finished, list[str]]:
     """The agent with a model that gives these replies; also the prompts that the model got."""
     with FakeAI(brain=script(replies)) as ai:
-        done = run_agent(mac, folder, *argv, "--json-output", **ai.env("gemini", "gemini-3.6-flash"))
+        done = run_agent(mac, *argv, **ai.env("gemini", "gemini-3.6-flash"))
         return done, [each.prompt for each in ai.questions]
 
 
@@ -199,7 +192,7 @@ UNDONE = {
 def test_keynote_agent_corrects_a_model_done_too_early_once(mac: FakeMac, folder: Path, case: str) -> None:
     """ "Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]" """
     calls, missing = UNDONE[case], "no call after RECTANGLE_OK returned TEXT_OK for the text"
-    done, prompts = run_script(mac, folder, [*calls, DONE, DONE], "Hello")
+    done, prompts = run_script(mac, [*calls, DONE, DONE], "Hello")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith(f"the model reports that it is done, but {missing}; see ")
     told = [f"It is not done: {missing}. Draw the rectangle" in prompt for prompt in prompts]
@@ -213,7 +206,7 @@ def test_keynote_agent_does_not_write_into_an_old_rectangle(mac: FakeMac, folder
     environment = {**mac.env(), "PYTHONPATH": str(ROOT)}
     for argv in (["open"], ["rectangle", 10, 10, 50, 50], ["text", "kept"]):
         InProcessProgram(environment).data("keynote", *argv)
-    done, _ = run_script(mac, folder, [write("Hello"), OPEN, DONE, DRAW, write("Hello"), DONE], "Hello")
+    done, _ = run_script(mac, [write("Hello"), OPEN, DONE, DRAW, write("Hello"), DONE], "Hello")
     assert done.code == 0, done.err
     assert done.data["calls"][0]["answer"].startswith("ERROR: no rectangle was drawn")
     assert shape_texts(mac) == ["kept", "Hello"]
@@ -244,7 +237,7 @@ def test_keynote_agent_takes_a_text_or_a_query(mac: FakeMac, folder: Path, case:
     """
     argv, replies, prompt, text = RUNS[case]
     (folder / ".env").write_text(f"SCREENSHOT_PATH={folder / 'slide.png'}\n")
-    done, prompts = run_script(mac, folder, replies, *argv)
+    done, prompts = run_script(mac, replies, *argv)
     assert (done.code, prompts[0], done.data["text"], shape_texts(mac)) == (0, prompt, text, [text])
     source, summary = log_lines(folder)[-1]
     pattern = rf"summary: done in {len(replies)} turns with gemini/[\w.-]+: wrote {re.escape(repr(text))}"
@@ -257,7 +250,7 @@ def test_keynote_agent_takes_a_text_or_a_query(mac: FakeMac, folder: Path, case:
 def test_keynote_agent_does_not_repeat_a_refused_key(mac: FakeMac, folder: Path) -> None:
     with FakeAI() as ai:
         variables = {**ai.env("gemini", "gemini-3.6-flash"), "GEMINI_API_KEY": "wrong-secret-key"}
-        done = run_agent(mac, folder, "x", "--json-output", **variables)
+        done = run_agent(mac, "x", **variables)
     assert done.error["code"] == "AI_PROVIDER_ERROR"
     log = (folder / "logs" / "agent.log").read_text("utf-8")
     assert (
@@ -281,13 +274,13 @@ REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
 @pytest.mark.parametrize("case", REFUSALS)
 def test_keynote_agent_refuses_before_it_starts_a_server(mac: FakeMac, folder: Path, case: str) -> None:
     argv, variables, code, message = REFUSALS[case]
-    done = run_agent(mac, folder, *argv, "--json-output", **variables)
+    done = run_agent(mac, *argv, **variables)
     assert done.error["code"] == code and done.error["message"].startswith(message)
     assert list(folder.iterdir()) == []
 
 
 def test_keynote_agent_without_mcp_says_how_to_get_it(mac: FakeMac, folder: Path) -> None:
-    argv = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
+    argv = [PYTHON, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
     done = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr

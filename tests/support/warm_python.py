@@ -1,12 +1,11 @@
 """A Python that starts in no time: a server has imported the package mcp, and forks for each start.
 
-`python()` is the path of an executable that is used like a Python: `python() -m peekaboo_min`. What runs in
-the fork is the same code, freshly imported, with the starter's arguments, variables, folder and standard
-files. Importing mcp is 0.7 s of processor time in a server's start, and an agent pays it twice.
+`python()` is the path of an executable for `python() [-W option] FILE` or `-m MODULE`. What runs in the
+fork is the same code, freshly imported, with the starter's arguments, variables, folder and standard
+files. Importing mcp is 0.7 s of processor time in a server's start.
 
-Not for tests of the start itself: other locales, closed streams, what is imported, options of Python's but
--W. The starter's process id is that of a launcher, which passes signals on and ends as the fork does; when
-it is killed, the fork is killed, too.
+Not for tests of the start itself: locales, closed streams, what is imported, signals. The starter's process
+id is that of a launcher, which ends as the fork does; however it ends, the fork is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from functools import cache
 
 SHARED = "TESTS_WARM_PYTHON"  # set by side_by_side.py
 _IMPORTED = ("mcp.server.mcpserver", "mcp.server.stdio", "mcp.client.stdio", "anyio._backends._asyncio")
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @cache
@@ -49,6 +47,7 @@ def python() -> str:
         env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # a pipe, too: Python asks once whether a file can seek
     )
     assert process.stdin and process.stdout
     assert process.stdout.readline() == b"ready\n"
@@ -58,28 +57,14 @@ def python() -> str:
 
 
 def launch(path: str, arguments: list[str]) -> None:
-    """Have the server fork, and end as the fork does."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until the fork is known
+    """Have the server fork, and end with the fork's exit code."""
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(path)
     request = marshal.dumps((arguments, dict(os.environb), os.getcwd()))
     socket.send_fds(connection, [len(request).to_bytes(4, "big")], [0, 1, 2])
     connection.sendall(request)
     os.closerange(0, 3)  # a pipe has an end when the fork closes it
-    with connection.makefile() as answers:
-        pid = int(answers.readline() or os._exit(1))
-
-        def pass_on(number: int, _frame: object) -> None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
-
-        for number in _PASSED_ON:
-            signal.signal(number, pass_on)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
-        code = int(answers.readline() or 1)
-    if -code in _PASSED_ON:
-        signal.signal(-code, signal.SIG_DFL)
-    os.kill(os.getpid(), -code) if code < 0 else os._exit(code)
+    os._exit((connection.recv(1) or b"\1")[0])
 
 
 def serve(folder: str) -> None:
@@ -104,66 +89,50 @@ def serve(folder: str) -> None:
 
 def watch(connection: socket.socket, executable: str) -> None:
     """Fork once more; kill the fork when the launcher is gone, tell it the exit code. Returns in the fork."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, files, _, _ = socket.recv_fds(connection, 4, 3)
     request = connection.recv(int.from_bytes(length, "big"), socket.MSG_WAITALL)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
     pid = os.fork()
     if not pid:
         connection.close()
-        return become(files, executable, *marshal.loads(request))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return become(executable, *marshal.loads(request))
     os.closerange(0, 3)
-    for file in files:
-        os.close(file)
+    launcher = connection.fileno()
+    if launcher in select.select([launcher, os.pidfd_open(pid)], [], [])[0]:
+        os.kill(pid, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with suppress(OSError):  # the launcher was killed
-        connection.sendall(b"%d\n" % pid)
-        launcher = connection.fileno()
-        if launcher in select.select([launcher, os.pidfd_open(pid)], [], [])[0]:
-            os.kill(pid, signal.SIGKILL)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        connection.sendall(b"%d\n" % code)
+        connection.sendall(bytes([code & 0xFF]))
     os._exit(0)
 
 
-def become(
-    files: list[int], executable: str, argv: list[str], variables: dict[bytes, bytes], folder: str
-) -> None:
+def become(executable: str, argv: list[str], variables: dict[bytes, bytes], folder: str) -> None:
     """Run what that Python was started for, to its end."""
-    import builtins
     import runpy
     import time
     import warnings
 
-    for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files)):
-        os.dup2(file, number)
-        os.close(file)
-        # as Python itself opens them in the locale C.UTF-8
-        errors = "backslashreplace" if name == "stderr" else "surrogateescape"
-        buffering, mode = (1 if name == "stderr" else -1), ("w" if number else "r")
-        setattr(sys, name, os.fdopen(number, mode, buffering, "utf-8", errors, closefd=False))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environb.update(variables)
     time.tzset()
     os.chdir(folder)
     sys.executable = executable
     while argv[0] == "-W":
-        action, _, category = argv[1].partition("::")
-        warnings.simplefilter(action, getattr(builtins, category or "Warning"))  # type: ignore[arg-type]
+        warnings._processoptions(argv[1:2])  # type: ignore[attr-defined]
         argv = argv[2:]
-    what, *sys.argv = argv
     sys.path[:0] = [path for path in os.environ.get("PYTHONPATH", "").split(":") if path]
-    if what == "-m":
-        sys.path.insert(0, os.getcwd())
+    if argv[0] == "-m":
+        sys.argv = argv[1:]
+        sys.path.insert(0, folder)
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-    elif what == "-c":
-        code, sys.argv[0] = sys.argv[0], "-c"
-        sys.path.insert(0, "")
-        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})
     else:
-        sys.argv.insert(0, what)
-        sys.path.insert(0, os.path.dirname(os.path.realpath(what)))
-        runpy.run_path(what, run_name="__main__")
+        sys.argv = argv
+        sys.path.insert(0, os.path.dirname(os.path.realpath(argv[0])))
+        runpy.run_path(argv[0], run_name="__main__")
 
 
 if __name__ == "__main__" and len(sys.argv) > 2:
