@@ -16,10 +16,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Callable, Optional, Union
 
+import mcp.client.stdio  # noqa: F401  # it keeps the stderr of its first import
 import pytest
 import warm_python
 from fake_ai import FakeAI, Reply, Request, pointer, script
 from fakemac import FakeMac
+from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, need, wait_for
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
@@ -27,13 +29,6 @@ from peekaboo_min.agents.run import new_run_folder
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 
-PACKAGE = (sys.executable, "-W", "error", "-m", "peekaboo_min")
-MODELS = {
-    "openai": "gpt-5.4-mini",
-    "anthropic": "claude-sonnet-5",
-    "gemini": "gemini-3.6-flash",
-    "ollama": "qwen3-vl:8b",
-}
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
 SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
 
@@ -80,41 +75,24 @@ def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, A
 
 
 class Agent:
-    """`peekaboo-min agent` in a folder of its own, with a fake model."""
+    """`peekaboo-min agent` in this process, with a fake model; its server is a child."""
 
     def __init__(self, folder: Path, environment: dict[str, str], ai: FakeAI, app: str) -> None:
         self.folder, self.environment, self.ai, self.app = folder, environment, ai, app
         self.run_folder = folder / "run"
-        self.python = warm_python.python()
 
-    def start(
-        self,
-        *more: Any,
-        goal: str = "Do it",
-        provider: str = "openai",
-        model: str = "",
-        stdin: int = subprocess.DEVNULL,
-    ) -> subprocess.Popen[str]:
+    def program(self, model: str = "openai/gpt-5.4-mini") -> InProcessProgram:
+        return InProcessProgram({**self.environment, **self.ai.env(*model.split("/", 1))})
+
+    def argv(self, *more: Any, goal: str = "Do it") -> list[str]:
         is_chosen = {"--app", "--window-id", "--window-title"} & set(map(str, more))
         options = ["--goal", goal, "--run-folder", self.run_folder, *more]
-        options += [] if is_chosen else ["--app", self.app]
-        return subprocess.Popen(
-            [self.python, *PACKAGE[1:], "agent", *map(str, options)],
-            env={**self.environment, **self.ai.env(provider, model or MODELS[provider])},
-            cwd=self.folder,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
+        return ["agent", *map(str, options), *([] if is_chosen else ["--app", self.app])]
 
-    def run(self, *more: Any, **options: Any) -> Finished:
-        with self.start(*more, **options) as process:
-            try:
-                out, err = process.communicate(timeout=2 * PATIENCE_S)
-            finally:
-                process.kill()
-        return Finished(process.returncode, out, err)
+    def run(self, *more: Any, goal: str = "Do it", model: str = "openai/gpt-5.4-mini") -> Finished:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "executable", warm_python.python())
+            return self.program(model).run(*self.argv(*more, goal=goal))
 
     def saved(self, name: str = "run") -> Any:
         return json.loads((self.run_folder / f"{name}.json").read_text("utf-8"))
@@ -131,27 +109,18 @@ class Agent:
 
 
 class Page(HTMLParser):
-    """A report, read: its tags close, and it loads and runs nothing."""
+    """A report, read: it loads and runs nothing."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.source, self.text = text, ""
-        self.tags: list[str] = []
-        self.images = 0
-        self._open: list[str] = []
+        self.images = text.count('href="data:image/jpeg;base64,')
+        self.tags: set[str] = set()
         self.feed(text)
-        assert self._open == [] and not {"script", "iframe", "link", "object", "img"} & set(self.tags)
+        assert not {"script", "iframe", "link", "object", "img"} & self.tags
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, Optional[str]]]) -> None:
-        self.tags.append(tag)
-        self._open += [] if tag == "meta" else [tag]
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, Optional[str]]]) -> None:
-        self.tags.append(tag)
-        self.images += (dict(attrs).get("href") or "").startswith("data:image/jpeg;base64,")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
+        self.tags.add(tag)
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -240,7 +209,7 @@ def test_agent_looks_again_at_a_resized_window(agent: Agent, form: Form) -> None
 
     # Qwen's images are whole patches of 28 pixels, which it counts in: not even their proportions stay
     with FakeAI({"ollama/qwen2.5vl:7b": True}, brain) as agent.ai:
-        done = agent.run(provider="ollama", model="qwen2.5vl:7b")
+        done = agent.run(model="ollama/qwen2.5vl:7b")
     # there is nothing at that place; the caret that blinks in a field may count as an effect
     assert agent.saved()["status"] in ("done", "not_confirmed"), done.err
     step = agent.step(2)
@@ -384,7 +353,7 @@ def test_agent_on_a_mac_acts_by_elements_in_a_minimised_window(mac: FakeMac, mac
         reply("type", text="Ada"),
         listed('button "Save"'),
     )
-    done = mac_agent.run("--window-id", 1090, provider="gemini")
+    done = mac_agent.run("--window-id", 1090, model="gemini/gemini-3.6-flash")
     assert done.code == 0, done.err
     assert mac_agent.step(1)["window"]["window_id"] == 1090 and not (mac.window(1090) or {})["minimised"]
     assert mac.state()["reports"]["entries"][0]["name"] == "Ada"
@@ -497,8 +466,7 @@ def test_agent_follows_a_menu_and_no_tooltip(agent: Agent, display: str, tmp_pat
         try:
             agent.app = "Menus"
             agent.ai.brain = plan(click(20, 8), lambda seen: click(seen.width / 2, seen.height / 2))
-            peek = Program(PACKAGE, agent.environment)
-            wait_for(lambda: "Menus" in peek.run("windows").out, "the application is there")
+            wait_for(lambda: "Menus" in agent.program().run("windows").out, "the application is there")
             done = agent.run()
             assert done.code == 0, done.err
             wait_for(chosen.exists, "the menu's item was chosen")
@@ -555,7 +523,10 @@ def test_agent_run_that_ends_without_an_act_says_why(
         agent.ai.fail_with(replies[0], **replies[1])
     else:
         agent.ai.brain = script(replies)
-    done = agent.run("--json-output", *options)
+    if case == "silence":  # what waits for the model ends with the process
+        done = Program.run(agent.program(), *agent.argv("--json-output", *options))
+    else:
+        done = agent.run("--json-output", *options)
     assert done.code == code and message in json.dumps(done.error), done.err
     assert agent.saved()["status"] == status and message in agent.report().text
     assert len(agent.ai.questions) == questions and form.events("click") == [] and not reader.exists()
@@ -572,16 +543,16 @@ def test_agent_stops_at_the_step_limit_with_a_hostile_title(
         x, y = form.centre("agree")
         return x / request.images[-1].width, y / request.images[-1].height
 
-    chosen = ("--app", "Form", "--window-title", "alert(")
-    with FakeAI({"openai/nobody/unknown": True}, pointer("thousandths", truth)) as agent.ai:
-        done = agent.run("--max-steps", 2, *chosen, goal='Say "<b>hi</b>" & go', model="nobody/unknown")
+    model, chosen = "openai/nobody/unknown", ("--app", "Form", "--window-title", "alert(")
+    with FakeAI({model: True}, pointer("thousandths", truth)) as agent.ai:
+        done = agent.run("--max-steps", 2, *chosen, goal='Say "<b>hi</b>" & go', model=model)
     assert done.code == 22 and "2 step(s)" in done.err
     assert len(form.events("toggle")) == 2
     page, assumed = agent.report(), "grid assumed, not known: run agent --check-model"
     assert page.images == 3  # two steps, and what the last one led to
     assert title in page.text and 'Say "<b>hi</b>" & go' in page.text and "b" not in page.tags
     assert json.dumps(title) in agent.ai.questions[0].prompt
-    assert done.err.splitlines()[0] == f"openai/nobody/unknown: {assumed}"
+    assert done.err.splitlines()[0] == f"{model}: {assumed}"
     assert assumed in agent.saved()["grid"] and assumed in page.text
 
 
@@ -627,8 +598,7 @@ def test_agent_interrupted_ends_children_and_writes_the_report(agent: Agent, for
         return Reply("too late")
 
     agent.ai.brain = brain
-    agent.python = sys.executable  # whose children are known
-    with agent.start() as process:
+    with agent.program().start(*agent.argv()) as process:
         try:
             assert asked.wait(PATIENCE_S)
             lists = Path(f"/proc/{process.pid}/task").glob("*/children")
@@ -648,11 +618,19 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
     agent.ai.brain = plan(press_button(form, "agree"), reply("open", app="Note Reader"))
     ours, theirs = pty.openpty()
     os.write(ours, b"y\nn\n")
-    done = agent.run("--confirm", stdin=theirs)
+    program = agent.program()
+    done = subprocess.run(
+        [*program.words, *agent.argv("--confirm")],
+        env=program.environment,
+        stdin=theirs,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=2 * PATIENCE_S,
+    )
     os.close(ours)
     os.close(theirs)
-    assert done.code == 1 and done.err.count("[y/n]") == 2 and "declined" in done.err
-    assert "open app Note Reader in 'Visitor book' of Form (to open)? [y/n]" in done.err
+    assert done.returncode == 1 and done.stderr.count("[y/n]") == 2 and "declined" in done.stderr
+    assert "open app Note Reader in 'Visitor book' of Form (to open)? [y/n]" in done.stderr
     assert [each["widget"] for each in form.events("click")] == ["agree"] and not reader.exists()
     assert agent.saved()["status"] == "declined"
 
