@@ -20,12 +20,7 @@ GRID = grid_over(PIXELS, 800, 600)
 CLICK: dict[str, Any] = {"action": "click", "x": 12, "y": 34, "done": False, "why": "Go on"}
 DRAG = {"action": "drag", "x": 1, "y": 2, "to_x": 0, "to_y": 9}
 CLICKED = Action("click", {"x": 12, "y": 34}, "Go on")
-MODELS = {
-    "ollama": "qwen3-vl:8b",
-    "openai": "gpt-5.4-mini",
-    "gemini": "gemini-3.6-flash",
-    "anthropic": "claude-sonnet-5",
-}
+MODELS = ["ollama/qwen3-vl:8b", "openai/gpt-5.4-mini", "gemini/gemini-3.6-flash", "anthropic/claude-sonnet-5"]
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
 
 
@@ -49,7 +44,6 @@ def made(kind: str, **values: Any) -> Action:
             {"action": "click", "x": 1, "y": 2, "button": "right", "clicks": 2, "modifiers": ["Control"]},
             made("click", x=1, y=2, button="right", clicks=2, modifiers=["ctrl"]),
         ),
-        ({"action": "move", "x": 1, "y": 2}, made("move", x=1, y=2)),
         ({**DRAG, "clicks": 1}, made("drag", x=1, y=2, to_x=0, to_y=9)),
         (
             {"action": "scroll", "direction": "down", "amount": 10.0, "x": 1, "y": 2},
@@ -60,10 +54,6 @@ def made(kind: str, **values: Any) -> Action:
         ({"action": "type", "text": "", "replace": True}, made("type", text="", replace=True)),
         ({"action": "press", "key": "Enter"}, made("press", key="return")),
         ({"action": "press", "key": "cmd+t", "modifiers": ["shift"]}, made("press", key="cmd+shift+t")),
-        (
-            {"action": "press", "key": "down", "repeat": 5, "hold_ms": 500},
-            made("press", key="down", repeat=5, hold_ms=500),
-        ),
         ({"action": "wait", "text": "Saved", "seconds": 20}, made("wait", text="Saved", seconds=20.0)),
         ({**NOTHING, "action": "wait", "x": 0, "y": 0}, made("wait")),
         ({**NOTHING, "action": "open", "app": "Calculator", "url": ""}, made("open", app="Calculator")),
@@ -87,7 +77,6 @@ def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None
     [
         ("click at 12,34", "contains no JSON object"),
         ("[1, 2]", "contains no JSON object"),
-        ("{'action': 'click'}", "contains no JSON object"),
         ('{"a":' * 100_000, "contains no JSON object"),
         ('{"action": "click", "x": ' + "9" * 5000 + ', "y": 1}', "x is inf, outside the grid"),
         ('{"action": "click", "x": NaN, "y": 3}', "x is nan, outside the grid"),
@@ -95,12 +84,10 @@ def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None
         ({"action": ["click"]}, r"action is \['click'\]; it must be one of click, move"),
         ({"action": "Click", "x": 1, "y": 1}, "action is 'Click'"),
         ({**CLICK, "target": "OK"}, "there is no property 'target'"),
-        ('<tool_call>{"name": "computer_use", "arguments": {}}</tool_call>', "action is None"),
         ({"action": "click", "x": 1}, "y is missing"),
         ({**CLICK, "x": None}, "x is missing"),
         ({**CLICK, "x": "12"}, "x is '12'"),
         ({**CLICK, "y": True}, "y is True"),
-        ({**CLICK, "x": [12]}, "x is"),
         ({**CLICK, "x": -0.5}, "x is -0.5, outside the grid of 800x600"),
         ({**CLICK, "x": 800}, "x is 800, outside"),
         ({**CLICK, "x": 0.51, "y": 0.2}, "look like fractions"),
@@ -109,7 +96,6 @@ def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None
             "button is 'wheel'; it must be of the type string, one of left, right, middle",
         ),
         ({**CLICK, "clicks": 4}, "clicks is 4.0; it must be of the type integer, 1 to 3"),
-        ({**CLICK, "clicks": "2"}, "clicks is '2'"),
         ({**CLICK, "modifiers": "ctrl"}, "modifiers is 'ctrl'"),
         ({**CLICK, "modifiers": ["hyper"]}, "there is no modifier called 'hyper'"),
         ({**CLICK, "to_x": 0}, "to_x does not belong to the action click; do one thing at a time"),
@@ -177,9 +163,9 @@ def test_action_places_become_pixels() -> None:
     assert made("press", key="a").in_pixels(grid, 800, 600) == made("press", key="a")
 
 
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("model", MODELS)
 def test_action_schema_is_accepted_by_every_vendor(
-    provider: str, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    model: str, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fakes check a schema as their vendors do; OpenAI's strict mode requires every property required."""
 
@@ -190,7 +176,8 @@ def test_action_schema_is_accepted_by_every_vendor(
     # as if at its own address: strict mode is used only there
     monkeypatch.setattr("peekaboo_min.ai.providers._is_compatible_server", lambda: False)
     with FakeAI(brain=brain) as ai:
-        environment(**ai.env(provider, MODELS[provider]))
+        provider = model.partition("/")[0]
+        environment(**ai.env(*model.split("/")))
         choice = choose_model(provider)
         answer = ask_model(this_desktop(), [], "What now?", choice=choice, schema=ACTION_SCHEMA)
         assert read(answer.text).kind == "done"

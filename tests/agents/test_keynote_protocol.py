@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from samples import error_of
 
-from peekaboo_min.agents.keynote_agent import (
-    DEFAULT_TEXT,
-    KEYNOTE_QUERY,
-    KEYNOTE_SYSTEM_PROMPT,
-    convert_arguments,
-    read_reply,
-)
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.agents.keynote_agent import convert_arguments, read_reply
+from peekaboo_min.core.errors import ErrorCode
 
 CALL, NOTHING = "FUNCTION_CALL", ("", "")
 OPEN, DRAW = (CALL, "open_keynote"), (CALL, "draw_rectangle|384|378|1152|324")
@@ -20,17 +15,13 @@ REPLIES = {
     "FUNCTION_CALL: open_keynote": OPEN,
     "FUNCTION_CALL:open_keynote": OPEN,
     "FUNCTION_CALL: open_keynote|": (CALL, "open_keynote|"),
-    "FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "FUNCTION_CALL: draw_rectangle|384|378|1152|324\r\nFINAL_ANSWER: [done]": DRAW,
-    "FINAL_ANSWER: [done]": DONE,
     "FINAL_ANSWER: [done]\nFUNCTION_CALL: open_keynote": DONE,
     "Sure, I will draw it.\n\nFUNCTION_CALL: draw_rectangle|384|378|1152|324\nIt is drawn.": DRAW,
     "```\nFUNCTION_CALL: draw_rectangle|384|378|1152|324\n```": DRAW,
     "`FUNCTION_CALL: draw_rectangle|384|378|1152|324`": DRAW,
-    "**FUNCTION_CALL: draw_rectangle|384|378|1152|324**": DRAW,
-    "- FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
-    "1. FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
-    "> FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
+    "- **FUNCTION_CALL: draw_rectangle|384|378|1152|324**": DRAW,
+    " > 10. FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "  FINAL_ANSWER:[done]": DONE,
     "FUNCTION_CALL: write|  two  spaces  ": (CALL, "write|  two  spaces  "),
     "FUNCTION_CALL: write|2 * 3 = **6**": (CALL, "write|2 * 3 = **6**"),
@@ -41,7 +32,6 @@ REPLIES = {
     "I would say FUNCTION_CALL: open_keynote": NOTHING,
     "function_call: open_keynote": NOTHING,
     "FUNCTION_CALL open_keynote": NOTHING,
-    '{"tool": "open_keynote"}': NOTHING,
     "": NOTHING,
 }
 
@@ -96,13 +86,5 @@ REFUSED = [
 def test_convert_arguments_refuses_what_does_not_fit_the_schema(
     values: tuple[str, ...], wanted: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(PeekabooError) as caught:
-        convert_arguments(list(values), wanted)
-    assert (caught.value.code, caught.value.sentence()) == (ErrorCode.INVALID_ARGUMENT, message)
-
-
-def test_keynote_prompts_take_any_text_as_it_is() -> None:
-    assert KEYNOTE_QUERY + DEFAULT_TEXT == (
-        "Create a rectangle in Keynote slide 1 and write this exact text inside it: Hello from MCP on macOS."
-    )
-    assert KEYNOTE_SYSTEM_PROMPT.count("{tools_description}") == KEYNOTE_SYSTEM_PROMPT.count("{") == 1
+    error = error_of(convert_arguments, list(values), wanted)
+    assert (error.code, error.sentence()) == (ErrorCode.INVALID_ARGUMENT, message)

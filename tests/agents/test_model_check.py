@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import re
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_ai import FakeAI, Request, picture, pointer
+from samples import error_of
+from tk_windows import pixels_of
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.model_check import _IMAGE, unit_of
@@ -18,7 +20,7 @@ from peekaboo_min.agents.planner import Planner
 from peekaboo_min.agents.run import AgentRun, AgentStep
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 from peekaboo_min.system.images import model_size, whole_image
 
@@ -116,24 +118,17 @@ def test_model_check_with_noise_is_never_wrong(noise: float, least_right: float)
         assert found.count(unit) >= least_right * len(found)
 
 
-def test_model_check_image_shows_two_numbers_where_expected() -> None:
-    width, height = 1344, 672
+def test_model_check_image_shows_two_numbers_where_expected(tmp_path: Path) -> None:
+    width, height, path = 1344, 672, tmp_path / "image.png"
     assert whole_image(_IMAGE) == ImageInfo("png", width, height)
-    at = _IMAGE.index(b"IDAT")
-    packed = zlib.decompress(_IMAGE[at + 4 : at + 4 + int.from_bytes(_IMAGE[at - 4 : at], "big")])
-    lines = [packed[y * (width // 8 + 1) + 1 : (y + 1) * (width // 8 + 1)] for y in range(height)]
-    rows = [f"{int.from_bytes(line, 'big'):0{width}b}" for line in lines]
-    inks = set()
-    for x, y in SQUARES.values():
-        left, top = round(x * width) - 32, round(y * height) - 32
-        square = tuple(row[left : left + 64] for row in rows[top : top + 64])
-        assert {square[0], square[-1]} == {"0" * 64}
-        assert rows[top - 1][left] == rows[top][left - 1] == rows[top + 64][left] == "1"
-        inks.add(square)
-        assert "1" in "".join(square)
-    assert len(inks) == 2
-    outside = sum(row.count("0") for row in rows) - sum("".join(ink).count("0") for ink in inks)
-    assert outside == 0, "nothing else is in the image"
+    path.write_bytes(_IMAGE)
+    lefts_and_tops = [(round(x * width) - 32, round(y * height) - 32) for x, y in SQUARES.values()]
+    first, second = (pixels_of(path, f"64x64+{left}+{top}") for left, top in lefts_and_tops)
+    black_line = bytes(3 * 64)
+    for ink in (first, second):
+        assert ink.startswith(black_line) and ink.endswith(black_line) and 0xFF in ink
+    assert first != second
+    assert pixels_of(path).count(0) == first.count(0) + second.count(0), "nothing else is in the image"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +174,5 @@ def test_model_check_image_is_not_resized(ai: FakeAI) -> None:
 
 @pytest.mark.parametrize("more", [{"goal": "Do it"}, {"app": "Form"}, {"window_id": 7}])
 def test_model_check_starts_no_run(more: dict[str, Any]) -> None:
-    with pytest.raises(PeekabooError) as caught:
-        run_vision_agent(check_model=True, model="openai/gpt-5.4-mini", **more)
-    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    error = error_of(run_vision_agent, check_model=True, model="openai/gpt-5.4-mini", **more)
+    assert error.code is ErrorCode.INVALID_ARGUMENT

@@ -30,10 +30,8 @@ def handlers_are_taken_off_again() -> Iterator[None]:
     yield
     for handler in set(root.handlers) - set(handlers):
         stream = getattr(handler, "stream", None)
-        if stream and isinstance(
-            getattr(stream, "name", None), int
-        ):  # the log file's, which was opened by number
-            stream.close()
+        if isinstance(getattr(stream, "name", None), int):  # the log file's, which was opened by number
+            stream.close()  # type: ignore[union-attr]
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.raiseExceptions = True

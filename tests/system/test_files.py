@@ -99,9 +99,7 @@ def test_sweep_deletes_what_is_expired_and_unused() -> None:
     assert (sweep(0), list(folder.iterdir())) == (2, [])
 
 
-def test_remove_all_where_another_process_deletes_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_remove_all_where_another_process_deletes_too(monkeypatch: pytest.MonkeyPatch) -> None:
     (temporary_folder() / "image.png").touch()
     delete = files_module._delete_unused
 

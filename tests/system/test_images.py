@@ -52,9 +52,6 @@ def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int)
     "data",
     [
         b"",
-        b"text",
-        b"%PDF-1.7",
-        b"\x89PNG\r\n\x1a\n",
         b"RIFF\0\0\0\0WAVEfmt ",
         b"\xff\xd8\xff" * 40,
         b"BM" + b"\0" * 60,
@@ -83,9 +80,7 @@ def test_whole_image_of_half_an_image_is_none(tmp_path: Path, name: str) -> None
         assert (read_image_info(path), whole_image(data[:length])) == (None, None), length
 
 
-def test_whole_image_does_not_end_at_its_thumbnail(
-    tmp_path: Path,
-) -> None:
+def test_whole_image_does_not_end_at_its_thumbnail(tmp_path: Path) -> None:
     need("convert")
     path = tmp_path / "a.jpg"
     subprocess.run(["convert", "-size", "64x64", "gradient:red-blue", str(path)], check=True)
