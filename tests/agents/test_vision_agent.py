@@ -22,12 +22,13 @@ import warm_python
 from fake_ai import FakeAI, Reply, Request, pointer, script
 from fakemac import FakeMac
 from in_process import InProcessProgram
+from samples import error_of
 from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, need, wait_for
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
 from peekaboo_min.agents.run import new_run_folder
 from peekaboo_min.agents.vision_agent import run_vision_agent
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
 SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
@@ -39,9 +40,7 @@ class Seen:
     """What a model reads from one question: the last image's title and size, and the history."""
 
     def __init__(self, request: Request) -> None:
-        found = SEEN.search(request.prompt)
-        self.has_window = found is not None
-        self.prompt = request.prompt
+        found, self.prompt = SEEN.search(request.prompt), request.prompt
         self.history = re.findall(r"^\d+\. .*$", request.prompt, re.M)
         if found:
             self.title, self.width, self.height = json.loads(found[1]), int(found[2]), int(found[3])
@@ -141,12 +140,7 @@ def press_button(form: Form, widget: str) -> Move:
 
 def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -> None:
     def in_dialog(widget: str) -> Move:
-        def move(seen: Seen) -> dict[str, Any]:
-            assert seen.title == "Details"
-            form.wait_for_event("opened")
-            return click(*form.centre(f"d.{widget}"))
-
-        return move
+        return lambda seen: form.wait_for_event("opened") and click(*form.centre(f"d.{widget}"))
 
     agent.ai.brain = plan(
         press_button(form, "details"),
@@ -228,34 +222,29 @@ def test_agent_never_clicks_another_app_in_front(
     """It covers the form while the model thinks; the windows are of one class, and of two programs."""
     covers: list[Form] = []
 
-    def brain(request: Request) -> dict[str, Any]:
-        seen = Seen(request)
-        assert seen.title == form.title
-        if seen.history:
-            return reply("done")
+    def covered(seen: Seen) -> dict[str, Any]:
         covers.append(open_form("Cover", "+60+60"))
         return click(*form.centre("agree"))
 
-    agent.ai.brain = brain
+    agent.ai.brain = plan(covered)
     done = agent.run()
+    assert [agent.step(number)["window"]["title"] for number in (1, 2)] == [form.title] * 2
     assert done.code == 0, done.err
     assert form.wait_for_event("toggle")["value"] == 1
     assert covers[0].events("click") == [] and covers[0].events("key") == []
 
 
 def test_agent_reports_a_vanished_window_to_the_model(agent: Agent, form: Form) -> None:
-    def brain(request: Request) -> dict[str, Any]:
-        seen = Seen(request)
-        if not seen.has_window:
-            assert "shows no window now" in seen.prompt and "was not done" in seen.prompt
-            assert request.images == []
-            return reply("done")
+    def closed(seen: Seen) -> dict[str, Any]:
         form.close()
         return click(20, 20)
 
-    agent.ai.brain = brain
+    agent.ai.brain = plan(closed)
     done = agent.run()
     assert done.code == 1, done.err
+    question = agent.ai.questions[1]
+    assert "shows no window now" in question.prompt and "was not done" in question.prompt
+    assert question.images == []
     assert agent.step(1)["effect"].endswith("the app shows no window now")
     assert agent.step(2)["window"] is None and agent.report().text.count("no screenshot") == 2
     assert agent.step(2)["effect"].startswith("asked again: your action `click")
@@ -263,12 +252,9 @@ def test_agent_reports_a_vanished_window_to_the_model(agent: Agent, form: Form) 
 
 
 def test_agent_actions_all_reach_the_window(agent: Agent, form: Form) -> None:
-    def at(widget: str, action: str, **more: Any) -> Move:
-        def move(seen: Seen) -> dict[str, Any]:
-            x, y = form.centre(widget)
-            return reply(action, x=x, y=y, **more)
-
-        return move
+    def at(widget: str, action: str, **more: Any) -> dict[str, Any]:
+        x, y = form.centre(widget)
+        return reply(action, x=x, y=y, **more)
 
     agent.ai.brain = plan(
         at("name", "click"),
@@ -439,8 +425,8 @@ def test_agent_does_not_confirm_a_last_act_without_effect(mac: FakeMac, mac_agen
 
 def test_agent_follows_a_dialog_that_blocks_its_window(agent: Agent, form: Form) -> None:
     """The window that the user named takes no input: the model sees what does, and answers it."""
-    place = map(str, form.centre("details"))
-    form.xdotool("search", "--name", f"^{form.title}$", "mousemove", "--window", "%1", *place, "click", "1")
+    x, y = map(str, form.centre("details"))
+    form.xdotool("search", "--name", f"^{form.title}$", "mousemove", "--window", "%1", x, y, "click", "1")
     form.wait_for_event("opened")
     modal = ["-f", "_NET_WM_STATE", "32a", "-set", "_NET_WM_STATE", "_NET_WM_STATE_MODAL"]
     subprocess.run(["xprop", "-name", "Details", *modal], env=agent.environment, check=True)
@@ -488,28 +474,27 @@ def test_agent_asks_again_once_after_an_unusable_reply(agent: Agent, form: Form)
     problem = "the model's second reply was unusable as well: x is 9999, outside the grid"
     assert problem in done.error["message"]
     assert str(agent.run_folder / "report.html") in done.error["details"]
-    first, second = (question.prompt for question in agent.ai.questions)
-    kept = agent.step(1)["exchanges"]
+    (first, second), kept = (each.prompt for each in agent.ai.questions), agent.step(1)["exchanges"]
     assert [kept[0]["prompt"] in first, kept[1]["prompt"] in second] == [True, True]
     assert "I would click the button." in kept[1]["prompt"]
     assert kept[0]["reply"] == "I would click the button." and json.loads(kept[1]["reply"])["x"] == 9999
     assert "the reply contains no JSON object" in kept[0]["problem"] and "x is 9999" in kept[1]["problem"]
     assert [each["prompt"] in agent.report().text for each in kept] == [True, True]
-    assert "I would click the button." in second and "the reply contains no JSON object" in second
+    assert "the reply contains no JSON object" in second
     assert form.events("click") == [] and agent.saved()["status"] == "confused"
     assert "</pre><script>alert(1)</script>" in agent.report().text
 
 
-WAIT, NOOP = reply("wait", seconds=0.1), reply("noop")
+WAIT, NOOP, DENIED = reply("wait", seconds=0.1), reply("noop"), reply("open", app="Note Reader")
 SILENT, WRONG_KEY = ("stalled", {"seconds": 600}), ("wrong_key", {"times": None})
-UNSURE, DENIED = [click(5, 5), click(5, 5, confidence=0.4)], [reply("open", app="Note Reader")]
+UNSURE = [click(5, 5), click(5, 5, confidence=0.4)]
 # replies or a failure, options; exit code, status, message, how many questions
 ENDS: dict[str, tuple[Any, tuple[Any, ...], int, str, str, int]] = {
     "silence": (SILENT, ("--max-seconds", 1), 22, "limit", "not reached in the time allowed", 1),
     "key": (WRONG_KEY, (), 1, "failed", "rejected the key", 1),
     "confidence": (UNSURE, ("--confidence", 0.5), 1, "unsure", "0.4 is below 0.5", 2),
     "noop": ([NOOP, WAIT, NOOP, NOOP], (), 1, "unsure", "does not know what to do", 4),
-    "denied": (DENIED, (), 21, "failed", "PEEKABOO_DENY_APPS names it", 1),
+    "denied": ([DENIED], (), 21, "failed", "PEEKABOO_DENY_APPS names it", 1),
 }
 
 
@@ -569,9 +554,8 @@ def test_agent_dry_run_marks_the_click_and_touches_nothing(
     assert (done.code, done.data["status"], done.data["steps"]) == (0, "dry_run", 1)
     assert [form.events(kind) + cover.events(kind) for kind in ("click", "key", "opened")] == [[], [], []]
     assert agent.acts() == []
-    page = agent.report()
     x, y = form.centre("details")
-    assert f'class="mark would" d="M{x:.1f} {y:.1f}m' in page.source
+    assert f'class="mark would" d="M{x:.1f} {y:.1f}m' in agent.report().source
 
 
 def test_agent_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, tmp_path: Path) -> None:
@@ -585,8 +569,7 @@ def test_agent_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, t
     assert (done.code, done.error["code"]) == (21, "POLICY_DENIED")
     assert [each["widget"] for each in form.events("click")] == ["agree"]
     assert agent.saved()["status"] == "failed" and "stop file" in agent.step(2)["effect"]
-    started = len(agent.ai.questions)
-    assert agent.run().code == 21 and len(agent.ai.questions) == started
+    assert agent.run().code == 21 and len(agent.ai.questions) == 2
 
 
 def test_agent_interrupted_ends_children_and_writes_the_report(agent: Agent, form: Form) -> None:
@@ -651,15 +634,12 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
     ],
 )
 def test_agent_refuses_an_invalid_task_before_it_starts(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(PeekabooError, match=message) as caught:
-        run_vision_agent(goal="Do it", **options)
-    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    error = error_of(run_vision_agent, goal="Do it", **options)
+    assert error.code is ErrorCode.INVALID_ARGUMENT and message in error.message
 
 
 def test_run_folder_is_new_and_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PeekabooError) as caught:
-        new_run_folder(str(tmp_path))
-    assert caught.value.code is ErrorCode.FILE_IO_ERROR
+    assert error_of(new_run_folder, str(tmp_path)).code is ErrorCode.FILE_IO_ERROR
     monkeypatch.chdir(tmp_path)
     folders = {new_run_folder(None) for _ in range(3)}
     assert folders == set(tmp_path.glob("peekaboo-run-2*Z-*")) and len(folders) == 3
