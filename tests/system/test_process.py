@@ -58,9 +58,7 @@ RUNS: dict[str, tuple[list[str], bytes, Completed]] = {
     "much, with much output at once": (["cat"], MUCH, Completed(0, MUCH, "")),
     "left unread": (["true"], MUCH, Completed(0, b"", "")),
     "read in part": (["head", "-c", "5"], b"x" * 5_000_000, Completed(0, b"xxxxx", "")),
-    "stdout and stderr are kept apart": (
-        ["sh"], b"echo out; echo err >&2", Completed(0, b"out\n", "err\n"),
-    ),
+    "stdout and stderr are kept apart": (["sh"], b"echo out; echo err >&2", Completed(0, b"out\n", "err\n")),
 }  # fmt: skip
 
 
@@ -122,8 +120,8 @@ def test_run_program_reports_exit_codes_and_the_programs_own_message() -> None:
     # a real-time signal may have no name
     assert [sh(f"kill -{number} $$", accept=None).code for number in (9, 40)] == [-9, -40]
     error = failure("echo out; echo broken >&2; exit 3")
-    found = error.code, error.message, error.details
-    assert found == (ErrorCode.PROGRAM_FAILED, "sh failed with exit code 3", "broken")
+    assert (error.code, error.details) == (ErrorCode.PROGRAM_FAILED, "broken")
+    assert error.message == "sh failed with exit code 3"
 
 
 UNPASSABLE = {
@@ -215,10 +213,8 @@ def test_run_program_does_not_hand_another_command_line_on(
     environment: Callable[..., None], tmp_path: Path
 ) -> None:
     environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1")
-    said = sh(
-        "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE", environment={"MORE": "more"}
-    ).text
-    assert said == "unset 1 more\n"
+    script = "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE"
+    assert sh(script, environment={"MORE": "more"}).text == "unset 1 more\n"
     path = tmp_path / "said"
     with running(["sh", "-c", "echo ${PEEKABOO_CLI_PATH-unset} >$0; sleep 600", str(path)], b""):
         assert wait_for(lambda: path.exists() and path.read_text(), "it says something") == "unset\n"
@@ -226,11 +222,8 @@ def test_run_program_does_not_hand_another_command_line_on(
 
 def test_running_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
     script = f"cat >$1.input; {STUBBORN} wait"
-    with (
-        pytest.raises(ZeroDivisionError),
-        running(["sh", "-c", script, "sh", str(tmp_path / "pids")], b"x" * 100_000),
-    ):
-        path = tmp_path / "pids.input"
+    argv, path = ["sh", "-c", script, "sh", str(tmp_path / "pids")], tmp_path / "pids.input"
+    with pytest.raises(ZeroDivisionError), running(argv, b"x" * 100_000):
         wait_for(lambda: path.exists() and path.stat().st_size == 100_000, "it has read all")
         pids = pids_in(tmp_path / "pids", 2)
         raise ZeroDivisionError
@@ -264,12 +257,10 @@ wait
 """
 
 
-@pytest.mark.parametrize(
-    ("program", "number"),
-    [("package", number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
-    + [("single file", signal.SIGTERM)],
-    indirect=["program"],
-)
+SIGNALS = [("package", signal.SIGINT), ("package", signal.SIGHUP), ("single file", signal.SIGTERM)]
+
+
+@pytest.mark.parametrize(("program", "number"), SIGNALS, indirect=["program"])
 def test_signal_ends_a_command_and_all_that_it_runs(
     program: Program, tmp_path: Path, display: str, number: signal.Signals
 ) -> None:

@@ -33,6 +33,7 @@ def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
         thread.join(PATIENCE_S)
 
 
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n"
 OK = b"HTTP/1.1 200 OK\r\n"
 ANSWERS = {
     "a negative chunk": (OK + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabcde\r\n0\r\n\r\n", "malformed"),
@@ -42,22 +43,22 @@ ANSWERS = {
     "half an answer": (OK + b"Content-Length: 99\r\n\r\n{}", "closed"),
     "a broken target": (b"HTTP/1.1 302 Found\r\nLocation: http://[bad\r\n\r\n", "redirect"),
     "not HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n", "closed"),
-    "an endless date": (
-        b"HTTP/1.1 503 Busy\r\nRetry-After: Fri, 31 Dec 99999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n",
-        "status",
-    ),
-    "no number of seconds": (
-        b"HTTP/1.1 503 Busy\r\nRetry-After: inf\r\nContent-Length: 0\r\n\r\n",
-        "status",
-    ),
+    "an endless date": (BUSY + b"Retry-After: Fri, 31 Dec 99999 23:59:59 GMT\r\n\r\n", "status"),
+    "no number of seconds": (BUSY + b"Retry-After: inf\r\n\r\n", "status"),
 }
+
+
+def web_error(url: str, **headers: str) -> WebError:
+    with pytest.raises(WebError) as caught:
+        ask_json(url, headers=headers, timeout_s=PATIENCE_S)
+    return caught.value
 
 
 @pytest.mark.parametrize(("answer", "kind"), ANSWERS.values(), ids=ANSWERS.keys())
 def test_ask_json_of_a_malformed_answer_is_an_error_with_its_kind(answer: bytes, kind: str) -> None:
-    with answering(answer) as (url, _), pytest.raises(WebError) as caught:
-        ask_json(url, headers={}, timeout_s=PATIENCE_S)
-    assert (caught.value.kind, caught.value.retry_after_s) == (kind, None)
+    with answering(answer) as (url, _):
+        error = web_error(url)
+    assert (error.kind, error.retry_after_s) == (kind, None)
 
 
 def test_ask_json_reads_numbers_that_json_lacks_as_none() -> None:
@@ -87,14 +88,10 @@ def test_proxy_gets_the_whole_address_and_its_own_login(monkeypatch: pytest.Monk
 def test_proxy_of_a_secret_connection_sees_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n") as (proxy, received):
         monkeypatch.setenv("https_proxy", proxy)
-        with pytest.raises(WebError) as caught:
-            ask_json("https://models.invalid/x", headers={"X-Key": "k"}, timeout_s=PATIENCE_S)
-    assert caught.value.kind == "unreachable"
+        assert web_error("https://models.invalid/x", **{"X-Key": "k"}).kind == "unreachable"
     assert received[0].startswith(b"CONNECT models.invalid:443 HTTP/1.") and b"X-Key" not in received[0]
 
 
 def test_proxy_with_a_broken_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:none")
-    with pytest.raises(WebError) as caught:
-        ask_json("http://models.invalid/", headers={}, timeout_s=PATIENCE_S)
-    assert caught.value.message == "the address is not a plain http or https URL"
+    assert web_error("http://models.invalid/").message == "the address is not a plain http or https URL"
