@@ -190,9 +190,6 @@ def test_map_names_every_wing_and_module() -> None:
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", text)] == []
 
 
-# one definition per tool ---
-
-
 def command_for(tool: Tool) -> Optional[str]:
     """The shell command of a tool: the same function, or one that the tool calls, as `list` does."""
     for name, place in COMMANDS.items():

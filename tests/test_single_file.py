@@ -79,9 +79,6 @@ def kept_bytecode(tree: Path) -> list[Path]:
     return sorted((tree / "state" / "peekaboo_min" / "bytecode").glob("*"))
 
 
-# is it made right? ------------------------------------------------------------------------------------------
-
-
 def test_single_file_is_what_the_bundler_prints() -> None:
     made = bundle(ROOT)
     assert (made.returncode, made.stderr) == (0, "")
@@ -160,9 +157,6 @@ def test_single_file_header_for_uv_asks_for_what_the_project_asks() -> None:
         "script",
         {"requires-python": project["requires-python"], "dependencies": project["dependencies"]},
     )
-
-
-# does it work as it says? -----------------------------------------------------------------------------------
 
 
 def test_single_file_is_written_in_python_3_9() -> None:

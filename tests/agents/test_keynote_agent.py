@@ -74,10 +74,8 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
         questions = ai.questions
     assert done.code == 0, done.err
     document = mac.state()["keynote"]["documents"][0]
-    own_id = f"{document['id']}/1/1"
     (shape,) = document["slides"][0]["shapes"]
-    place = {"x": 384, "y": 378}
-    assert (shape["position"], shape["width"], shape["height"]) == (place, 1152, 324)
+    assert (shape["position"], shape["width"], shape["height"]) == ({"x": 384, "y": 378}, 1152, 324)
     assert (document["theme"], shape["object_text"]) == ("Gradient", text)
     answers = ["KEYNOTE_READY", "ERROR", "RECTANGLE_OK", "TEXT_OK"]
     calls = [(each["call"], each["answer"].split(":")[0]) for each in done.data["calls"]]
@@ -92,14 +90,8 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
     logged = [text for source, text in lines if source == "client" and text.startswith("LLM => ")]
     assert logged == [f"LLM => {each}" for each in replies]
     assert lines[-1][1].startswith("summary: done in 5 turns with gemini/")
-    drawn = dict(lines)["[tool=draw_rectangle]"]
-    assert re.fullmatch(
-        r"args=\{'x':384,'y':378,'width':1152,'height':324\} -> "
-        rf"RECTANGLE_OK: id={own_id}, x=384, y=378, width=1152, height=324 \[elapsed=\d+\.\d{{3}}s\]",
-        drawn,
-    )
     assert ("client", "FUNCTION_CALL parsed: draw_rectangle|384|378|1152|324") in lines
-    assert [1 for source, text in lines if source == "server" and text.startswith('osascript draw -> {"in')]
+    assert [text for source, text in lines if source == "server" and text.startswith("osascript draw -> {")]
     everything = (folder / "logs" / "agent.log").read_text("utf-8") + done.out + done.err
     assert "AIza-secret" not in everything
     assert {path.name for path in folder.iterdir()} == {".env", "logs"}
@@ -273,10 +265,9 @@ def test_keynote_agent_without_mcp_says_how_to_get_it(mac: FakeMac, folder: Path
 
 
 def test_keynote_tools_over_mcp_have_parameters_and_errors(
-    mac: FakeMac, monkeypatch: pytest.MonkeyPatch
+    mac: FakeMac, environment: Callable[..., None]
 ) -> None:
-    for name, value in mac.env().items():
-        monkeypatch.setenv(name, value)
+    environment(**mac.env())
     with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
         parameters = {tool.name: list(tool.input_schema.get("properties", {})) for tool in server.tools()}
         first = server.call("add_text_in_keynote", {"text": "x"})

@@ -135,9 +135,6 @@ def press_button(form: Form, widget: str) -> Move:
     return lambda seen: click(*form.centre(widget))
 
 
-# the closed loop ---
-
-
 def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -> None:
     def in_dialog(widget: str) -> Move:
         return lambda seen: form.wait_for_event("opened") and click(*form.centre(f"d.{widget}"))
@@ -307,9 +304,6 @@ def test_agent_takes_the_one_window_that_has_the_title(
         assert not agent.run_folder.exists()
 
 
-# on the fake Mac ---
-
-
 @pytest.fixture
 def mac_agent(mac: FakeMac, tmp_path: Path, ai: FakeAI) -> Agent:
     return Agent(tmp_path, {**mac.env(), "PYTHONPATH": str(ROOT)}, ai, "com.example.form")
@@ -396,9 +390,6 @@ def test_agent_opens_an_application_and_follows_its_window(
     assert "open app Note Reader" in agent.report().text
 
 
-# acts without effect: a label on the fake Mac, which has no caret that blinks
-
-
 def test_agent_does_not_confirm_a_last_act_without_effect(mac: FakeMac, mac_agent: Agent) -> None:
     """Saving changes no picture: it must neither be repeated up to the limit nor count as a success."""
 
@@ -418,9 +409,6 @@ def test_agent_does_not_confirm_a_last_act_without_effect(mac: FakeMac, mac_agen
     assert "was delivered, but no change within" in question.prompt and len(question.images) == 2
     assert len(Seen(question).history) == 1, "a fact is no step"
     assert len(mac.events("click")) == 1
-
-
-# the window and its dialogs, menus and focus
 
 
 def test_agent_follows_a_dialog_that_blocks_its_window(agent: Agent, form: Form) -> None:
@@ -460,9 +448,6 @@ def test_agent_follows_a_menu_and_no_tooltip(agent: Agent, display: str, tmp_pat
             process.kill()
     kinds = [agent.step(number)["window"]["kind"] for number in (1, 2, 3)]
     assert kinds == ["window", "popup", "window"]
-
-
-# models that fail ---
 
 
 def test_agent_asks_again_once_after_an_unusable_reply(agent: Agent, form: Form) -> None:
@@ -539,9 +524,6 @@ def test_agent_stops_at_the_step_limit_with_a_hostile_title(
     assert json.dumps(title) in agent.ai.questions[0].prompt
     assert done.err.splitlines()[0] == f"{model}: {assumed}"
     assert assumed in agent.saved()["grid"] and assumed in page.text
-
-
-# safety ---
 
 
 def test_agent_dry_run_marks_the_click_and_touches_nothing(
