@@ -23,6 +23,7 @@ raise SystemExit(7)
 """
 CASES: dict[str, list[str]] = {
     "arguments, variables, folder and streams": ["says.py", "a b", "Zoë", ""],
+    "code": ["-c", SAYS, "a b"],
     "a warning": ["-W", "error", "says.py"],
     "the single file": [str(SINGLE_FILE), "--version"],
     "a server whose stdin is at its end": ["-W", "error::ResourceWarning", "-m", "peekaboo_min"],

@@ -1,8 +1,8 @@
 """A Python that starts in no time: a server has imported the package mcp, and forks for each start.
 
-`python()` is the path of an executable for `python() [-W option] FILE` or `-m MODULE`. What runs in the
-fork is the same code, freshly imported, with the starter's arguments, variables, folder and standard
-files. Importing mcp is 0.7 s of processor time in a server's start.
+`python()` is the path of an executable for `python() [-W option] FILE`, `-m MODULE` or `-c CODE`. What
+runs in the fork is the same code, freshly imported, with the starter's arguments, variables, folder and
+standard files. Importing mcp is 0.7 s of processor time in a server's start.
 
 Not for tests of the start itself: locales, closed streams, what is imported, signals. The starter's process
 id is that of a launcher, which ends as the fork does; however it ends, the fork is killed.
@@ -129,6 +129,10 @@ def become(executable: str, argv: list[str], variables: dict[bytes, bytes], fold
         sys.argv = argv[1:]
         sys.path.insert(0, folder)
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif argv[0] == "-c":
+        sys.argv = ["-c", *argv[2:]]
+        sys.path.insert(0, "")
+        exec(compile(argv[1], "<string>", "exec"), {"__name__": "__main__"})
     else:
         sys.argv = argv
         sys.path.insert(0, os.path.dirname(os.path.realpath(argv[0])))
