@@ -82,7 +82,7 @@ def send_email(
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR (not logged in), PROGRAM_FAILED (Gmail refuses)
-    named = re.fullmatch(r'[^<>@,:;"]*<([^<>]*)> *', to)
+    named = re.fullmatch(r'(?:"[^"<>]*"|[^<>@,:;"]*) *<([^<>]*)> *', to)
     address = named[1] if named else to.strip(" ")
     if not _ADDRESS.fullmatch(address) or _UNSENDABLE.search(to):
         message = f"{clean_text(to, 80)!r} is not an e-mail address"

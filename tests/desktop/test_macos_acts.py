@@ -573,6 +573,7 @@ def test_helper_is_not_compiled_while_an_act_waits(desk: Desk) -> None:
     assert input_by(desk).startswith("JXA (no Swift helper: doctor --compile makes it")
 
 
+@pytest.mark.leaves(".*/peekaboo-input.new")
 @pytest.mark.parametrize(
     ("tools", "reason"),
     [
@@ -599,6 +600,7 @@ def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: st
     assert len(desk.mac.calls("xcode-select")) == tries + 1
 
 
+@pytest.mark.leaves(".*/helper")
 def test_helper_whose_folder_cannot_be_written_is_an_error(desk: Desk) -> None:
     desk.mac.tools("good")
     folder = desk.mac.home / "Library/Caches/peekaboo_min/helper"

@@ -131,7 +131,8 @@ def test_send_email_delivers_unusual_texts_as_they_are(
 WRONG_ADDRESSES = [
     "", "ann", "@example.org", "ann@", "ann@example", "a b@example.org", "ann@example.org\n",
     "ann@example.org\nBcc: eve@example.org", "ann@example.org, eve@example.org", "Ann <ann@example>",
-    "Ann <ann@example.org>\n", "Ann\nBcc: eve@example.org <ann@example.org>",
+    "eve@x.org <ann@example.org>", "ann@example.org, Eve <eve@example.org>", "Ann <ann@x.org> <eve@x.org>",
+    "Ann: Eve <eve@x.org>", "Ann <ann@example.org>\n", "Ann\nBcc: eve@example.org <ann@example.org>",
     "ann@@example.org", "ann@example..org", "änn@example.org", "ann@exämple.org", "ann@example.org\x00",
     "=?utf-8?q?eve=40example.org=2Cann?=@example.org", "=?utf-8?q?a=0D=0ABcc=3Aeve?=@example.org",
 ]  # fmt: skip

@@ -27,7 +27,7 @@ class PasteScene:
 
     def __init__(self, on: Stage, client: Client) -> None:
         self.on, self.tk = on, on.witness(TkWitness)
-        self.window_id = on.listed(client, "title", "The text")
+        self.window_id = on.listed(client, "title", "Calm main")
         picture = on.folder / "picture.png"
         words = ["convert", "-size", "40x30", "xc:red", f"PNG24:{picture}"]
         subprocess.run(words, check=True, timeout=PATIENCE_S)
