@@ -191,15 +191,17 @@ def _listed_tool(tool: Tool, arguments_model: Any) -> Any:
     from mcp.types import ToolAnnotations
 
     schema = plain_schema(arguments_model.model_json_schema())
+    is_read_only = tool.is_read_only and not tool.acts
     return ListedTool(
         name=tool.name,
         title=tool.title,
         description=in_words_of_here(" ".join(read_signature(tool.function).description.split())),
         input_schema=json.loads(in_words_of_here(json.dumps(schema, ensure_ascii=False))),
         annotations=ToolAnnotations(
-            read_only_hint=tool.is_read_only and not tool.acts,
-            destructive_hint=tool.acts and not tool.is_idempotent,
-            idempotent_hint=tool.is_idempotent,
+            read_only_hint=is_read_only,
+            # these two say something of what is not read-only alone
+            destructive_hint=None if is_read_only else tool.acts and not tool.is_idempotent,
+            idempotent_hint=None if is_read_only else tool.is_idempotent,
             open_world_hint=tool.is_open_world,
         ),
     )

@@ -224,7 +224,10 @@ def test_tools_list_on_x11_is_the_pinned_one_but_the_macs(display: str, tmp_path
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_TTL_SECONDS="90")
     with serving("single file", environment) as server:
         server.shake_hands()
-        listed = {tool["name"]: in_lines(tool) for tool in server.ask("tools/list")["result"]["tools"]}
+        tools = server.ask("tools/list")["result"]["tools"]
+    listed = {tool["name"]: in_lines(tool) for tool in tools}
+    sizes = [len(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in tools]
+    assert sum(sizes) / len(sizes) <= 1080
     assert listed == {name: tool for name, tool in json.loads(text).items() if name not in NOT_ON_X11.split()}
 
 
