@@ -298,6 +298,7 @@ def test_type_replaces_what_a_field_holds(peek: Program, pad: Pad, pad_id: int) 
     assert peek.data("type", pad_id, "", "--replace")["characters"] == 0
     assert field_of(peek, pad, pad_id) == "<>"
     assert [one["replace"] for one in audit(peek) if "replace" in one] == [True] * 3
+    assert "old text" not in str(audit(peek)) and audit(peek)[0]["characters"] == 8
     assert peek.error("type", pad_id, "")["code"] == "INVALID_ARGUMENT"
 
 

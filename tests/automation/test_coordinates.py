@@ -77,6 +77,8 @@ def test_record_of_one_scale_to_the_last_pixel_counts(records: Path) -> None:
         for size, width in zip(points, widths):
             resized = window(number, bounds=Rect(0, 0, size, 600))
             kept = save_record("x11-0", resized, ImageInfo("png", width, round(600 * width / size)))
+        end = kept.to_point(Point(kept.image_width, kept.image_height), resized.bounds)
+        assert [*end] == pytest.approx([resized.bounds.width, 600])  # each direction by its own scale
         if is_one:
             assert find_record("x11-0", resized) == kept
         else:

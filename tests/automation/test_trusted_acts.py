@@ -434,6 +434,12 @@ def test_keys_that_another_window_got_are_not_delivered(
     assert witness.take("key") == []
 
 
+def test_type_replaces_by_an_empty_text(peek: Program, witness: XWitness) -> None:
+    """In a window of another toolkit than Tk."""
+    peek.data("type", window_titled(peek, "w")["window_id"], "", "--replace")
+    assert [key["text"] for key in witness.take_characters()] == ["\x01", "\b"]  # ctrl+a
+
+
 def test_type_counts_what_arrived_before_focus_went(
     peek: Program, form: Form, form_id: int, opened: Opened, xdotool_by: Xdotool
 ) -> None:
@@ -516,9 +522,10 @@ def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened
     assert clipboard(peek) == b"theirs"
 
 
-def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, form_id: int) -> None:
+@pytest.mark.parametrize("end", ["", "ë"])
+def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, form_id: int, end: str) -> None:
     copy(peek, b"mine")
-    with peek.start("type", form_id, "Zoë" + "x" * 100, "--delay-ms", 20, "--json") as process:
+    with peek.start("type", form_id, "Zoë" + "x" * 100 + end, "--delay-ms", 20, "--json") as process:
         wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
         copy(peek, b"theirs")
         process.communicate(timeout=PATIENCE_S)

@@ -12,7 +12,7 @@ import pytest
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from samples import window
+from samples import app, window
 from tk_windows import Wish, programs_by, window_titled
 from worlds import PATIENCE_S, Program, need
 
@@ -179,6 +179,12 @@ def test_wait_for_stillness_beside_a_caret(
     except PeekabooError as e:
         found = e.code is not ErrorCode.TIMEOUT
     assert found is is_still
+
+
+def test_wait_for_the_end_counts_windows_of_other_workspaces() -> None:
+    away = window(7, is_elsewhere=True, is_on_screen=False)
+    scene = Scene((away,), (app("Notes", 60),), ())
+    assert [wait._windows(scene, None, "Notes", closed) for closed in (True, False)] == [[away], []]
 
 
 BAD = (

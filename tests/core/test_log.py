@@ -39,7 +39,7 @@ def handlers_are_taken_off_again() -> Iterator[None]:
 
 @pytest.fixture
 def a_key(environment: Callable[..., None]) -> str:
-    environment(OPENAI_API_KEY="sk-echoed")
+    environment(OPENAI_API_KEY="sk-echoed", GEMINI_API_KEY="sk-echo")  # the start of the other
     return "sk-echoed"
 
 

@@ -92,8 +92,11 @@ def test_image_of_four_displays_whatever_their_numbers(desk: Desk, tmp_path: Pat
     assert [list(one["bounds"].values()) for one in listed] == [one["bounds"] for one in FOUR_DISPLAYS]
     for index, ((x, y, window), display) in enumerate(zip(places, FOUR_DISPLAYS)):
         path = tmp_path / f"{index}.png"
-        desk.data("image", "--screen-index", index, "--path", path)
+        (image,) = desk.data("image", "--screen-index", index, "--path", path)["saved_files"]
         (left, top, width, height), scale = display["bounds"], display["scale"]
+        shown = next(one for one in image["windows"] if one["window_id"] == window)
+        assert 0 <= (x - left) * scale - shown["x"] < shown["width"], display["name"]
+        assert 0 <= (y - top) * scale - shown["y"] < shown["height"], display["name"]
         assert image_size(path) == (width * scale, height * scale)
         assert pixel(path, (x - left) * scale, (y - top) * scale) == window_colour(window), display["name"]
     # of the others nobody knows the numbers

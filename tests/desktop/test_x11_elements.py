@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional
 import pytest
 from accessible import group_of, need_elements, session_bus
 from samples import error_of
-from worlds import need, wait_for, x_server
+from worlds import ROOT, need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Act, Element, Window
@@ -154,6 +154,30 @@ def test_elements_have_names_and_values(desktop: X11Desktop, options: str) -> No
         found = elements_of(desktop, window, lambda found: any(one.role == role for one in found))
     field = next(one for one in found if one.role == role)
     assert (field.value, field.name if name else "") == (value, name)
+
+
+# AT-SPI's own names of roles, and what each is here
+ROLES = """
+autocomplete combobox, caption text, check-box checkbox, check-menu-item menuitemcheckbox,
+column-header columnheader, combo-box combobox, date-editor textbox, dial slider, editbar textbox,
+entry textbox, heading heading, icon img, image img, label text, level-bar meter, link link,
+list-item option, menu menuitem, menu-item menuitem, page-tab tab, paragraph text, password-text textbox,
+progress-bar progressbar, push-button button, push-button-menu button, radio-button radio,
+radio-menu-item menuitemradio, row-header rowheader, slider slider, spin-button spinbutton, static text,
+table-cell cell, table-column-header columnheader, table-row row, table-row-header rowheader,
+tearoff-menu-item menuitem, terminal textbox, text textbox, toggle-button button, tool-tip tooltip,
+tree-item treeitem
+"""
+NAMES = """
+from elements_atspi import ROLES, Atspi
+print(", ".join(sorted(f"{Atspi.Role(number).value_nick} {ROLES[number]}" for number in ROLES)))
+"""
+
+
+def test_elements_roles_are_numbered_as_at_spi_names_them() -> None:
+    need_elements()
+    words, folder = ["/usr/bin/python3", "-Bc", NAMES], ROOT / "peekaboo_min" / "desktop" / "x11"
+    assert subprocess.check_output(words, cwd=folder, text=True).split() == ROLES.split()
 
 
 GTK4_FORM = """

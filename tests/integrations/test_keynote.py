@@ -366,7 +366,7 @@ CHANGES: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], Optional[int]]] 
         lambda shapes: shapes.insert(0, copy.deepcopy(shapes[1])),
         None,
     ),
-    "ours is moved": (lambda shapes: shapes[1]["position"].update(x=500), None),
+    "ours is moved": (lambda shapes: shapes[1]["position"].update(x=386), None),
     "all are deleted": (lambda shapes: shapes.clear(), None),
 }
 
