@@ -13,7 +13,7 @@ import pytest
 from worlds import Form, Program, wait_for
 
 from peekaboo_min.core.settings import forget_environment
-from peekaboo_min.desktop.x11.connection import HELD_BITS, x_connection
+from peekaboo_min.desktop.x11.connection import CAPS_LOCK_BIT, HELD_BITS, x_connection
 
 TEXT = "abcdefghij klmno " * 40
 
@@ -126,3 +126,17 @@ def test_drag_is_delivered_only_where_it_should_end(
     x, y = form.centre("notes")
     with person(form, script.format(id=form_window)):
         assert on_x11.data("drag", form_window, x - 40, y, x + 40, y)["delivered"] is delivered
+
+
+def test_typing_under_caps_lock_arrives_and_leaves_it_on(
+    on_x11: Program, form: Form, form_window: int
+) -> None:
+    click_notes(on_x11, form, form_window)
+    form.xdotool("key", "Caps_Lock")
+    try:
+        on_x11.data("type", form_window, "aB c-1 Zoë, straße")
+        with x_connection() as server:
+            assert server.state() & CAPS_LOCK_BIT
+    finally:
+        form.xdotool("key", "Caps_Lock")
+    assert notes_of(form) == "aB c-1 Zoë, straße"

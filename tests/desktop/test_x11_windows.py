@@ -10,7 +10,6 @@ import threading
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Callable, Optional
 
 import pytest
@@ -24,7 +23,7 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Rect, Scene, Window
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
 from peekaboo_min.desktop.x11.connection import x_connection
-from peekaboo_min.desktop.x11.keyboard import _Keyboard, pauses_in, pieces_of
+from peekaboo_min.desktop.x11.keyboard import pauses_in, pieces_of
 from peekaboo_min.desktop.x11.windows import _Facts, _Root, _window
 
 PIECES = {
@@ -51,12 +50,6 @@ def test_type_goes_out_in_pieces_with_pauses() -> None:
     assert {text: list(pieces_of(text, pauses_in(text))) for text in PIECES} == PIECES
     pauses = {(text, delay): pauses_in(text, delay / 1000) for text, delay in PAUSES}
     assert {key: [round(seconds * 1000) for seconds in value] for key, value in pauses.items()} == PAUSES
-
-
-def test_press_clears_caps_lock_but_for_its_own_key() -> None:
-    keyboard: Any = SimpleNamespace(_is_caps_locked=True)
-    words = [_Keyboard._key_words(keyboard, keys) for keys in ("0x61", "Caps_Lock")]
-    assert ["--clearmodifiers" in argv for argv in words] == [True, False]
 
 
 def test_window_that_is_rolled_up_is_not_shown() -> None:

@@ -188,7 +188,9 @@ class _Keyboard:
                 if piece in _LINE_KEYS:
                     self.send(self._key_words(_LINE_KEYS[piece]))
                 elif self._by_key.issuperset(piece):
-                    self.send(self._typing_words(piece, pauses[start:]), len(piece), piece)
+                    # Caps Lock stays as it is: xdotool's --clearmodifiers presses what a person has released
+                    typed = piece.swapcase() if self._is_caps_locked else piece
+                    self.send(self._typing_words(typed, pauses[start:]), len(piece), typed)
                 else:
                     words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
                     clipboard.paste(piece, partial(self.send, words, len(piece), ""))
@@ -196,10 +198,7 @@ class _Keyboard:
 
     def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
         # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-        words = ["key", "--window", "0", "--delay", str(delay_ms)]
-        # for Caps Lock only, which the key itself is to change: it presses again what a person has released
-        clear = ["--clearmodifiers"] if self._is_caps_locked and keys != "Caps_Lock" else []
-        return [*words, *clear, "--", keys]
+        return ["key", "--window", "0", "--delay", str(delay_ms), "--", keys]
 
     def _typing_words(self, piece: str, pauses: Sequence[float]) -> list[str]:
         """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
@@ -218,8 +217,10 @@ class _Keyboard:
             hint = "delete it to go on, and see what the window holds"
             raise PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
         self.check_focus()
-        if not is_holding and self._server.state() & HELD_BITS:
+        state = self._server.state()
+        if not is_holding and state & HELD_BITS:
             raise self._lost("somebody holds a mouse button or modifier key")
+        self._is_caps_locked = bool(state & CAPS_LOCK_BIT)
 
     def check_focus(self) -> None:
         focused_id = self._server.client_with_focus()
