@@ -1,4 +1,4 @@
-"""Keep the README's tables equal to the code: prints it with fresh ones; --write changes README.md."""
+"""Keep the README's tables and SKILL.md equal to the code: prints the README; --write changes both files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from peekaboo_min.frontends.tools import (
 )
 
 README = Path(__file__).resolve().parent.parent / "README.md"
+SKILL = Path(__file__).resolve().parent / "SKILL.md"
 
 
 def command_table() -> str:
@@ -48,6 +49,7 @@ def main(arguments: list[str]) -> int:
     text = refreshed(README.read_text(encoding="utf-8"))
     if arguments == ["--write"]:
         README.write_text(text, encoding="utf-8")
+        SKILL.write_text(show_tools(skill=True).text + "\n", encoding="utf-8")
     else:
         print(text, end="")
     return 0

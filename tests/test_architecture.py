@@ -10,11 +10,11 @@ from functools import cached_property, lru_cache
 from typing import Callable, Optional
 
 import pytest
-from readme import refreshed
+from readme import SKILL, refreshed
 from worlds import ROOT
 
 from peekaboo_min.frontends.arguments import read_signature
-from peekaboo_min.frontends.tools import COMMANDS, TOOLS, Tool, load_function
+from peekaboo_min.frontends.tools import COMMANDS, TOOLS, Tool, load_function, show_tools
 
 PACKAGE = ROOT / "peekaboo_min"
 
@@ -221,6 +221,12 @@ def test_help_of_every_tool_and_command_and_parameter(name: str) -> None:
 def test_readme_tables_are_what_the_code_makes() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert refreshed(text) == text, "run: python3 scripts/readme.py --write"
+
+
+def test_skill_is_what_the_code_makes_and_short() -> None:
+    text = SKILL.read_text(encoding="utf-8")
+    assert text == show_tools(skill=True).text + "\n", "run: python3 scripts/readme.py --write"
+    assert re.match(r"---\nname: [a-z-]+\ndescription: .{1,1024}\n---\n", text) and text.count("\n") <= 120
 
 
 # What the specification asks of it: "IV. Documentation", and "Rollout / acceptance" of peekaboo_exec.
