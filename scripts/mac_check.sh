@@ -85,6 +85,8 @@ print(len(json.load(sys.stdin).get("data", {}).get("found", [])))')
 fi
 step "a Keynote deck of its own" keynote open
 step "a rectangle" keynote rectangle 384 378 1152 324
+asked='tell application id "com.apple.Keynote" to get class of selection of front document'
+note info "what is selected then" "$(osascript -e "$asked" 2>&1)" # no source says; nothing depends on it
 step "a text in it" keynote text "$text"
 step "the slide as an image" keynote screenshot "$folder/slide.png"
 is_image "its file" "$folder/slide.png"

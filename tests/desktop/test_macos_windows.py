@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
 from mac_desk import PANES, Desk, add_app, change_app, tells_who_needs_what, widget
 from samples import error_of
+
+from peekaboo_min.core.errors import ErrorCode
 
 FRONT_TO_BACK = [1080, 1090, 1012, 1030, 1004, 1020, 1070, 1050, 1041, 1040, 1031, 1001]
 MINIMISED = [1005, 1061]
@@ -502,6 +505,17 @@ def test_permissions_fails_by_the_first_that_is_missing(
     tells_who_needs_what(finished, exit_code)
     for number, kind in ((11, "screen_recording"), (12, "accessibility")):
         assert (f"{PANES[number][0]}: NOT granted" in finished.error["details"]) is (kind in denied)
+
+
+@pytest.mark.parametrize(
+    ("version", "pane"), [("14.7", "Screen Recording"), ("15.0", "Screen & System Audio Recording")]
+)
+def test_permission_names_the_pane_of_that_macos(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, version: str, pane: str
+) -> None:
+    monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), ""))
+    error = desk.backend.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no image")
+    assert f" lacks the {pane} permission" in error.message and f"Privacy & Security > {pane} " in error.hint
 
 
 def test_permissions_without_a_session_are_an_error_of_its_own(desk: Desk) -> None:

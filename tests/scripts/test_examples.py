@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -157,6 +158,18 @@ def test_examples_end_with_a_message(
 ) -> None:
     code, out, err = run(words.split()[0], tmp_path, display, *words.split()[1:])
     assert (code, out) == (outcome[0], "") and outcome[1] in err, err
+
+
+@pytest.mark.parametrize(
+    "name", ["wait_and_click", "watch_window", "fill_form", "agent_form", "keynote_card"]
+)
+def test_examples_copied_alone_say_what_they_need(tmp_path: Path, name: str) -> None:
+    script = shutil.copy(ROOT / "scripts" / f"{name}.sh", tmp_path)
+    done = subprocess.run(
+        ["sh", script, "Form", "Name=Ada"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1
+    assert done.stderr.endswith("copy it into the folder of peekaboo.py\n")
 
 
 def test_agent_form_ends_where_its_form_does_not_open(tmp_path: Path) -> None:

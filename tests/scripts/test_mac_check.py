@@ -49,7 +49,7 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path,
     assert lines[0].startswith("info system: ") and lines[-1] == f"{len(failed)} failed"
     assert "Shopping list" not in str(lines) and str(tmp_path) not in str(lines) + facts
     if has_keynote:
-        assert (done.code, failed, len(lines)) == (0, [], 20), done.out
+        assert (done.code, failed, len(lines)) == (0, [], 21), done.out
         (document,) = mac.state()["keynote"]["documents"]
         (shape,) = document["slides"][0]["shapes"]
         assert shape["object_text"].startswith("peekaboo typed ")

@@ -128,6 +128,7 @@ def test_registry_is_told_what_the_package_is() -> None:
     assert 0 < len(server["description"]) <= 100, "the registry's limit"
     known = {each.name for each in VARIABLES.values()}
     assert {each["name"] for each in package["environmentVariables"]} <= known
+    assert {"DISPLAY", "XAUTHORITY"} <= {each["name"] for each in package["environmentVariables"]}
     secret = {each["name"] for each in package["environmentVariables"] if each.get("isSecret")}
     assert secret == {name for name in known if name.endswith("_API_KEY")}
     # by this the registry knows that a release on PyPI is ours
