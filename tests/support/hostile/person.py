@@ -60,6 +60,7 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
         subprocess.run(["xmodmap", "-e", "keycode 38 = a A"], env=on.x, timeout=PATIENCE_S, check=True)
 
     def open_target() -> int:
+        target.do("forget")  # a close that comes too late for the last drag
         target.do("close", "target")
         window_id = target.open("target", app="Target", title="The target", x=500, y=300, w=320, h=220)
         on.listed(typing.client, "window_id", window_id)
