@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Callable
 
 import headless
 import pytest
@@ -140,3 +141,17 @@ def test_typing_under_caps_lock_arrives_and_leaves_it_on(
     finally:
         form.xdotool("key", "Caps_Lock")
     assert notes_of(form) == "aB c-1 Zoë, straße"
+
+
+def test_held_key_that_goes_elsewhere_is_told(
+    on_x11: Program, form: Form, form_window: int, open_form: Callable[..., Form]
+) -> None:
+    other = open_form("Another", "+700+300")
+    windows = {row["title"]: row["window_id"] for row in on_x11.data("windows")["windows"]}
+    on_x11.data("focus", form_window)
+    with person(form, f"sleep 0.3; xdotool windowfocus {windows[other.title]}"):
+        error = on_x11.error("press", form_window, "a", "--hold-ms", 1500)
+    assert error["code"] == "FOCUS_LOST" and state_of_modifiers() == 0
+    before = len(other.events("key"))
+    time.sleep(0.3)
+    assert len(other.events("key")) == before, "the key is up"
