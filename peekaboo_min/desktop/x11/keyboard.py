@@ -134,10 +134,17 @@ class _Keyboard:
         self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
         self._width, self._map, self._modifiers = self._read_map()
-        # what some key types, with whatever modifiers or in another group: a German keyboard has no ^ but a
-        # dead key, a Russian one no Latin letters
-        keysyms = {keysym for (keysym,) in struct.iter_unpack("<I", self._map)}
-        self._by_key = frozenset(character for character in _ASCII if ord(character) in keysyms)
+        self._keysyms = [*struct.iter_unpack(f"<{self._width}I", self._map)]  # of each code from 8 on
+        # What some key types, with whatever modifiers or in another group (a German keyboard has no ^ but a
+        # dead key, a Russian one no Latin letters), and how many of those it needs at most: the map has
+        # Shift's every second, those of AltGr from the fifth on.
+        self._needed: dict[str, int] = {}
+        for keysyms in self._keysyms:
+            for place, keysym in enumerate(keysyms):
+                if (character := chr(min(keysym, 127))) in _ASCII:
+                    needed = place % 2 + (place > 3)
+                    self._needed[character] = max(needed, self._needed.get(character, 0))
+        self._by_key = frozenset(self._needed)
         self.others_typed = 0
 
     def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
@@ -271,19 +278,14 @@ class _Keyboard:
         clients = {key.client for key in keys if typed}
         for got in ([key for key in keys if key.client == client] for client in clients):
             codes = [key.detail for key in got if key.detail not in self._modifiers]
-            self.others_typed += max(0, len(codes) - len(typed))
-            needed = sum(map(self._modifiers_of, codes, typed)) if typed != _A_KEY else len(got)
+            expected = [] if typed == _A_KEY else [*map(ord, typed)]
+            # a key of theirs may come in place of ours, which is not pressed where they hold it
+            is_mixed = any(char not in self._keysyms[code - 8] for code, char in zip(codes, expected))
+            self.others_typed += max(len(codes) - len(typed), int(is_mixed))
+            needed = sum(self._needed[character] for character in typed) if expected else len(got)
             if len(got) - len(codes) > needed:
                 raise self._lost(f"somebody pressed a modifier key during the last {count} {self._unit}")
         self._sent += count
-
-    def _modifiers_of(self, code: int, character: str) -> int:
-        """How many modifiers a key needs for a character, at most: the map has Shift's every second, those of
-        AltGr from the fifth on.
-        """
-        keysyms = struct.unpack_from(f"<{self._width}I", self._map, 4 * self._width * (code - 8))
-        place = keysyms.index(ord(character)) if ord(character) in keysyms else 5
-        return place % 2 + (place > 3)
 
     def _is_ours(self, focused_id: int) -> bool:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
