@@ -204,6 +204,13 @@ class RunningProgram:
         self._deadline = time.monotonic() + timeout_s
         self._stdout, self._stderr = b"", b""
 
+    def is_of(self, pid: int) -> bool:
+        """Whether that process is this program, or one that it started."""
+        try:
+            return os.getpgid(pid) == self._process.pid
+        except ProcessLookupError:
+            return False
+
     def has_ended(self) -> bool:
         return self.exit_code() is not None
 

@@ -104,8 +104,8 @@ class Clipboard:
         self._has_begun = True
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-            is_served = self._wait_until(lambda: self._owner() not in (0, owner_id), xclip, _ANSWER_S)
-        served_id = self._served_id = self._owner()
+            is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
+        served_id = self._served_id
 
         def check_served() -> None:
             if not is_served or xclip.has_ended() or self._owner() != served_id:
@@ -130,6 +130,14 @@ class Clipboard:
         pause(_QUIET_S)
         while has_asked() and time.monotonic() < deadline:
             pause(_QUIET_S)
+
+    def _is_served_by(self, xclip: RunningProgram, former_id: int) -> bool:
+        """Whether it owns the selection now, and not another program that has taken it in this moment."""
+        self._served_id = self._owner()
+        if self._served_id in (0, former_id):
+            return False
+        (pid,) = self._server.pids_of(self._served_id)
+        return not pid or xclip.is_of(pid)
 
     def wait_until_restored(self) -> None:
         """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""

@@ -195,17 +195,23 @@ class XConnection:
     def is_same_program(self, window_id: int, other_id: int) -> bool:
         """Whether a window was made by the process of another, which may have several connections; True where
         the server does not know that one's process, as a remote one's.
-
-        Encoding: the extension X-Resource 1.2, QueryClientIds.
         """
         if is_same_client(window_id, other_id):
             return True
-        (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
-        ids = (window_id, other_id)
-        replies = self.ask([request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in ids])
+        pid, other_pid = self.pids_of(window_id, other_id)
         # no pid of a program that has ended, as xclip does at once
-        pid, other_pid = (reply[44:48] if reply else b"" for reply in replies)
         return not other_pid or pid == other_pid
+
+    def pids_of(self, *window_ids: int) -> list[int]:
+        """The processes that made windows; 0 where the server does not know one.
+
+        Encoding: the extension X-Resource 1.2, QueryClientIds.
+        """
+        (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
+        replies = self.ask(
+            [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in window_ids]
+        )
+        return [struct.unpack_from("<I", (reply or b"")[44:48].ljust(4, b"\0"))[0] for reply in replies]
 
     def state(self) -> int:
         """The bits of the modifiers and mouse buttons that are down, and of those that are locked."""
