@@ -8617,7 +8617,7 @@ class Clipboard:
 
     def look(self) -> None:
         """See whether somebody else has copied something since; xclip ends a moment after that."""
-        self._was_taken = self._is_taken or (self._served_id != 0 and self._owner() != self._served_id)
+        self._was_taken = self._is_taken or (self._has_begun and self._owner() not in (0, self._served_id))
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
@@ -8635,7 +8635,7 @@ class Clipboard:
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
         # the last one is ended after this one serves: before, the server might give its window's id again
-        self._has_begun = True
+        self._has_begun, self._served_id = True, owner_id
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
@@ -8667,11 +8667,13 @@ class Clipboard:
 
     def _is_served_by(self, xclip: RunningProgram, former_id: int) -> bool:
         """Whether it owns the selection now, and not another program that has taken it in this moment."""
-        self._served_id = self._owner()
-        if self._served_id in (0, former_id):
+        owner_id = self._owner()
+        if owner_id in (0, former_id):
             return False
-        (pid,) = self._server.pids_of(self._served_id)
-        return not pid or xclip.is_of(pid)
+        (pid,) = self._server.pids_of(owner_id)
+        is_ours = not pid or xclip.is_of(pid)
+        self._served_id = owner_id if is_ours else former_id
+        return is_ours
 
     def wait_until_restored(self) -> None:
         """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
@@ -8728,7 +8730,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8731, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8733, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9079,7 +9081,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9082, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9084, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9161,7 +9163,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9164, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9166, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9502,7 +9504,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9505, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9507, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9814,7 +9816,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9817, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9819, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -9993,7 +9995,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9996, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9998, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10113,7 +10115,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10116, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10118, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10302,7 +10304,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10305, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10307, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10526,7 +10528,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10529, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10531, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10845,10 +10847,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10848, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10850, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10851, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10853, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11090,7 +11092,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11093, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11095, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11386,7 +11388,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11389, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11391, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11596,7 +11598,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11599, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11601, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -11814,7 +11816,7 @@ def press_key(
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11817, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11819, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12171,7 +12173,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12174, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12176, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12283,7 +12285,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12286, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12288, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12510,7 +12512,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12513, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12515, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12812,10 +12814,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12815, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12817, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12818, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12820, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13080,7 +13082,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13083, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13085, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13202,7 +13204,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13205, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13207, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13517,7 +13519,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13520, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13522, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13536,7 +13538,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13539, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13541, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13825,10 +13827,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13828, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13830, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13831, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13833, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13884,7 +13886,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13887, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13889, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14136,7 +14138,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14139, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14141, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14370,7 +14372,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14373, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14375, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14687,7 +14689,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14690, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14692, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14778,7 +14780,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14781, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14783, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

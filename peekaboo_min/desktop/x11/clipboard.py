@@ -83,7 +83,7 @@ class Clipboard:
 
     def look(self) -> None:
         """See whether somebody else has copied something since; xclip ends a moment after that."""
-        self._was_taken = self._is_taken or (self._served_id != 0 and self._owner() != self._served_id)
+        self._was_taken = self._is_taken or (self._has_begun and self._owner() not in (0, self._served_id))
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
@@ -101,7 +101,7 @@ class Clipboard:
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
         # the last one is ended after this one serves: before, the server might give its window's id again
-        self._has_begun = True
+        self._has_begun, self._served_id = True, owner_id
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
@@ -133,11 +133,13 @@ class Clipboard:
 
     def _is_served_by(self, xclip: RunningProgram, former_id: int) -> bool:
         """Whether it owns the selection now, and not another program that has taken it in this moment."""
-        self._served_id = self._owner()
-        if self._served_id in (0, former_id):
+        owner_id = self._owner()
+        if owner_id in (0, former_id):
             return False
-        (pid,) = self._server.pids_of(self._served_id)
-        return not pid or xclip.is_of(pid)
+        (pid,) = self._server.pids_of(owner_id)
+        is_ours = not pid or xclip.is_of(pid)
+        self._served_id = owner_id if is_ours else former_id
+        return is_ours
 
     def wait_until_restored(self) -> None:
         """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
