@@ -11888,7 +11888,7 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
             Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
             for status in provider_status()  # asks them
         ],
-        lambda: [_check("peekaboo", partial(_original, asks_programs), "peekaboo_exec")],
+        lambda: [_check("peekaboo", _original, "peekaboo_exec")],
     ]
     seen, models, original = in_parallel(lambda look: look(), slow)
     return [
@@ -11969,12 +11969,12 @@ def _mcp_version() -> str:
     return version
 
 
-def _original(asks_version: bool) -> str:
+def _original() -> str:
     """The command line that peekaboo_exec runs. Raises MISSING_PROGRAM where that is our own."""
     program = peekaboo_program()
     if program.is_ours:
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed, our own command line takes its place")
-    return f"{program.argv[0]} {program.version()}" if asks_version else program.argv[0]
+    return f"{program.argv[0]} {program.version()}"
 
 
 def _lines(checks: Iterable[Check]) -> str:
@@ -12055,7 +12055,7 @@ def initial_status() -> str:
 def server_status_text(desktop: Desktop) -> str:
     """The text of the tool `list` for server_status, within two seconds."""
     with time_budget(_STATUS_S):
-        checks = _checks(desktop, asks_programs=True)
+        checks = _checks(desktop)
     problems = "\n".join(f"- {check.name}: {check.found}; {check.advice}" for check in checks if not check.ok)
     return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{problems or 'none'}"
 
