@@ -11881,16 +11881,18 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
     asks_programs: also what only a started program tells.
     """
     unread = "has no effect: no variable of this name is read; the README lists them"
-    # each may wait for a program that hangs
+    is_mac = desktop.name == "macos"
+    # each may wait for what hangs
     slow: list[Callable[[], list[Check]]] = [
-        partial(_desktop_checks, desktop),
         lambda: [
             Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
             for status in provider_status()  # asks them
         ],
-        lambda: [_check("peekaboo", _original, "peekaboo_exec")],
+        lambda: [_check("peekaboo", partial(_original, is_mac or asks_programs), "peekaboo_exec")],
+        partial(_desktop_checks, desktop),
     ]
-    seen, models, original = in_parallel(lambda look: look(), slow)
+    # an X server answers sooner than threads start
+    models, original, seen = in_parallel(lambda look: look(), slow) if is_mac else [look() for look in slow]
     return [
         *(_check(name, partial(program_path, name)) for name in desktop.needs),
         *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
@@ -11969,12 +11971,12 @@ def _mcp_version() -> str:
     return version
 
 
-def _original() -> str:
+def _original(asks_version: bool) -> str:
     """The command line that peekaboo_exec runs. Raises MISSING_PROGRAM where that is our own."""
     program = peekaboo_program()
     if program.is_ours:
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed, our own command line takes its place")
-    return f"{program.argv[0]} {program.version()}"
+    return f"{program.argv[0]} {program.version()}" if asks_version else program.argv[0]
 
 
 def _lines(checks: Iterable[Check]) -> str:
@@ -12173,7 +12175,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12176, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12178, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12285,7 +12287,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12288, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12290, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12512,7 +12514,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12515, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12517, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12814,10 +12816,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12817, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12819, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12820, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12822, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13082,7 +13084,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13085, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13087, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13204,7 +13206,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13207, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13209, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13519,7 +13521,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13522, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13524, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13538,7 +13540,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13541, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13543, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13662,8 +13664,7 @@ def peekaboo_exec(
         try:
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
-            done, failure = e.output, e
-            e.hint = "raise timeout_seconds, or see whether a dialog is waiting"
+            done, failure, e.hint = e.output, e, "raise timeout_seconds, or see whether a dialog is waiting"
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
         attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
     names = " ".join(f"[{image.label}]" for image in attached)
@@ -13827,10 +13828,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13830, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13831, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13833, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13834, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13886,7 +13887,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13889, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13890, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14138,7 +14139,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14141, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14142, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14372,7 +14373,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14375, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14376, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14689,7 +14690,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14692, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14693, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14780,7 +14781,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14783, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14784, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

@@ -63,16 +63,18 @@ def _checks(desktop: Desktop, asks_programs: bool = False) -> list[Check]:
     asks_programs: also what only a started program tells.
     """
     unread = "has no effect: no variable of this name is read; the README lists them"
-    # each may wait for a program that hangs
+    is_mac = desktop.name == "macos"
+    # each may wait for what hangs
     slow: list[Callable[[], list[Check]]] = [
-        partial(_desktop_checks, desktop),
         lambda: [
             Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
             for status in provider_status()  # asks them
         ],
-        lambda: [_check("peekaboo", _original, "peekaboo_exec")],
+        lambda: [_check("peekaboo", partial(_original, is_mac or asks_programs), "peekaboo_exec")],
+        partial(_desktop_checks, desktop),
     ]
-    seen, models, original = in_parallel(lambda look: look(), slow)
+    # an X server answers sooner than threads start
+    models, original, seen = in_parallel(lambda look: look(), slow) if is_mac else [look() for look in slow]
     return [
         *(_check(name, partial(program_path, name)) for name in desktop.needs),
         *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
@@ -151,12 +153,12 @@ def _mcp_version() -> str:
     return version
 
 
-def _original() -> str:
+def _original(asks_version: bool) -> str:
     """The command line that peekaboo_exec runs. Raises MISSING_PROGRAM where that is our own."""
     program = peekaboo_program()
     if program.is_ours:
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed, our own command line takes its place")
-    return f"{program.argv[0]} {program.version()}"
+    return f"{program.argv[0]} {program.version()}" if asks_version else program.argv[0]
 
 
 def _lines(checks: Iterable[Check]) -> str:

@@ -122,8 +122,7 @@ def peekaboo_exec(
         try:
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
-            done, failure = e.output, e
-            e.hint = "raise timeout_seconds, or see whether a dialog is waiting"
+            done, failure, e.hint = e.output, e, "raise timeout_seconds, or see whether a dialog is waiting"
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
         attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
     names = " ".join(f"[{image.label}]" for image in attached)
