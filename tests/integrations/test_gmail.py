@@ -19,7 +19,7 @@ from worlds import PATIENCE_S, ROOT, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.integrations import gmail
-from peekaboo_min.integrations.gmail import gmail_login, has_gmail_credentials, send_email
+from peekaboo_min.integrations.gmail import gmail_login, gmail_state, has_gmail_credentials, send_email
 from peekaboo_min.system.web import ask_json
 
 
@@ -369,3 +369,9 @@ def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder
         assert wrong.hint == LOGIN or (
             name == CREDENTIALS and "Desktop app in Google's console" in wrong.hint
         )
+
+
+def test_gmail_state_is_what_doctor_tells(google: FakeGoogle, folder: Path) -> None:
+    assert failing(gmail_state).code is ErrorCode.FILE_IO_ERROR
+    (folder / "token.json").write_text('{"refresh_token": "r"}')
+    assert gmail_state() == f"logged in, by {folder}"

@@ -66,3 +66,6 @@ def test_container_has_what_a_headless_desktop_needs() -> None:
         (ROOT / "scripts/Containerfile").read_text().split("apt-get install", 1)[1].split("&&")[0].split()
     )
     assert packages <= set(installed) and len(packages) >= 9
+    assert {"dbus", "at-spi2-core", "python3-gi", "gir1.2-atspi-2.0"} <= set(installed)
+    copied = re.findall(r"^!(.+)$", (ROOT / "scripts/Containerfile.dockerignore").read_text(), re.M)
+    assert {path for path in copied if (ROOT / path).exists()} == {*copied}
