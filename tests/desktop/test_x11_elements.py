@@ -170,7 +170,9 @@ tree-item treeitem
 """
 NAMES = """
 from elements_atspi import ROLES, Atspi
-print(", ".join(sorted(f"{Atspi.Role(number).value_nick} {ROLES[number]}" for number in ROLES)))
+nicks = [(Atspi.Role(number).value_nick, ROLES[number]) for number in ROLES]
+newer = {"button": "push-button"}  # AT-SPI 2.56
+print(", ".join(sorted(f"{newer.get(nick, nick)} {role}" for nick, role in nicks)))
 """
 
 
