@@ -10277,6 +10277,10 @@ class _Pointer:
         moved.
         """
         point, end = points[0], points[-1]
+        expected = [(int(place.x), int(place.y)) for place in points]
+        # a drag's release, or none where that is not recorded; a click's is wherever the pointer went since
+        if got and any(at != place for at, place in zip(got.places, expected)):
+            return Delivery(None, points[0])
         if not got or not got.is_by_its_own_window:
             return Delivery(None, point)
         if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
@@ -10304,7 +10308,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10307, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10311, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10429,6 +10433,10 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
+    places: tuple[tuple[int, ...], ...] = ()
+    """Where the pointer was on the screen, at a press and then at its release; none for an event of XInput,
+    of which a record has no more than its window.
+    """
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -10467,7 +10475,7 @@ class PressRecord:
                     continue
                 is_sure = pressed is not None and pressed.is_by_its_own_window
                 if event.kind == _RELEASE and event.is_by_its_own_window and is_sure:
-                    return pressed
+                    return pressed._replace(places=pressed.places + event.places) if pressed else None
                 if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
                     pressed = event
                     end = time.monotonic() + (_RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S)
@@ -10493,16 +10501,18 @@ class PressRecord:
         (client,) = fields_in(reply, "4xI")
         events = []
         for at in range(32, len(reply) - 31, 32):  # of each event, also a longer one, its first 32 bytes
-            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
+            kind, detail, window_id, x, y = struct.unpack_from("<BB10xI4xhh", reply, at)
+            places: tuple[tuple[int, ...], ...] = ((x, y),)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
+                places = ()
             if kind == _SELECTION_REQUEST:
                 owner_id, requestor_id, target = struct.unpack_from("<8xII4xI", reply, at)
                 # many ask first in which formats there is any, some whenever another program owns it
                 if target != self._targets:
                     self._requests.add((owner_id, requestor_id))
             elif kind in (_KEY, _PRESS, _RELEASE):
-                events.append(Event(kind, detail, window_id, client))
+                events.append(Event(kind, detail, window_id, client, places))
         return events
 
 
@@ -10528,7 +10538,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10531, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10541, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10847,10 +10857,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10850, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10860, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10853, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10863, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11092,7 +11102,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11095, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11105, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11388,7 +11398,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11391, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11401, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11598,7 +11608,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11601, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11611, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -11816,7 +11826,7 @@ def press_key(
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11819, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11829, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12175,7 +12185,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12178, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12188, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12287,7 +12297,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12290, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12300, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12514,7 +12524,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12517, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12527, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12816,10 +12826,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12819, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12829, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12822, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12832, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13084,7 +13094,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13087, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13097, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13206,7 +13216,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13209, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13219, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13521,7 +13531,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13524, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13534, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13540,7 +13550,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13543, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13553, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13828,10 +13838,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13831, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13841, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13834, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13844, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13887,7 +13897,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13890, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13900, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14139,7 +14149,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14142, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14152, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14373,7 +14383,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14376, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14386, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14690,7 +14700,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14693, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14703, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14781,7 +14791,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14784, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14794, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

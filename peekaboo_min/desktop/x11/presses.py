@@ -123,6 +123,10 @@ class Event(NamedTuple):
     """The first id of the client that got it: not the window's own where a window manager's shortcut took it,
     or a program that has grabbed the pointer.
     """
+    places: tuple[tuple[int, ...], ...] = ()
+    """Where the pointer was on the screen, at a press and then at its release; none for an event of XInput,
+    of which a record has no more than its window.
+    """
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -161,7 +165,7 @@ class PressRecord:
                     continue
                 is_sure = pressed is not None and pressed.is_by_its_own_window
                 if event.kind == _RELEASE and event.is_by_its_own_window and is_sure:
-                    return pressed
+                    return pressed._replace(places=pressed.places + event.places) if pressed else None
                 if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
                     pressed = event
                     end = time.monotonic() + (_RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S)
@@ -187,16 +191,18 @@ class PressRecord:
         (client,) = fields_in(reply, "4xI")
         events = []
         for at in range(32, len(reply) - 31, 32):  # of each event, also a longer one, its first 32 bytes
-            kind, detail, window_id = struct.unpack_from("<BB10xI", reply, at)
+            kind, detail, window_id, x, y = struct.unpack_from("<BB10xI4xhh", reply, at)
+            places: tuple[tuple[int, ...], ...] = ((x, y),)
             if kind == _GENERIC and detail == self._xinput:
                 kind, detail, window_id = struct.unpack_from("<8xH6xI4xI", reply, at)
+                places = ()
             if kind == _SELECTION_REQUEST:
                 owner_id, requestor_id, target = struct.unpack_from("<8xII4xI", reply, at)
                 # many ask first in which formats there is any, some whenever another program owns it
                 if target != self._targets:
                     self._requests.add((owner_id, requestor_id))
             elif kind in (_KEY, _PRESS, _RELEASE):
-                events.append(Event(kind, detail, window_id, client))
+                events.append(Event(kind, detail, window_id, client, places))
         return events
 
 
