@@ -14,7 +14,7 @@ from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_into_place, new_temporary_path, write_privately
+from ..system.files import move_into_place, new_temporary_path, sweep, write_privately
 from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
@@ -245,7 +245,8 @@ def for_client(desktop: Desktop, image: CapturedImage) -> CapturedImage:
 
 
 def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> list[CapturedImage]:
-    """Write each image into its file, all or none."""
+    """Write each image into its file, all or none; what has expired of our own is deleted."""
+    sweep()
     for target in targets:
         prepare_target(target)
     files = [new_temporary_path("peekaboo", image.info.kind) for image in images]

@@ -96,14 +96,16 @@ def _safe_in_names(text: str) -> str:
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
-    """A path that nothing has yet, in our temporary folder; what has expired there is deleted."""
-    sweep()
+    """A path that nothing has yet, in our temporary folder."""
     return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
 
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
+    """A new temporary folder that is not swept while the block runs; what has expired is deleted. Raises
+    FILE_IO_ERROR.
+    """
+    sweep()
     folder = new_temporary_path(prefix, "d")
     with file_errors(folder):
         folder.mkdir(mode=0o700)
