@@ -62,8 +62,8 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self._saved: Optional[Restorer] = None
         self._xclip: Optional[RunningProgram] = None
-        self._has_begun = self._is_awaited = self._was_taken = False
-        self._served_id = 0
+        self._served_id: Optional[int] = None  # who owns the selection while we serve; None before
+        self._is_awaited = self._was_taken = False
         self.serving = ExitStack()
 
     @property
@@ -71,7 +71,7 @@ class Clipboard:
         """What puts the user's clipboard back; None where there is nothing to put back, or what is there was
         copied meanwhile.
         """
-        if not self._has_begun or self._is_taken:
+        if self._served_id is None or self._is_taken:
             return None
         if self._is_awaited:  # who fetches in this moment gets nothing, rather than what the user had copied
             time.sleep(_LATE_S)
@@ -83,7 +83,8 @@ class Clipboard:
 
     def look(self) -> None:
         """See whether somebody else has copied something since; xclip ends a moment after that."""
-        self._was_taken = self._is_taken or (self._has_begun and self._owner() not in (0, self._served_id))
+        has_begun = self._served_id is not None
+        self._was_taken = self._is_taken or (has_begun and self._owner() not in (0, self._served_id))
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
@@ -92,20 +93,21 @@ class Clipboard:
         (nothing was pressed), or when that does not fetch it.
         """
         self.look()
-        owner_id = self._owner()
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._was_taken = False
+            before_id = self._owner()
             self._saved = self._save()
-            if owner_id != (owner_id := self._owner()):  # something was copied meanwhile
+            if self._owner() != before_id:  # something was copied meanwhile
                 self._saved = self._save()
+        owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
         # the last one is ended after this one serves: before, the server might give its window's id again
-        self._has_begun, self._served_id = True, owner_id
+        self._served_id = owner_id
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
-        served_id = self._served_id
+        served_id = self._served_id or 0
 
         def check_served() -> None:
             if not is_served or xclip.has_ended() or self._owner() != served_id:
