@@ -40,7 +40,6 @@ _LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a p
 
 # Our key names -> X keysyms; all others are written alike, but with capitals: Return, Caps_Lock, F5.
 _KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
-_A_KEY = "\0"  # one press, of whatever it types
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 _ASCII = frozenset(map(chr, range(32, 127)))
 # For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
@@ -241,13 +240,14 @@ class _Keyboard:
     ) -> None:
         """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
 
-        typed: the characters, where each is a key. look: called at the last moment; what it raises ends it.
+        typed: the characters, where each is a key; empty: one key is pressed. look: called at the last
+        moment; what it raises ends it.
         """
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
             _run_keys(words, move=["getdisplaygeometry"], look=look)
-        self._count(count, typed or _A_KEY)
+        self._count(count, typed)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -261,9 +261,9 @@ class _Keyboard:
         _run_keys(line, release=["keyup", *held], timeout_s=seconds + _KEYS_S, watch=watch)
         self._count(sent - self._sent)
 
-    def _count(self, count: int, typed: str = "") -> None:
+    def _count(self, count: int, typed: Optional[str] = None) -> None:
         """Count what was sent. Raises FOCUS_LOST when another window got some of it, or it was changed by
-        what somebody pressed. typed: a character for each key of ours; empty: how many is not known.
+        what somebody pressed. typed: see send; None: how many keys there are is not known.
         """
         keys = self._record.keys()
         windows = {key.window_id for key in keys}
@@ -275,17 +275,20 @@ class _Keyboard:
             self.check_focus()
         if self._read_map() != (self._width, self._map, self._modifiers):
             raise self._lost(f"the keyboard's map has changed, maybe during the last {count} {self._unit}")
-        clients = {key.client for key in keys if typed}
-        for got in ([key for key in keys if key.client == client] for client in clients):
-            codes = [key.detail for key in got if key.detail not in self._modifiers]
-            expected = [] if typed == _A_KEY else [*map(ord, typed)]
-            # a key of theirs may come in place of ours, which is not pressed where they hold it
-            is_mixed = any(char not in self._keysyms[code - 8] for code, char in zip(codes, expected))
-            self.others_typed += max(len(codes) - len(typed), int(is_mixed))
-            needed = sum(self._needed[character] for character in typed) if expected else len(got)
-            if len(got) - len(codes) > needed:
-                raise self._lost(f"somebody pressed a modifier key during the last {count} {self._unit}")
+        if typed is not None:
+            for client in {key.client for key in keys}:
+                got = [key.detail for key in keys if key.client == client]
+                self._count_others(got, typed, f"during the last {count} {self._unit}")
         self._sent += count
+
+    def _count_others(self, got: Sequence[int], typed: str, when: str) -> None:
+        """Count the keys of others among the codes that a client got. Raises FOCUS_LOST for a modifier."""
+        codes = [code for code in got if code not in self._modifiers]
+        # a key of theirs may come in place of ours, which is not pressed where they hold it
+        is_mixed = any(ord(sign) not in self._keysyms[code - 8] for code, sign in zip(codes, typed))
+        self.others_typed += max(len(codes) - (len(typed) or 1), int(is_mixed))
+        if typed and len(got) - len(codes) > sum(self._needed[sign] for sign in typed):
+            raise self._lost(f"somebody pressed a modifier key {when}")
 
     def _is_ours(self, focused_id: int) -> bool:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
