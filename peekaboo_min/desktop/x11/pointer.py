@@ -160,11 +160,10 @@ class _Pointer:
         moved.
         """
         point, end = points[0], points[-1]
-        expected = [(int(place.x), int(place.y)) for place in points]
-        # a drag's release, or none where that is not recorded; a click's is wherever the pointer went since
-        if got and any(at != place for at, place in zip(got.places, expected)):
-            return Delivery(None, points[0])
         if not got or not got.is_by_its_own_window:
+            return Delivery(None, point)
+        # of a click the press alone; its release is wherever the pointer went since
+        if any(at != (int(place.x), int(place.y)) for at, place in zip(got.places, points)):
             return Delivery(None, point)
         if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
             return Delivery(None, point)  # the window manager, by its frame

@@ -163,10 +163,10 @@ class PressRecord:
             for event in events:
                 if event.detail != button:
                     continue
-                is_sure = pressed is not None and pressed.is_by_its_own_window
-                if event.kind == _RELEASE and event.is_by_its_own_window and is_sure:
-                    return pressed._replace(places=pressed.places + event.places) if pressed else None
-                if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
+                sure = pressed if pressed and pressed.is_by_its_own_window else None
+                if event.kind == _RELEASE and event.is_by_its_own_window and sure:
+                    return sure._replace(places=sure.places + event.places)
+                if event.kind == _PRESS and (event.is_by_its_own_window or not sure):
                     pressed = event
                     end = time.monotonic() + (_RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S)
         self._first_s = _FIRST_S if pressed else 0
