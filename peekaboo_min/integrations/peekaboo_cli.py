@@ -122,7 +122,8 @@ def peekaboo_exec(
         try:
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
-            done, failure, e.hint = e.output, e, "raise timeout_seconds, or see whether a dialog is waiting"
+            done, failure = e.output, e
+            e.hint = "raise timeout_seconds, or see whether a dialog is waiting"
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
         attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
     names = " ".join(f"[{image.label}]" for image in attached)
@@ -135,9 +136,7 @@ def peekaboo_exec(
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            data["json"] = json.loads(done.text)
+    data.update(_json_of(done.text))
     if in_shell:
         notes = (f"left in {folder}: {names}",) if names else ()
         text, code = done.text.rstrip("\n"), done.code if done.code >= 0 else 128 - done.code
@@ -145,6 +144,14 @@ def peekaboo_exec(
     left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
     text = f"{'killed' if failure else f'exit code {done.code}'}: {names or 'no images'}{left}"
     return Result(f"{text}\n{done.text}{done.stderr}".rstrip(), data, tuple(attached), failure=failure)
+
+
+def _json_of(text: str) -> dict[str, Any]:
+    """What a text says where all of it is a JSON object or list, as the field `json`."""
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            return {"json": json.loads(text)}
+    return {}
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
