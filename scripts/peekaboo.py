@@ -2699,7 +2699,8 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         done += " at screen point {x:g},{y:g}".format(**data["point"])
     if "to_point" in data:
         done += " to {x:g},{y:g}".format(**data["to_point"])
-    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
+    names = ("reached_window_id", "delivered", "changed", "others_typed")
+    reached, delivered, changed, others = map(data.get, names)
     missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
     effects = {
         True: "the window closed" if data.get("window_closed") else "the window changed",
@@ -2710,9 +2711,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         done,
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
-        "keys of somebody else came among them: {others_typed}".format(**data)
-        if "others_typed" in data
-        else "",
+        f"keys of somebody else came among them: {others}" if others else "",
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
     ]
@@ -2930,7 +2929,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2933, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2932, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -2946,7 +2945,7 @@ from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_into_place, new_temporary_path, write_privately
+from ..system.files import move_into_place, new_temporary_path, sweep, write_privately
 from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
@@ -3177,7 +3176,8 @@ def for_client(desktop: Desktop, image: CapturedImage) -> CapturedImage:
 
 
 def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> list[CapturedImage]:
-    """Write each image into its file, all or none."""
+    """Write each image into its file, all or none; what has expired of our own is deleted."""
+    sweep()
     for target in targets:
         prepare_target(target)
     files = [new_temporary_path("peekaboo", image.info.kind) for image in images]
@@ -8596,8 +8596,8 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self._saved: Optional[Restorer] = None
         self._xclip: Optional[RunningProgram] = None
-        self._has_begun = self._is_awaited = self._was_taken = False
-        self._served_id = 0
+        self._served_id: Optional[int] = None  # who owns the selection while we serve; None before
+        self._is_awaited = self._was_taken = False
         self.serving = ExitStack()
 
     @property
@@ -8605,7 +8605,7 @@ class Clipboard:
         """What puts the user's clipboard back; None where there is nothing to put back, or what is there was
         copied meanwhile.
         """
-        if not self._has_begun or self._is_taken:
+        if self._served_id is None or self._is_taken:
             return None
         if self._is_awaited:  # who fetches in this moment gets nothing, rather than what the user had copied
             time.sleep(_LATE_S)
@@ -8617,7 +8617,8 @@ class Clipboard:
 
     def look(self) -> None:
         """See whether somebody else has copied something since; xclip ends a moment after that."""
-        self._was_taken = self._is_taken or (self._has_begun and self._owner() not in (0, self._served_id))
+        has_begun = self._served_id is not None
+        self._was_taken = self._is_taken or (has_begun and self._owner() not in (0, self._served_id))
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
@@ -8626,20 +8627,21 @@ class Clipboard:
         (nothing was pressed), or when that does not fetch it.
         """
         self.look()
-        owner_id = self._owner()
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._was_taken = False
+            before_id = self._owner()
             self._saved = self._save()
-            if owner_id != (owner_id := self._owner()):  # something was copied meanwhile
+            if self._owner() != before_id:  # something was copied meanwhile
                 self._saved = self._save()
+        owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
         # the last one is ended after this one serves: before, the server might give its window's id again
-        self._has_begun, self._served_id = True, owner_id
+        self._served_id = owner_id
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
-        served_id = self._served_id
+        served_id = self._served_id or 0
 
         def check_served() -> None:
             if not is_served or xclip.has_ended() or self._owner() != served_id:
@@ -8730,7 +8732,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8733, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8735, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9081,7 +9083,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9084, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9086, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9163,7 +9165,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9166, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9168, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9504,7 +9506,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9507, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9509, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9546,7 +9548,6 @@ _LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a p
 
 # Our key names -> X keysyms; all others are written alike, but with capitals: Return, Caps_Lock, F5.
 _KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
-_A_KEY = "\0"  # one press, of whatever it types
 _LINE_KEYS = {"\n": "Return", "\t": "Tab"}
 _ASCII = frozenset(map(chr, range(32, 127)))
 # For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
@@ -9747,13 +9748,14 @@ class _Keyboard:
     ) -> None:
         """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
 
-        typed: the characters, where each is a key. look: called at the last moment; what it raises ends it.
+        typed: the characters, where each is a key; empty: one key is pressed. look: called at the last
+        moment; what it raises ends it.
         """
         check_cancelled()
         # killed between the press and the release of a key, xdotool would leave it pressed
         with uninterrupted():
             _run_keys(words, move=["getdisplaygeometry"], look=look)
-        self._count(count, typed or _A_KEY)
+        self._count(count, typed)
 
     def hold(self, keys: str, seconds: float) -> None:
         """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
@@ -9767,9 +9769,9 @@ class _Keyboard:
         _run_keys(line, release=["keyup", *held], timeout_s=seconds + _KEYS_S, watch=watch)
         self._count(sent - self._sent)
 
-    def _count(self, count: int, typed: str = "") -> None:
+    def _count(self, count: int, typed: Optional[str] = None) -> None:
         """Count what was sent. Raises FOCUS_LOST when another window got some of it, or it was changed by
-        what somebody pressed. typed: a character for each key of ours; empty: how many is not known.
+        what somebody pressed. typed: see send; None: how many keys there are is not known.
         """
         keys = self._record.keys()
         windows = {key.window_id for key in keys}
@@ -9781,17 +9783,20 @@ class _Keyboard:
             self.check_focus()
         if self._read_map() != (self._width, self._map, self._modifiers):
             raise self._lost(f"the keyboard's map has changed, maybe during the last {count} {self._unit}")
-        clients = {key.client for key in keys if typed}
-        for got in ([key for key in keys if key.client == client] for client in clients):
-            codes = [key.detail for key in got if key.detail not in self._modifiers]
-            expected = [] if typed == _A_KEY else [*map(ord, typed)]
-            # a key of theirs may come in place of ours, which is not pressed where they hold it
-            is_mixed = any(char not in self._keysyms[code - 8] for code, char in zip(codes, expected))
-            self.others_typed += max(len(codes) - len(typed), int(is_mixed))
-            needed = sum(self._needed[character] for character in typed) if expected else len(got)
-            if len(got) - len(codes) > needed:
-                raise self._lost(f"somebody pressed a modifier key during the last {count} {self._unit}")
+        if typed is not None:
+            for client in {key.client for key in keys}:
+                got = [key.detail for key in keys if key.client == client]
+                self._count_others(got, typed, f"during the last {count} {self._unit}")
         self._sent += count
+
+    def _count_others(self, got: Sequence[int], typed: str, when: str) -> None:
+        """Count the keys of others among the codes that a client got. Raises FOCUS_LOST for a modifier."""
+        codes = [code for code in got if code not in self._modifiers]
+        # a key of theirs may come in place of ours, which is not pressed where they hold it
+        is_mixed = any(ord(sign) not in self._keysyms[code - 8] for code, sign in zip(codes, typed))
+        self.others_typed += max(len(codes) - (len(typed) or 1), int(is_mixed))
+        if typed and len(got) - len(codes) > sum(self._needed[sign] for sign in typed):
+            raise self._lost(f"somebody pressed a modifier key {when}")
 
     def _is_ours(self, focused_id: int) -> bool:
         if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
@@ -9816,7 +9821,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9819, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9824, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -9995,7 +10000,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 9998, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10003, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10115,7 +10120,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10118, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10123, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10277,11 +10282,10 @@ class _Pointer:
         moved.
         """
         point, end = points[0], points[-1]
-        expected = [(int(place.x), int(place.y)) for place in points]
-        # a drag's release, or none where that is not recorded; a click's is wherever the pointer went since
-        if got and any(at != place for at, place in zip(got.places, expected)):
-            return Delivery(None, points[0])
         if not got or not got.is_by_its_own_window:
+            return Delivery(None, point)
+        # of a click the press alone; its release is wherever the pointer went since
+        if any(at != (int(place.x), int(place.y)) for at, place in zip(got.places, points)):
             return Delivery(None, point)
         if is_same_client(got.client, self._top_id) and not is_same_client(self._id, self._top_id):
             return Delivery(None, point)  # the window manager, by its frame
@@ -10308,7 +10312,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10311, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10315, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10473,10 +10477,10 @@ class PressRecord:
             for event in events:
                 if event.detail != button:
                     continue
-                is_sure = pressed is not None and pressed.is_by_its_own_window
-                if event.kind == _RELEASE and event.is_by_its_own_window and is_sure:
-                    return pressed._replace(places=pressed.places + event.places) if pressed else None
-                if event.kind == _PRESS and (event.is_by_its_own_window or not is_sure):
+                sure = pressed if pressed and pressed.is_by_its_own_window else None
+                if event.kind == _RELEASE and event.is_by_its_own_window and sure:
+                    return sure._replace(places=sure.places + event.places)
+                if event.kind == _PRESS and (event.is_by_its_own_window or not sure):
                     pressed = event
                     end = time.monotonic() + (_RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S)
         self._first_s = _FIRST_S if pressed else 0
@@ -10538,7 +10542,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10541, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10545, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10857,10 +10861,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10860, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10864, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10863, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10867, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11102,7 +11106,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11105, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11109, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11398,7 +11402,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11401, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11405, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11608,7 +11612,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11611, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11615, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -11826,7 +11830,7 @@ def press_key(
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11829, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11833, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12185,7 +12189,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12188, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12192, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12297,7 +12301,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12300, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12304, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12524,7 +12528,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12527, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12531, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12826,10 +12830,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12829, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12833, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12832, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12836, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13094,7 +13098,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13097, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13101, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13216,7 +13220,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13219, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13223, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13531,7 +13535,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13534, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13538, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13550,7 +13554,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13553, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13557, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13674,7 +13678,8 @@ def peekaboo_exec(
         try:
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
-            done, failure, e.hint = e.output, e, "raise timeout_seconds, or see whether a dialog is waiting"
+            done, failure = e.output, e
+            e.hint = "raise timeout_seconds, or see whether a dialog is waiting"
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
         attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
     names = " ".join(f"[{image.label}]" for image in attached)
@@ -13687,9 +13692,7 @@ def peekaboo_exec(
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            data["json"] = json.loads(done.text)
+    data.update(_json_of(done.text))
     if in_shell:
         notes = (f"left in {folder}: {names}",) if names else ()
         text, code = done.text.rstrip("\n"), done.code if done.code >= 0 else 128 - done.code
@@ -13697,6 +13700,14 @@ def peekaboo_exec(
     left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
     text = f"{'killed' if failure else f'exit code {done.code}'}: {names or 'no images'}{left}"
     return Result(f"{text}\n{done.text}{done.stderr}".rstrip(), data, tuple(attached), failure=failure)
+
+
+def _json_of(text: str) -> dict[str, Any]:
+    """What a text says where all of it is a JSON object or list, as the field `json`."""
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            return {"json": json.loads(text)}
+    return {}
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
@@ -13838,10 +13849,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13841, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13852, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13844, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13855, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13897,7 +13908,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13900, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13911, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -13995,14 +14006,16 @@ def _safe_in_names(text: str) -> str:
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
-    """A path that nothing has yet, in our temporary folder; what has expired there is deleted."""
-    sweep()
+    """A path that nothing has yet, in our temporary folder."""
     return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
 
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """A new temporary folder that is not swept while the block runs. Raises FILE_IO_ERROR."""
+    """A new temporary folder that is not swept while the block runs; what has expired is deleted. Raises
+    FILE_IO_ERROR.
+    """
+    sweep()
     folder = new_temporary_path(prefix, "d")
     with file_errors(folder):
         folder.mkdir(mode=0o700)
@@ -14149,7 +14162,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14152, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14165, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14383,7 +14396,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14386, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14399, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14700,7 +14713,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14703, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14716, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14791,7 +14804,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14794, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14807, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         done += " at screen point {x:g},{y:g}".format(**data["point"])
     if "to_point" in data:
         done += " to {x:g},{y:g}".format(**data["to_point"])
-    reached, delivered, changed = (data.get(key) for key in ("reached_window_id", "delivered", "changed"))
+    names = ("reached_window_id", "delivered", "changed", "others_typed")
+    reached, delivered, changed, others = map(data.get, names)
     missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
     effects = {
         True: "the window closed" if data.get("window_closed") else "the window changed",
@@ -133,9 +134,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         done,
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
-        "keys of somebody else came among them: {others_typed}".format(**data)
-        if "others_typed" in data
-        else "",
+        f"keys of somebody else came among them: {others}" if others else "",
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
     ]

@@ -18,7 +18,7 @@ from .rpc import Reply
 from .stage import Stage, XWitness
 
 _LETTERS = string.ascii_lowercase
-# while it is typed; what is said of it, where something goes wrong
+# what a person does while it is typed
 _TYPING = {
     "taps shift": "xdotool keydown shift; sleep 0.0{n}; xdotool keyup shift",
     "types along": "xdotool key Z",
