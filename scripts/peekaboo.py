@@ -2682,7 +2682,8 @@ def perform(
     if record is None:
         sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
         others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
-        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **effect})
+        lost = {"copy_lost": True} if delivery.has_lost_copy else {}
+        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **lost, **effect})
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
@@ -2712,6 +2713,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
         f"keys of somebody else came among them: {others}" if others else "",
+        "what somebody copied meanwhile may be lost" if data.get("copy_lost") else "",
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
     ]
@@ -2929,7 +2931,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2932, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2934, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3238,7 +3240,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3241, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3243, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3411,7 +3413,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3414, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3416, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3675,7 +3677,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3678, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3680, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3970,7 +3972,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 3973, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3975, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4222,7 +4224,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4225, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4227, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4374,7 +4376,7 @@ def _bounds_text(bounds: Rect) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4377, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4379, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4521,7 +4523,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4524, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4526, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4598,7 +4600,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4601, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4603, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4777,10 +4779,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4780, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4782, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4783, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4785, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4890,7 +4892,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4893, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4895, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5019,7 +5021,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5022, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5024, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5150,7 +5152,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5153, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5155, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5389,6 +5391,7 @@ class Delivery(NamedTuple):
     point: Optional[Point] = None  # where the pointer was right before the press
     reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
     others_typed: int = 0  # keys that somebody else pressed, and the window got, while ours were
+    has_lost_copy: bool = False  # whether what somebody copied while a text was pasted may be lost
 
 
 class RecognisedText(NamedTuple):
@@ -5489,7 +5492,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5492, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5495, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5715,7 +5718,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5718, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5721, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5756,10 +5759,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5759, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5762, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5762, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5765, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5875,7 +5878,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5878, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5881, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5980,10 +5983,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5983, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5986, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5986, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5989, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6071,7 +6074,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6074, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6077, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6090,7 +6093,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6093, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6096, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6347,7 +6350,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6350, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6353, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6507,7 +6510,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6510, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6513, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6548,7 +6551,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6551, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6554, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6591,7 +6594,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6594, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6597, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6887,7 +6890,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6890, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6893, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7142,7 +7145,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7145, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7148, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7549,7 +7552,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7552, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7555, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7699,7 +7702,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7702, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7705, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7713,7 +7716,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7716, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7719, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7759,7 +7762,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7762, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7765, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7884,7 +7887,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7887, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7890, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -7978,7 +7981,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7981, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7984, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8082,7 +8085,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8085, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8088, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8357,7 +8360,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8360, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8363, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8381,10 +8384,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8384, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8387, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8387, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8390, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8532,7 +8535,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8535, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8538, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8576,12 +8579,17 @@ _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS
 def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
     """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
     clipboard = Clipboard(window, server, record)
-    with restored_by(lambda: clipboard.restorer), clipboard.serving:
-        try:
-            yield clipboard
-        finally:
-            with suppress(PeekabooError):
-                clipboard.look()
+    try:
+        with restored_by(lambda: clipboard.restorer), clipboard.serving:
+            try:
+                yield clipboard
+            finally:
+                with suppress(PeekabooError):
+                    clipboard.look()
+    except PeekabooError as e:
+        if clipboard.has_lost_copy():
+            e.message += "; what somebody copied meanwhile may be lost"
+        raise
     clipboard.wait_until_restored()
 
 
@@ -8598,6 +8606,7 @@ class Clipboard:
         self._xclip: Optional[RunningProgram] = None
         self._served_id: Optional[int] = None  # who owns the selection while we serve; None before
         self._is_awaited = self._was_taken = False
+        self._has_lost_copy = False
         self.serving = ExitStack()
 
     @property
@@ -8629,19 +8638,26 @@ class Clipboard:
         self.look()
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._was_taken = False
-            before_id = self._owner()
+            self._times_taken()
             self._saved = self._save()
-            if self._owner() != before_id:  # something was copied meanwhile
+            if self._times_taken():  # something was copied meanwhile
                 self._saved = self._save()
-        owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
+        times_taken = 0
+
+        def has_taken() -> bool:
+            nonlocal times_taken
+            times_taken += self._times_taken()
+            return times_taken > 0 and self._is_served_by(xclip)
+
+        self._served_id = self._owner()
         # the last one is ended after this one serves: before, the server might give its window's id again
-        self._served_id = owner_id
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-            is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
-        served_id = self._served_id or 0
+            is_served = self._wait_until(has_taken, xclip, _ANSWER_S)
+        self._has_lost_copy |= self._selection == "clipboard" and times_taken > 1
+        served_id = self._served_id
 
         def check_served() -> None:
             if not is_served or xclip.has_ended() or self._owner() != served_id:
@@ -8667,15 +8683,14 @@ class Clipboard:
         while has_asked() and time.monotonic() < deadline:
             pause(_QUIET_S)
 
-    def _is_served_by(self, xclip: RunningProgram, former_id: int) -> bool:
+    def _is_served_by(self, xclip: RunningProgram) -> bool:
         """Whether it owns the selection now, and not another program that has taken it in this moment."""
         owner_id = self._owner()
-        if owner_id in (0, former_id):
-            return False
         (pid,) = self._server.pids_of(owner_id)
-        is_ours = not pid or xclip.is_of(pid)
-        self._served_id = owner_id if is_ours else former_id
-        return is_ours
+        if not owner_id or (pid and not xclip.is_of(pid)):
+            return False
+        self._served_id = owner_id
+        return True
 
     def wait_until_restored(self) -> None:
         """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
@@ -8691,6 +8706,16 @@ class Clipboard:
         """The window that owns the selection; 0 for none, also before any program has named it."""
         name = self._selection.upper()
         return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
+
+    def has_lost_copy(self) -> bool:
+        """Whether somebody copied in a moment in which we took the clipboard, or put it back."""
+        is_kept = self._selection == "clipboard" and not self._is_taken
+        self._has_lost_copy |= is_kept and self._times_taken() > 1
+        return self._has_lost_copy
+
+    def _times_taken(self) -> int:
+        """How often the selection was taken, by us too, since the last call."""
+        return self._record.times_taken(self._selection.upper())
 
     def _save(self) -> Optional[Restorer]:
         """The clipboard's content, None when it is empty. Raises for what could not be put back."""
@@ -8732,7 +8757,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8735, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8760, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9083,7 +9108,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9086, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9111, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9165,7 +9190,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9168, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9193, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9506,7 +9531,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9509, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9534, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9573,8 +9598,8 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
             keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
             if is_tk or not text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
-        keyboard.type(pieces, pauses)
-        return Delivery(True, others_typed=keyboard.others_typed)
+        has_lost_copy = keyboard.type(pieces, pauses)
+        return Delivery(True, others_typed=keyboard.others_typed, has_lost_copy=has_lost_copy)
 
 
 def _is_tk(server: XConnection, window: Window) -> bool:
@@ -9691,8 +9716,10 @@ class _Keyboard:
         _check_time(seconds, len(text), "characters of it")
         return pieces
 
-    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> None:
-        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> bool:
+        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard. Tells
+        whether that may have cost somebody a copy.
+        """
         self._start(len(pauses), "character(s)")
         with pasting(self._window, self._server, self._record) as clipboard:
             start = 0
@@ -9709,6 +9736,7 @@ class _Keyboard:
                     words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
                     clipboard.paste(piece, partial(self.send, words, len(piece), ""))
                 start += len(piece)
+        return clipboard.has_lost_copy()
 
     def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
         # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
@@ -9821,7 +9849,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9824, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9852, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10000,7 +10028,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10003, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10031, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10120,7 +10148,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10123, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10151, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10312,7 +10340,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10315, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10343, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10337,7 +10365,8 @@ from ...system.process import Completed, run_program, running, start_daemon
 from .connection import EXTENSION, UTF8, XConnection, fields_in, is_same_client, named, request, x_connection
 
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
-_CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
+_CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS, _FROM_CLIENT = 1, 5, 3, 1
+_SET_OWNER = 22  # the one request that is recorded; what follows are events
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
 # The server delivers at once. What no program asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.5
@@ -10448,12 +10477,13 @@ class Event(NamedTuple):
 
 
 class PressRecord:
-    """What is delivered from now on: presses, keys, and requests for a selection's content."""
+    """What is delivered from now on: presses, keys, requests for a selection's content; and who takes one."""
 
     def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
         self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
         self._requests: set[tuple[int, int]] = set()
+        self._taken: list[int] = []
         self._targets = 0
 
     def has_asked(self, window_id: int, owner_id: int) -> bool:
@@ -10464,6 +10494,13 @@ class PressRecord:
         requests, self._requests = self._requests, set()
         asking = [requestor for owner, requestor in requests if owner == owner_id]
         return any(self._server.is_same_program(each, window_id) for each in asking)
+
+    def times_taken(self, selection: str) -> int:
+        """How often anybody has made himself the owner of a selection since the last call."""
+        while self._events(time.monotonic()) is not None:
+            pass
+        taken, self._taken = self._taken, []
+        return taken.count(self._server.atoms([selection])[selection])
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
@@ -10502,6 +10539,9 @@ class PressRecord:
         reply = self._connection.receive(max(0, end - time.monotonic()))
         if reply is None:
             return None
+        if reply[1] == _FROM_CLIENT:
+            self._taken += [selection for (selection,) in struct.iter_unpack("<8xI4x", reply[32:])]
+            return []
         (client,) = fields_in(reply, "4xI")
         events = []
         for at in range(32, len(reply) - 31, 32):  # of each event, also a longer one, its first 32 bytes
@@ -10530,7 +10570,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
         replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
         record, xinput = (fields_in(reply, "xB")[0] for reply in replies)
         # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
-        wanted = struct.pack("<I16xBB6x", _ALL_CLIENTS, _KEY, _GENERIC)
+        wanted = struct.pack("<IBB14xBB6x", _ALL_CLIENTS, _SET_OWNER, _SET_OWNER, _KEY, _GENERIC)
         context = connection.resource_base
         create = request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=wanted)
         connection.send(create + request(record, context, data=_ENABLE_CONTEXT))
@@ -10542,7 +10582,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10545, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10585, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10861,10 +10901,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10864, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10904, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10867, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10907, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11106,7 +11146,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11109, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11149, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11402,7 +11442,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11405, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11445, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11612,7 +11652,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11615, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11655, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -11830,7 +11870,7 @@ def press_key(
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11833, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11873, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12189,7 +12229,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12192, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12232, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12301,7 +12341,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12304, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12344, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12528,7 +12568,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12531, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12571, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12681,7 +12721,7 @@ _RESULTS = {
     "scroll": _ACT_AT,
     "drag": "as click; to_pixel, to_point",
     "move_pointer": _ACT_AT,
-    "type_text": f"characters, {_KEYS}",
+    "type_text": f"characters, {_KEYS}; copy_lost where what somebody copied meanwhile may be lost",
     "press_key": f"key, {_KEYS}",
     "wait_for": "waited_s; of a text what find_text answers, of closed closed, else what list_windows says",
     "open": f"{_WINDOW}; is_new_window, handler (the application's name)",
@@ -12830,10 +12870,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12833, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12873, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12836, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12876, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13098,7 +13138,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13101, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13141, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13220,7 +13260,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13223, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13263, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13535,7 +13575,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13538, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13578, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13554,7 +13594,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13557, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13597, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13849,10 +13889,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13852, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13892, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13855, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13895, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13908,7 +13948,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13911, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13951, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14162,7 +14202,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14165, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14205, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14396,7 +14436,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14399, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14439, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14713,7 +14753,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14716, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14756, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14804,7 +14844,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14807, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14847, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

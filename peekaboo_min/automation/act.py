@@ -105,7 +105,8 @@ def perform(
     if record is None:
         sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
         others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
-        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **effect})
+        lost = {"copy_lost": True} if delivery.has_lost_copy else {}
+        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **lost, **effect})
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
@@ -135,6 +136,7 @@ def _acted(done: str, data: dict[str, Any]) -> Result:
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
         f"keys of somebody else came among them: {others}" if others else "",
+        "what somebody copied meanwhile may be lost" if data.get("copy_lost") else "",
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
     ]

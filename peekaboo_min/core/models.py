@@ -237,6 +237,7 @@ class Delivery(NamedTuple):
     point: Optional[Point] = None  # where the pointer was right before the press
     reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
     others_typed: int = 0  # keys that somebody else pressed, and the window got, while ours were
+    has_lost_copy: bool = False  # whether what somebody copied while a text was pasted may be lost
 
 
 class RecognisedText(NamedTuple):

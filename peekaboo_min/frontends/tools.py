@@ -151,7 +151,7 @@ _RESULTS = {
     "scroll": _ACT_AT,
     "drag": "as click; to_pixel, to_point",
     "move_pointer": _ACT_AT,
-    "type_text": f"characters, {_KEYS}",
+    "type_text": f"characters, {_KEYS}; copy_lost where what somebody copied meanwhile may be lost",
     "press_key": f"key, {_KEYS}",
     "wait_for": "waited_s; of a text what find_text answers, of closed closed, else what list_windows says",
     "open": f"{_WINDOW}; is_new_window, handler (the application's name)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -530,6 +531,29 @@ def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, for
         copy(peek, b"theirs")
         process.communicate(timeout=PATIENCE_S)
     assert clipboard(peek) == b"theirs"
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_lost"),
+    [
+        ("-quiet -selection clipboard -i", True),
+        ("-selection clipboard -i", True),
+        ("-selection primary", False),
+    ],
+    ids=["serving", "putting back", "never"],
+)
+def test_clipboard_copied_as_it_is_taken_is_told(
+    peek: Program, form: Form, form_id: int, tmp_path: Path, moment: str, is_lost: bool
+) -> None:
+    copy(peek, b"mine")
+    real = shutil.which("xclip")
+    theirs = f'case "$*" in "{moment}"*) printf theirs | {real} -selection clipboard -i ;; esac'
+    xclip = tmp_path / "xclip"
+    xclip.write_text(f'#!/bin/sh\n{theirs} >/dev/null 2>&1\nexec {real} "$@"\n')
+    xclip.chmod(0o755)
+    data = peek.data("type", form_id, "日本", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (typed(form), data["delivered"]) == ("日本", True)
+    assert data.get("copy_lost", False) is is_lost
 
 
 class Windows:

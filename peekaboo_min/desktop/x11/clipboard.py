@@ -42,12 +42,17 @@ _PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS
 def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
     """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
     clipboard = Clipboard(window, server, record)
-    with restored_by(lambda: clipboard.restorer), clipboard.serving:
-        try:
-            yield clipboard
-        finally:
-            with suppress(PeekabooError):
-                clipboard.look()
+    try:
+        with restored_by(lambda: clipboard.restorer), clipboard.serving:
+            try:
+                yield clipboard
+            finally:
+                with suppress(PeekabooError):
+                    clipboard.look()
+    except PeekabooError as e:
+        if clipboard.has_lost_copy():
+            e.message += "; what somebody copied meanwhile may be lost"
+        raise
     clipboard.wait_until_restored()
 
 
@@ -64,6 +69,7 @@ class Clipboard:
         self._xclip: Optional[RunningProgram] = None
         self._served_id: Optional[int] = None  # who owns the selection while we serve; None before
         self._is_awaited = self._was_taken = False
+        self._has_lost_copy = False
         self.serving = ExitStack()
 
     @property
@@ -95,19 +101,26 @@ class Clipboard:
         self.look()
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
             self._was_taken = False
-            before_id = self._owner()
+            self._times_taken()
             self._saved = self._save()
-            if self._owner() != before_id:  # something was copied meanwhile
+            if self._times_taken():  # something was copied meanwhile
                 self._saved = self._save()
-        owner_id = self._owner()
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         data = text.encode("utf-8")
+        times_taken = 0
+
+        def has_taken() -> bool:
+            nonlocal times_taken
+            times_taken += self._times_taken()
+            return times_taken > 0 and self._is_served_by(xclip)
+
+        self._served_id = self._owner()
         # the last one is ended after this one serves: before, the server might give its window's id again
-        self._served_id = owner_id
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-            is_served = self._wait_until(lambda: self._is_served_by(xclip, owner_id), xclip, _ANSWER_S)
-        served_id = self._served_id or 0
+            is_served = self._wait_until(has_taken, xclip, _ANSWER_S)
+        self._has_lost_copy |= self._selection == "clipboard" and times_taken > 1
+        served_id = self._served_id
 
         def check_served() -> None:
             if not is_served or xclip.has_ended() or self._owner() != served_id:
@@ -133,15 +146,14 @@ class Clipboard:
         while has_asked() and time.monotonic() < deadline:
             pause(_QUIET_S)
 
-    def _is_served_by(self, xclip: RunningProgram, former_id: int) -> bool:
+    def _is_served_by(self, xclip: RunningProgram) -> bool:
         """Whether it owns the selection now, and not another program that has taken it in this moment."""
         owner_id = self._owner()
-        if owner_id in (0, former_id):
-            return False
         (pid,) = self._server.pids_of(owner_id)
-        is_ours = not pid or xclip.is_of(pid)
-        self._served_id = owner_id if is_ours else former_id
-        return is_ours
+        if not owner_id or (pid and not xclip.is_of(pid)):
+            return False
+        self._served_id = owner_id
+        return True
 
     def wait_until_restored(self) -> None:
         """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
@@ -157,6 +169,16 @@ class Clipboard:
         """The window that owns the selection; 0 for none, also before any program has named it."""
         name = self._selection.upper()
         return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
+
+    def has_lost_copy(self) -> bool:
+        """Whether somebody copied in a moment in which we took the clipboard, or put it back."""
+        is_kept = self._selection == "clipboard" and not self._is_taken
+        self._has_lost_copy |= is_kept and self._times_taken() > 1
+        return self._has_lost_copy
+
+    def _times_taken(self) -> int:
+        """How often the selection was taken, by us too, since the last call."""
+        return self._record.times_taken(self._selection.upper())
 
     def _save(self) -> Optional[Restorer]:
         """The clipboard's content, None when it is empty. Raises for what could not be put back."""

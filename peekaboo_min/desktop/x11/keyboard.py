@@ -65,8 +65,8 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
             keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
             if is_tk or not text:
                 keyboard.press(KeyChord("delete" if is_tk else "backspace"))
-        keyboard.type(pieces, pauses)
-        return Delivery(True, others_typed=keyboard.others_typed)
+        has_lost_copy = keyboard.type(pieces, pauses)
+        return Delivery(True, others_typed=keyboard.others_typed, has_lost_copy=has_lost_copy)
 
 
 def _is_tk(server: XConnection, window: Window) -> bool:
@@ -183,8 +183,10 @@ class _Keyboard:
         _check_time(seconds, len(text), "characters of it")
         return pieces
 
-    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> None:
-        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard."""
+    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> bool:
+        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard. Tells
+        whether that may have cost somebody a copy.
+        """
         self._start(len(pauses), "character(s)")
         with pasting(self._window, self._server, self._record) as clipboard:
             start = 0
@@ -201,6 +203,7 @@ class _Keyboard:
                     words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
                     clipboard.paste(piece, partial(self.send, words, len(piece), ""))
                 start += len(piece)
+        return clipboard.has_lost_copy()
 
     def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
         # `--window 0`: real events for what has the focus; a window's number would send synthetic ones

@@ -23,7 +23,8 @@ from ...system.process import Completed, run_program, running, start_daemon
 from .connection import EXTENSION, UTF8, XConnection, fields_in, is_same_client, named, request, x_connection
 
 _ACT_S, _RESTORE_S, _WATCH_S = 10.0, 5.0, 0.05
-_CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS = 1, 5, 3
+_CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS, _FROM_CLIENT = 1, 5, 3, 1
+_SET_OWNER = 22  # the one request that is recorded; what follows are events
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # those of XInput alike
 # The server delivers at once. What no program asked for is not recorded, and is waited for only once.
 _FIRST_S = 0.5
@@ -134,12 +135,13 @@ class Event(NamedTuple):
 
 
 class PressRecord:
-    """What is delivered from now on: presses, keys, and requests for a selection's content."""
+    """What is delivered from now on: presses, keys, requests for a selection's content; and who takes one."""
 
     def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
         self._connection, self._server, self._xinput = connection, server, xinput
         self._first_s = _FIRST_S
         self._requests: set[tuple[int, int]] = set()
+        self._taken: list[int] = []
         self._targets = 0
 
     def has_asked(self, window_id: int, owner_id: int) -> bool:
@@ -150,6 +152,13 @@ class PressRecord:
         requests, self._requests = self._requests, set()
         asking = [requestor for owner, requestor in requests if owner == owner_id]
         return any(self._server.is_same_program(each, window_id) for each in asking)
+
+    def times_taken(self, selection: str) -> int:
+        """How often anybody has made himself the owner of a selection since the last call."""
+        while self._events(time.monotonic()) is not None:
+            pass
+        taken, self._taken = self._taken, []
+        return taken.count(self._server.atoms([selection])[selection])
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
@@ -188,6 +197,9 @@ class PressRecord:
         reply = self._connection.receive(max(0, end - time.monotonic()))
         if reply is None:
             return None
+        if reply[1] == _FROM_CLIENT:
+            self._taken += [selection for (selection,) in struct.iter_unpack("<8xI4x", reply[32:])]
+            return []
         (client,) = fields_in(reply, "4xI")
         events = []
         for at in range(32, len(reply) - 31, 32):  # of each event, also a longer one, its first 32 bytes
@@ -216,7 +228,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
         replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
         record, xinput = (fields_in(reply, "xB")[0] for reply in replies)
         # one range, though most of it does not count: of several, Xorg 21 forgets those above 31
-        wanted = struct.pack("<I16xBB6x", _ALL_CLIENTS, _KEY, _GENERIC)
+        wanted = struct.pack("<IBB14xBB6x", _ALL_CLIENTS, _SET_OWNER, _SET_OWNER, _KEY, _GENERIC)
         context = connection.resource_base
         create = request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=wanted)
         connection.send(create + request(record, context, data=_ENABLE_CONTEXT))

@@ -115,7 +115,10 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
             ["xclip", "-selection", "clipboard", "-o"], env=on.x, capture_output=True, timeout=PATIENCE_S
         ).stdout
         if held != b"THEFT":
-            on.tally.count("lost", f"{what}: the clipboard holds {held[:30]!r}, after {reply.code}")
+            is_told = "may be lost" in reply.text
+            on.tally.count(
+                "wrong" if is_told else "lost", f"{what}: it holds {held[:30]!r}, after {reply.code}"
+            )
 
     def hold_beside(what: str) -> None:
         typing.witness.do("focus", "field")
