@@ -21,11 +21,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Callable
 
-from headless import running, x_server
-
-from peekaboo_min.agents.mcp_client import McpClient, own_server
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # what is measured is this folder, not what is installed
+
+from headless import running, x_server  # noqa: E402
+
+from peekaboo_min.agents.mcp_client import McpClient, own_server  # noqa: E402
+
 ROUNDS = 15
 WINDOWS = 40
 DESKTOPS = (1, 2, 4, 8)
