@@ -128,7 +128,7 @@ class Action:
 
     def describe(self, shows_text: bool = True) -> str:
         """`click 412,87 button right`; shows_text=False leaves out the text to type, which may be private."""
-        places = " to ".join(f"{round(place.x, 1):g},{round(place.y, 1):g}" for place in self.places)
+        places = " to ".join(f"{place.x:.0f},{place.y:.0f}" for place in self.places)
         parts = [self.kind, places] if places else [self.kind]
         for name, value in self.values.items():
             shown = "+".join(value) if isinstance(value, list) else str(value)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from html import escape
 from string import Template
-from typing import Any
+from typing import Any, Optional
 
-from ..core.models import ImageData
+from ..core.models import rect_around
 from ..core.text import shown_text
 from .run import AgentRun, AgentStep
 
@@ -29,7 +29,7 @@ section { border-top: 1px solid #8888; padding: 16px 0; }
 pre { white-space: pre-wrap; font-size: .85rem; background: #8882; padding: 8px; }
 svg { display: block; width: 100%; outline: 1px solid #8888; }
 svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
-.mark { stroke: #d6232b; } .would { stroke-dasharray: 6 4; }
+.behind { opacity: .5; } .mark { stroke: #d6232b; } .would { stroke-dasharray: 6 4; }
 .changed { stroke: #1a8f4a; stroke-dasharray: 8 5; }
 .problem { color: #d6232b; }
 </style>
@@ -37,7 +37,7 @@ svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
 <body>
 <h1>$goal</h1>
 <p><strong>$status</strong>: $message</p>
-<p>Done is the model's word; the screenshots show what is so.</p>
+<p>The screenshots show what is so.</p>
 <p>Model $model_used: $grid. Started $started.
 $steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>
 $sections
@@ -59,18 +59,20 @@ _EXCHANGE = Template("""\
 $reply</pre></details>
 <details><summary>Question</summary><pre>
 $prompt</pre></details>""")
+# in screen points; under a menu or a dialog the windows it belongs to, as they were looked at last
 _FIGURE = Template("""\
-<figure><svg viewBox="0 0 $width $height" style="max-width:${width}px">
-<image width="$width" height="$height" href="data:$kind;base64,$data"/>
-$marks</svg></figure>""")
+<figure><svg viewBox="$box" style="max-width:${page_width}px">
+$behind<image id="shot$number" $place href="data:$kind;base64,$data"/>
+<g transform="translate($x $y) scale($points_a_pixel)">$marks</g></svg></figure>""")
 
 
 def run_report(run: AgentRun) -> str:
     """The page. Everything that a window, a model or a person wrote is in it as text only."""
     sections = [_step_section(run, step) for step in run.steps]
-    if run.final_image:
-        sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run.final_image)}\n</section>")
-    return _PAGE.substitute(_as_texts(run.as_data()), sections="\n".join(sections))
+    if run.final and run.final.image:
+        sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
+    status = "the model says done" if run.status == "done" else run.status
+    return _PAGE.substitute(_as_texts({**run.as_data(), "status": status}), sections="\n".join(sections))
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
@@ -87,7 +89,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     }
     return _STEP.substitute(
         _as_texts(texts),
-        figure=_figure(step.image, _marks(step, run.dry_run)) if step.image else "<p>no screenshot</p>",
+        figure=_figure(run, step) if step.image else "<p>no screenshot</p>",
         replies="\n".join(_EXCHANGE.substitute(_as_texts(vars(exchange))) for exchange in step.exchanges),
     )
 
@@ -96,15 +98,41 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
     """A cross at each of the action's places, and a frame around what changed, in the image's pixels."""
     marks = []
     if step.changed_rect:
-        x, y, width, height = step.changed_rect
-        marks.append(f'<rect class="changed" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>')
+        x, y, width, height = map(round, step.changed_rect)
+        marks.append(f'<rect class="changed" x="{x}" y="{y}" width="{width}" height="{height}"/>')
     action, kind = step.pixel_action, "mark would" if is_dry_run else "mark"
-    places = [f"{x:.1f} {y:.1f}" for x, y in (action.places if action else ())]
+    places = [f"{x:.0f} {y:.0f}" for x, y in (action.places if action else ())]
     marks += [f'<path class="{kind}" d="M{place}m-14 0h28m-14 -14v28"/>' for place in places]
     return "\n".join(marks)
 
 
-def _figure(image: ImageData, marks: str = "") -> str:
-    _, width, height = image.info
-    data, kind = base64.b64encode(image.data).decode("ascii"), image.info.mime_type
-    return _FIGURE.substitute(width=width, height=height, kind=kind, data=data, marks=marks)
+def _figure(run: AgentRun, step: AgentStep) -> str:
+    assert step.image and step.window
+    bounds = whole = step.window.bounds
+    behind, below = "", _step_below(run, step)
+    while below and below.window:
+        behind = f'<use class="behind" href="#shot{below.number}"/>\n{behind}'
+        whole = rect_around([whole, below.window.bounds])
+        below = _step_below(run, below)
+    return _FIGURE.substitute(
+        box=" ".join(f"{value:g}" for value in whole),
+        page_width=f"{whole.width:g}",
+        behind=behind,
+        number=step.number,
+        place=" ".join(f'{name}="{value:g}"' for name, value in bounds._asdict().items()),
+        kind=step.image.info.mime_type,
+        data=base64.b64encode(step.image.data).decode("ascii"),
+        x=bounds.x,
+        y=bounds.y,
+        points_a_pixel=bounds.width / step.image.info.width,
+        marks=_marks(step, run.dry_run),
+    )
+
+
+def _step_below(run: AgentRun, step: AgentStep) -> Optional[AgentStep]:
+    """The last step before this one that shows the window which its menu or dialog belongs to."""
+    parent_id = step.window.parent_id if step.window else None
+    earlier = [each for each in run.steps[: step.number - 1] if each.image]
+    return next(
+        (each for each in reversed(earlier) if each.window and each.window.window_id == parent_id), None
+    )

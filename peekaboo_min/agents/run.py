@@ -113,8 +113,8 @@ class AgentRun:
     doubt: str = ""  # about the model's report that the goal is reached, made since its last act
     folder: Optional[Path] = None  # made before the first step; None until then
     steps: list[AgentStep] = field(default_factory=list)
-    final_image: Optional[ImageData] = None
-    """What the last action led to; None where no look after it was needed, or possible."""
+    final: Optional[AgentStep] = None
+    """A look at what the last action led to, if it could be had; None where none was needed."""
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
     grid: str = ""  # in which grid the model was asked, and why, as a sentence
@@ -133,7 +133,7 @@ class AgentRun:
         }
 
     def as_data(self) -> dict[str, Any]:
-        left_out = ("deadline", "folder", "steps", "final_image")
+        left_out = ("deadline", "folder", "steps", "final")
         own = {name: value for name, value in vars(self).items() if name not in left_out}
         started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
         return {**own, **self.summary_data(), "started": started, "version": __version__}

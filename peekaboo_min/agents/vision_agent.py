@@ -176,10 +176,9 @@ class AgentLoop:
         """What the last action led to, for the report. A closed window is no failure."""
         last = self._run.steps[-1].action
         if last and last.is_act and not self._run.dry_run:
-            end = AgentStep(0)
+            self._run.final = AgentStep(len(self._run.steps) + 1)
             with suppress(PeekabooError):
-                self._target.observe(end)
-            self._run.final_image = end.image
+                self._target.observe(self._run.final)
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""

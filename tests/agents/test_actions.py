@@ -131,8 +131,8 @@ def test_read_action_clicks_nothing_without_an_image() -> None:
 @pytest.mark.parametrize(
     "action, with_text, without",
     [
-        (made("click", x=1.5, y=2, button="right", clicks=2), "click 1.5,2 button right clicks 2", ""),
-        (made("drag", x=1, y=2, to_x=3, to_y=4.26), "drag 1,2 to 3,4.3", ""),
+        (made("click", x=1.5, y=2, button="right", clicks=2), "click 2,2 button right clicks 2", ""),
+        (made("drag", x=1, y=2, to_x=3, to_y=4.26), "drag 1,2 to 3,4", ""),
         (made("scroll", direction="up"), "scroll up", ""),
         (made("type", text="hunter2"), "type 'hunter2'", "type 7 character(s)"),
         (made("press", key="cmd+shift+t", repeat=2), "press cmd+shift+t repeat 2", ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,8 +31,12 @@ def plain_image() -> ImageData:
     return ImageData(data, ImageInfo("jpg", *SIZE))
 
 
-def a_step(number: int = 1, action: Optional[Action] = CLICK, **more: Any) -> AgentStep:
-    window = Window(7, "Form", 1, "A <title>", Rect(0, 0, *SIZE))
+FORM = Window(7, "Form", 1, "A <title>", Rect(50, 40, *SIZE))
+
+
+def a_step(
+    number: int = 1, action: Optional[Action] = CLICK, window: Window = FORM, **more: Any
+) -> AgentStep:
     return AgentStep(number, window, plain_image(), action=action, pixel_action=action, **more)
 
 
@@ -64,13 +69,28 @@ def test_report_shows_each_step_and_any_text() -> None:
         "first question",
         "second question",
         "2. no action",
-        "Done is the model's word",
+        "the model says done: ",
     ):
         assert expected in text
     assert page.count("<figure>") == page.count("data:image/jpeg") == 3, "one a step"
-    assert 'class="mark" d="M200.0 120.0m' in page and 'class="mark" d="M300.0 120.0m' in page
-    assert 'class="mark would" d="M200.0 120.0m' in run_report(a_run(step, dry_run=True))
+    assert 'class="mark" d="M200 120m' in page and 'class="mark" d="M300 120m' in page
+    assert 'class="mark would" d="M200 120m' in run_report(a_run(step, dry_run=True))
     assert "default-src 'none'" in page, "nothing is loaded"
+
+
+def test_report_shows_a_menu_over_the_windows_it_came_from() -> None:
+    dialog = Window(8, "Form", 1, "Details", Rect(90, 20, 320, 200), kind="dialog", parent_id=7)
+    menu = Window(9, "Form", 1, "", Rect(100, 60, 640, 400), kind="popup", parent_id=8)
+    steps = [a_step(), a_step(2, window=dialog), a_step(3, window=menu)]
+    figures = run_report(a_run(*steps, final=a_step(4, window=dialog))).split("<figure>")[1:]
+    assert [re.findall(r'viewBox="(.*?)"|use class="behind" href="#shot(\d)"', one) for one in figures] == [
+        [("50 40 640 400", "")],
+        [("50 20 640 420", ""), ("", "1")],
+        [("50 20 690 440", ""), ("", "1"), ("", "2")],
+        [("50 20 640 420", ""), ("", "1")],
+    ]
+    assert 'x="90" y="20" width="320" height="200"' in figures[1], "in points; the image has 640x400 pixels"
+    assert 'translate(90 20) scale(0.5)"><path class="mark" d="M200 120m' in figures[1]
 
 
 def test_report_rendered_small_marks_the_click_and_the_change(tmp_path: Path) -> None:

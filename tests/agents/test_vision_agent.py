@@ -537,7 +537,7 @@ def test_agent_dry_run_marks_the_click_and_touches_nothing(
     assert [form.events(kind) + cover.events(kind) for kind in ("click", "key", "opened")] == [[], [], []]
     assert agent.acts() == []
     x, y = form.centre("details")
-    assert f'class="mark would" d="M{x:.1f} {y:.1f}m' in agent.report().source
+    assert f'class="mark would" d="M{x:.0f} {y:.0f}m' in agent.report().source
 
 
 def test_agent_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, tmp_path: Path) -> None:
