@@ -62,8 +62,8 @@ $prompt</pre></details>""")
 # in screen points; under a menu or a dialog the windows it belongs to, as they were looked at last
 _FIGURE = Template("""\
 <figure><svg viewBox="$box" style="max-width:${page_width}px">
-$behind<image id="shot$number" $place href="data:$kind;base64,$data"/>
-<g transform="translate($x $y) scale($points_a_pixel)">$marks</g></svg></figure>""")
+$behind<image id="shot$number" $place href="data:$image"/>
+<g transform="$to_points">$marks</g></svg></figure>""")
 
 
 def run_report(run: AgentRun) -> str:
@@ -115,16 +115,13 @@ def _figure(run: AgentRun, step: AgentStep) -> str:
         whole = rect_around([whole, below.window.bounds])
         below = _step_below(run, below)
     return _FIGURE.substitute(
-        box=" ".join(f"{value:g}" for value in whole),
-        page_width=f"{whole.width:g}",
+        box=" ".join(map(str, whole)),
+        page_width=whole.width,
         behind=behind,
         number=step.number,
         place=" ".join(f'{name}="{value:g}"' for name, value in bounds._asdict().items()),
-        kind=step.image.info.mime_type,
-        data=base64.b64encode(step.image.data).decode("ascii"),
-        x=bounds.x,
-        y=bounds.y,
-        points_a_pixel=bounds.width / step.image.info.width,
+        image=f"{step.image.info.mime_type};base64,{base64.b64encode(step.image.data).decode('ascii')}",
+        to_points=f"translate({bounds.x:g} {bounds.y:g}) scale({bounds.width / step.image.info.width:g})",
         marks=_marks(step, run.dry_run),
     )
 
