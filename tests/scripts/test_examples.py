@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from accessible import need_elements, session_bus
-from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, need, program_words, wait_for, x_server
 
 
@@ -34,28 +31,6 @@ def run(name: str, folder: Path, display: str, *arguments: str, **variables: str
     process = start(name, folder, display, *arguments, **variables)
     out, err = process.communicate(timeout=2 * PATIENCE_S)
     return process.returncode, out, err
-
-
-def test_readmes_session_is_what_a_terminal_shows(
-    form: Form, display: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    chapter = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Shell\n")[1]
-    session = chapter.split("```")[1].strip().splitlines()
-    peekaboo = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-    window = str(peekaboo.data("windows")["windows"][0]["window_id"])
-    shown = []
-    for line in session:
-        if line.startswith("$ peekaboo-min "):
-            done = peekaboo.run(*shlex.split(line.replace("6291489", window))[2:])
-            shown += [line, *(done.out + done.err).splitlines()]
-
-    def without_this_runs_own(lines: list[str], folder: str) -> list[str]:
-        plain = (re.sub(r"\b[0-9a-f]{16}\b", "ID", line.replace(folder, "FOLDER")) for line in lines)
-        return [line if line.startswith("$") else re.sub(r"\d+", "N", line) for line in plain]
-
-    expected = without_this_runs_own(session, "/home/ada")
-    assert without_this_runs_own(shown, str(tmp_path)) == expected
 
 
 def test_wait_and_click_clicks_a_text_or_ends_the_wait(form: Form, display: str, tmp_path: Path) -> None:
