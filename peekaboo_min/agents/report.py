@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from html import escape
 from string import Template
-from typing import Any, Optional
+from typing import Any
 
 from ..core.models import rect_around
 from ..core.text import shown_text
@@ -61,7 +61,7 @@ $reply</pre></details>
 $prompt</pre></details>""")
 # in screen points; under a menu or a dialog the windows it belongs to, as they were looked at last
 _FIGURE = Template("""\
-<figure><svg viewBox="$box" style="max-width:${page_width}px">
+<figure><svg viewBox="$box" style="max-width:${width}px">
 $behind<image id="shot$number" $place href="data:$image"/>
 <g transform="$to_points">$marks</g></svg></figure>""")
 
@@ -109,27 +109,18 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
 def _figure(run: AgentRun, step: AgentStep) -> str:
     assert step.image and step.window
     bounds = whole = step.window.bounds
-    behind, below = "", _step_below(run, step)
-    while below and below.window:
-        behind = f'<use class="behind" href="#shot{below.number}"/>\n{behind}'
-        whole = rect_around([whole, below.window.bounds])
-        below = _step_below(run, below)
+    behind, parent_id = "", step.window.parent_id
+    for below in reversed(run.steps[: step.number - 1]):
+        if below.image and below.window and below.window.window_id == parent_id:
+            behind = f'<use class="behind" href="#shot{below.number}"/>\n{behind}'
+            whole, parent_id = rect_around([whole, below.window.bounds]), below.window.parent_id
     return _FIGURE.substitute(
         box=" ".join(map(str, whole)),
-        page_width=whole.width,
+        width=whole.width,
         behind=behind,
         number=step.number,
         place=" ".join(f'{name}="{value:g}"' for name, value in bounds._asdict().items()),
         image=f"{step.image.info.mime_type};base64,{base64.b64encode(step.image.data).decode('ascii')}",
         to_points=f"translate({bounds.x:g} {bounds.y:g}) scale({bounds.width / step.image.info.width:g})",
         marks=_marks(step, run.dry_run),
-    )
-
-
-def _step_below(run: AgentRun, step: AgentStep) -> Optional[AgentStep]:
-    """The last step before this one that shows the window which its menu or dialog belongs to."""
-    parent_id = step.window.parent_id if step.window else None
-    earlier = [each for each in run.steps[: step.number - 1] if each.image]
-    return next(
-        (each for each in reversed(earlier) if each.window and each.window.window_id == parent_id), None
     )

@@ -220,7 +220,7 @@ texts and controls, clicks, types, presses keys, waits. For any task in an appli
 Every command is a process of its own. A text on stdout is the answer, one sentence on stderr says what went \
 wrong and what to do next; `--json` gives one JSON document instead: `success`, `data` or `error`.
 WINDOW is an id that `peekaboo-min windows` lists, or a name: `Calculator`, `"Save As"`. Use the id where a \
-name could be several.
+name could be several. Where `peekaboo-min` is not found, it is `python3 /path/to/peekaboo.py`.
 
 ## The loop
 
@@ -230,6 +230,9 @@ name could be several.
 pixels that the screenshot shows, or that `elements WINDOW` lists. Click a field, then `type WINDOW "text"`.
 4. `--verify` tells whether the window changed; look again before the next act. After what takes time \
 `peekaboo-min wait-for --app APP --text "Saved"`.
+
+    $ peekaboo-min windows
+    6291489  Form (no pid)  'Visitor book'  121,110 554x388 [FOCUSED]
 
 Pixels are those of the window's last screenshot, from its top left corner. Do not scale them. After \
 STALE_SCREENSHOT take a new one. Put `--` before a text that begins with a dash.
@@ -274,7 +277,9 @@ def _skill() -> Result:
     lines = []
     for name in [*COMMANDS][: [*COMMANDS].index("analyze") + 1]:
         signature = read_signature(load_function(COMMANDS[name]), True)
-        usage = command_parser(name, signature).usage or ""
+        options = [p.flag for p in signature.parameters if not (p.is_required or p.is_positional)]
+        usage = (command_parser(name, signature).usage or "").replace("WINDOW_ID", "WINDOW")
+        usage = usage.replace(" [options]", f" [{' '.join(options)}]" if options else "")
         lines.append(f"- `{usage}`: {in_shell_names(signature.summary)}")
     codes = "; ".join(f"{code.exit_code} {code.value}" for code in ErrorCode if code.exit_code > 1)
     text = _SKILL.replace("{commands}", "\n".join(lines)).replace("{codes}", codes).rstrip()
