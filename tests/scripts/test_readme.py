@@ -35,12 +35,10 @@ def test_readme_is_short_before_its_generated_reference() -> None:
 
 def test_readme_links_lead_somewhere() -> None:
     headings = re.findall(r"^#+ (.+)$", TEXT, re.MULTILINE)
-    anchors = {"#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    anchors = ["#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
     links = re.findall(r"\]\((?!https?:)([^)]*)\)", TEXT)
-    assert (
-        len(links) > 10
-        and [each for each in links if each not in anchors and not (ROOT / each).exists()] == []
-    )
+    assert len(set(anchors)) == len(anchors) and len(links) > 10
+    assert [link for link in links if link not in anchors and not (ROOT / link).exists()] == []
 
 
 def test_readme_commands_are_all_understood() -> None:
