@@ -227,7 +227,7 @@ name could be several. Where `peekaboo-min` is not found, it is `python3 /path/t
 1. `peekaboo-min windows`: which windows there are. A menu or a dialog is a window of its own.
 2. `peekaboo-min screenshot WINDOW --path window.png`, and look at the file.
 3. One act: `click-text WINDOW "Sign in"`, or `click WINDOW X Y` with pixels of the screenshot or of \
-`elements WINDOW`. Click a field, then `type WINDOW "text"`; `press WINDOW return`, `tab`, `page_down`, `cmd+s`.
+`elements WINDOW`. Click a field, then `type WINDOW "text"`; `press WINDOW return`, `tab` or `cmd+s`.
 4. `--verify` tells whether the window changed; look again before the next act. After what takes time \
 `peekaboo-min wait-for --app APP --text "Saved"`.
 
