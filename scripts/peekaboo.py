@@ -276,7 +276,7 @@ class Action:
 
     def describe(self, shows_text: bool = True) -> str:
         """`click 412,87 button right`; shows_text=False leaves out the text to type, which may be private."""
-        places = " to ".join(f"{round(place.x, 1):g},{round(place.y, 1):g}" for place in self.places)
+        places = " to ".join(f"{place.x:.0f},{place.y:.0f}" for place in self.places)
         parts = [self.kind, places] if places else [self.kind]
         for name, value in self.values.items():
             shown = "+".join(value) if isinstance(value, list) else str(value)
@@ -1024,7 +1024,7 @@ from html import escape
 from string import Template
 from typing import Any
 
-from ..core.models import ImageData
+from ..core.models import rect_around
 from ..core.text import shown_text
 from .run import AgentRun, AgentStep
 
@@ -1046,7 +1046,7 @@ section { border-top: 1px solid #8888; padding: 16px 0; }
 pre { white-space: pre-wrap; font-size: .85rem; background: #8882; padding: 8px; }
 svg { display: block; width: 100%; outline: 1px solid #8888; }
 svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
-.mark { stroke: #d6232b; } .would { stroke-dasharray: 6 4; }
+.behind { opacity: .5; } .mark { stroke: #d6232b; } .would { stroke-dasharray: 6 4; }
 .changed { stroke: #1a8f4a; stroke-dasharray: 8 5; }
 .problem { color: #d6232b; }
 </style>
@@ -1054,7 +1054,7 @@ svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
 <body>
 <h1>$goal</h1>
 <p><strong>$status</strong>: $message</p>
-<p>Done is the model's word; the screenshots show what is so.</p>
+<p>The screenshots show what is so.</p>
 <p>Model $model_used: $grid. Started $started.
 $steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>
 $sections
@@ -1076,18 +1076,20 @@ _EXCHANGE = Template("""\
 $reply</pre></details>
 <details><summary>Question</summary><pre>
 $prompt</pre></details>""")
+# in screen points; under a menu or a dialog the windows it belongs to, as they were looked at last
 _FIGURE = Template("""\
-<figure><svg viewBox="0 0 $width $height" style="max-width:${width}px">
-<image width="$width" height="$height" href="data:$kind;base64,$data"/>
-$marks</svg></figure>""")
+<figure><svg viewBox="$box" style="max-width:${width}px">
+$behind<image id="shot$number" $place href="data:$image"/>
+<g transform="$to_points">$marks</g></svg></figure>""")
 
 
 def run_report(run: AgentRun) -> str:
     """The page. Everything that a window, a model or a person wrote is in it as text only."""
     sections = [_step_section(run, step) for step in run.steps]
-    if run.final_image:
-        sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run.final_image)}\n</section>")
-    return _PAGE.substitute(_as_texts(run.as_data()), sections="\n".join(sections))
+    if run.final and run.final.image:
+        sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
+    status = "the model says done" if run.status == "done" else run.status
+    return _PAGE.substitute(_as_texts({**run.as_data(), "status": status}), sections="\n".join(sections))
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
@@ -1104,7 +1106,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
     }
     return _STEP.substitute(
         _as_texts(texts),
-        figure=_figure(step.image, _marks(step, run.dry_run)) if step.image else "<p>no screenshot</p>",
+        figure=_figure(run, step) if step.image else "<p>no screenshot</p>",
         replies="\n".join(_EXCHANGE.substitute(_as_texts(vars(exchange))) for exchange in step.exchanges),
     )
 
@@ -1113,22 +1115,36 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
     """A cross at each of the action's places, and a frame around what changed, in the image's pixels."""
     marks = []
     if step.changed_rect:
-        x, y, width, height = step.changed_rect
-        marks.append(f'<rect class="changed" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"/>')
+        x, y, width, height = map(round, step.changed_rect)
+        marks.append(f'<rect class="changed" x="{x}" y="{y}" width="{width}" height="{height}"/>')
     action, kind = step.pixel_action, "mark would" if is_dry_run else "mark"
-    places = [f"{x:.1f} {y:.1f}" for x, y in (action.places if action else ())]
+    places = [f"{x:.0f} {y:.0f}" for x, y in (action.places if action else ())]
     marks += [f'<path class="{kind}" d="M{place}m-14 0h28m-14 -14v28"/>' for place in places]
     return "\n".join(marks)
 
 
-def _figure(image: ImageData, marks: str = "") -> str:
-    _, width, height = image.info
-    data, kind = base64.b64encode(image.data).decode("ascii"), image.info.mime_type
-    return _FIGURE.substitute(width=width, height=height, kind=kind, data=data, marks=marks)
+def _figure(run: AgentRun, step: AgentStep) -> str:
+    assert step.image and step.window
+    bounds = whole = step.window.bounds
+    behind, parent_id = "", step.window.parent_id
+    for below in reversed(run.steps[: step.number - 1]):
+        if below.image and below.window and below.window.window_id == parent_id:
+            behind = f'<use class="behind" href="#shot{below.number}"/>\n{behind}'
+            whole, parent_id = rect_around([whole, below.window.bounds]), below.window.parent_id
+    return _FIGURE.substitute(
+        box=" ".join(map(str, whole)),
+        width=whole.width,
+        behind=behind,
+        number=step.number,
+        place=" ".join(f'{name}="{value:g}"' for name, value in bounds._asdict().items()),
+        image=f"{step.image.info.mime_type};base64,{base64.b64encode(step.image.data).decode('ascii')}",
+        to_points=f"translate({bounds.x:g} {bounds.y:g}) scale({bounds.width / step.image.info.width:g})",
+        marks=_marks(step, run.dry_run),
+    )
 '''
 
 # ==================== peekaboo_min/agents/run.py ==========================================================
-SOURCES['peekaboo_min/agents/run.py'] = 1131, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
+SOURCES['peekaboo_min/agents/run.py'] = 1147, r'''"""A run of the vision agent: its steps, what they show, and its folder."""
 
 from __future__ import annotations
 
@@ -1243,8 +1259,8 @@ class AgentRun:
     doubt: str = ""  # about the model's report that the goal is reached, made since its last act
     folder: Optional[Path] = None  # made before the first step; None until then
     steps: list[AgentStep] = field(default_factory=list)
-    final_image: Optional[ImageData] = None
-    """What the last action led to; None where no look after it was needed, or possible."""
+    final: Optional[AgentStep] = None
+    """A look at what the last action led to, if it could be had; None where none was needed."""
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
     grid: str = ""  # in which grid the model was asked, and why, as a sentence
@@ -1263,7 +1279,7 @@ class AgentRun:
         }
 
     def as_data(self) -> dict[str, Any]:
-        left_out = ("deadline", "folder", "steps", "final_image")
+        left_out = ("deadline", "folder", "steps", "final")
         own = {name: value for name, value in vars(self).items() if name not in left_out}
         started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
         return {**own, **self.summary_data(), "started": started, "version": __version__}
@@ -1290,7 +1306,7 @@ def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) ->
 '''
 
 # ==================== peekaboo_min/agents/target.py =======================================================
-SOURCES['peekaboo_min/agents/target.py'] = 1293, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
+SOURCES['peekaboo_min/agents/target.py'] = 1309, r'''"""The app that the vision agent works in, seen and acted on through MCP."""
 
 from __future__ import annotations
 
@@ -1493,7 +1509,7 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
 '''
 
 # ==================== peekaboo_min/agents/vision_agent.py =================================================
-SOURCES['peekaboo_min/agents/vision_agent.py'] = 1496, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
+SOURCES['peekaboo_min/agents/vision_agent.py'] = 1512, r'''"""The vision agent: see -> decide -> act -> verify, through our own server."""
 
 from __future__ import annotations
 
@@ -1671,10 +1687,9 @@ class AgentLoop:
         """What the last action led to, for the report. A closed window is no failure."""
         last = self._run.steps[-1].action
         if last and last.is_act and not self._run.dry_run:
-            end = AgentStep(0)
+            self._run.final = AgentStep(len(self._run.steps) + 1)
             with suppress(PeekabooError):
-                self._target.observe(end)
-            self._run.final_image = end.image
+                self._target.observe(self._run.final)
 
     def _take(self, step: AgentStep) -> str:
         """One step. Returns the run's status when it ends with this step, else an empty text."""
@@ -1755,10 +1770,10 @@ def _show_progress(step: AgentStep) -> None:
 '''
 
 # ==================== peekaboo_min/ai/__init__.py =========================================================
-SOURCES['peekaboo_min/ai/__init__.py'] = 1758, r''''''
+SOURCES['peekaboo_min/ai/__init__.py'] = 1773, r''''''
 
 # ==================== peekaboo_min/ai/client.py ===========================================================
-SOURCES['peekaboo_min/ai/client.py'] = 1761, r'''"""Ask a model about images, or the machine's own text recognition."""
+SOURCES['peekaboo_min/ai/client.py'] = 1776, r'''"""Ask a model about images, or the machine's own text recognition."""
 
 from __future__ import annotations
 
@@ -2022,7 +2037,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
 '''
 
 # ==================== peekaboo_min/ai/grid.py =============================================================
-SOURCES['peekaboo_min/ai/grid.py'] = 2025, r'''"""The grid in which a model says where something is, by the model's name."""
+SOURCES['peekaboo_min/ai/grid.py'] = 2040, r'''"""The grid in which a model says where something is, by the model's name."""
 
 from __future__ import annotations
 
@@ -2135,7 +2150,7 @@ def describe_unit(model: str) -> str:
 '''
 
 # ==================== peekaboo_min/ai/images.py ===========================================================
-SOURCES['peekaboo_min/ai/images.py'] = 2138, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
+SOURCES['peekaboo_min/ai/images.py'] = 2153, r'''"""Images for a model: read, checked, at a size that no vendor shrinks."""
 
 from __future__ import annotations
 
@@ -2249,7 +2264,7 @@ def resized(
 '''
 
 # ==================== peekaboo_min/ai/providers.py ========================================================
-SOURCES['peekaboo_min/ai/providers.py'] = 2252, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
+SOURCES['peekaboo_min/ai/providers.py'] = 2267, r'''"""The vendors of vision models: requests, replies, and what failures mean."""
 
 from __future__ import annotations
 
@@ -2572,10 +2587,10 @@ def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/__init__.py =================================================
-SOURCES['peekaboo_min/automation/__init__.py'] = 2575, r''''''
+SOURCES['peekaboo_min/automation/__init__.py'] = 2590, r''''''
 
 # ==================== peekaboo_min/automation/act.py ======================================================
-SOURCES['peekaboo_min/automation/act.py'] = 2578, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
+SOURCES['peekaboo_min/automation/act.py'] = 2593, r'''"""Do an act in a window: its safety rules, the input lock, what it changed."""
 
 from __future__ import annotations
 
@@ -2931,7 +2946,7 @@ def _clamped(pixel: Point, record: Screenshot) -> Point:
 '''
 
 # ==================== peekaboo_min/automation/capture.py ==================================================
-SOURCES['peekaboo_min/automation/capture.py'] = 2934, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
+SOURCES['peekaboo_min/automation/capture.py'] = 2949, r'''"""Take screenshots of displays and windows, and record what each pixel means."""
 
 from __future__ import annotations
 
@@ -3240,7 +3255,7 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3243, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3258, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3413,7 +3428,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3416, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3431, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3677,7 +3692,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3680, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3695, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3972,7 +3987,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 3975, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3990, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4224,7 +4239,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4227, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4242, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4376,7 +4391,7 @@ def _bounds_text(bounds: Rect) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4379, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4394, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4523,7 +4538,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4526, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4541, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4600,7 +4615,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4603, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4618, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4779,10 +4794,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4782, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4797, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4785, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4800, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4892,7 +4907,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4895, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4910, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -5021,7 +5036,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5024, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5039, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5152,7 +5167,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5155, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5170, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5492,7 +5507,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5495, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5510, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5718,7 +5733,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5721, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5736, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5759,10 +5774,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5762, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5777, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5765, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5780, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5878,7 +5893,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5881, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5896, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5983,10 +5998,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5986, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6001, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5989, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6004, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6074,7 +6089,7 @@ function candidates(app, target) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6077, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6092, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6093,7 +6108,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6096, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6111, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6350,7 +6365,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6353, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6368, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6510,7 +6525,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6513, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6528, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
@@ -6551,7 +6566,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6554, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6569, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6594,7 +6609,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6597, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6612, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6890,7 +6905,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6893, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6908, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7145,7 +7160,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7148, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7163, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
 // Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
@@ -7552,7 +7567,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7555, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7570, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7702,7 +7717,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7705, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7720, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const locked = isLocked();
@@ -7716,7 +7731,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7719, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7734, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7762,7 +7777,7 @@ function partsOfImage() {
 '''
 
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7765, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7780, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7887,7 +7902,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7890, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7905, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -7981,7 +7996,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7984, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7999, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8085,7 +8100,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8088, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8103, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8360,7 +8375,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8363, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8378, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8384,10 +8399,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8387, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8402, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8390, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8405, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8535,7 +8550,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8538, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8553, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8757,7 +8772,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8760, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8775, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9108,7 +9123,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9111, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9126, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9190,7 +9205,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9193, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9208, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9531,7 +9546,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9534, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9549, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9849,7 +9864,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9852, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9867, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10028,7 +10043,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10031, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10046, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10148,7 +10163,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10151, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10166, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10340,7 +10355,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10343, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10358, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10582,7 +10597,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10585, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10600, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10901,10 +10916,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10904, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 10919, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10907, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 10922, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11146,7 +11161,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11149, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11164, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11442,7 +11457,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11445, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11460, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11652,7 +11667,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11655, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11670, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -11870,7 +11885,7 @@ def press_key(
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11873, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 11888, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12229,7 +12244,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12232, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12247, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12341,7 +12356,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12344, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12359, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12568,7 +12583,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12571, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12586, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12790,16 +12805,19 @@ texts and controls, clicks, types, presses keys, waits. For any task in an appli
 Every command is a process of its own. A text on stdout is the answer, one sentence on stderr says what went \
 wrong and what to do next; `--json` gives one JSON document instead: `success`, `data` or `error`.
 WINDOW is an id that `peekaboo-min windows` lists, or a name: `Calculator`, `"Save As"`. Use the id where a \
-name could be several.
+name could be several. Where `peekaboo-min` is not found, it is `python3 /path/to/peekaboo.py`.
 
 ## The loop
 
 1. `peekaboo-min windows`: which windows there are. A menu or a dialog is a window of its own.
 2. `peekaboo-min screenshot WINDOW --path window.png`, and look at the file.
-3. One act: `click-text WINDOW "Sign in"` where a label can be named; else `click WINDOW X Y`, with the \
-pixels that the screenshot shows, or that `elements WINDOW` lists. Click a field, then `type WINDOW "text"`.
+3. One act: `click-text WINDOW "Sign in"`, or `click WINDOW X Y` with pixels of the screenshot or of \
+`elements WINDOW`. Click a field, then `type WINDOW "text"`; `press WINDOW return`, `tab` or `cmd+s`.
 4. `--verify` tells whether the window changed; look again before the next act. After what takes time \
 `peekaboo-min wait-for --app APP --text "Saved"`.
+
+    $ peekaboo-min windows
+    6291489  Form (no pid)  'Visitor book'  121,110 554x388 [FOCUSED]
 
 Pixels are those of the window's last screenshot, from its top left corner. Do not scale them. After \
 STALE_SCREENSHOT take a new one. Put `--` before a text that begins with a dash.
@@ -12844,7 +12862,9 @@ def _skill() -> Result:
     lines = []
     for name in [*COMMANDS][: [*COMMANDS].index("analyze") + 1]:
         signature = read_signature(load_function(COMMANDS[name]), True)
-        usage = command_parser(name, signature).usage or ""
+        options = [p.flag for p in signature.parameters if not (p.is_required or p.is_positional)]
+        usage = (command_parser(name, signature).usage or "").replace("WINDOW_ID", "WINDOW")
+        usage = usage.replace(" [options]", f" [{' '.join(options)}]" if options else "")
         lines.append(f"- `{usage}`: {in_shell_names(signature.summary)}")
     codes = "; ".join(f"{code.exit_code} {code.value}" for code in ErrorCode if code.exit_code > 1)
     text = _SKILL.replace("{commands}", "\n".join(lines)).replace("{codes}", codes).rstrip()
@@ -12870,10 +12890,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12873, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 12893, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12876, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 12896, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13138,7 +13158,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13141, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13161, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13260,7 +13280,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13263, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13283, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13575,7 +13595,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13578, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13598, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13594,7 +13614,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13597, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13617, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13889,10 +13909,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13892, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 13912, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13895, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 13915, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13948,7 +13968,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13951, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 13971, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14202,7 +14222,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14205, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14225, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14436,7 +14456,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14439, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14459, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14753,7 +14773,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14756, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14776, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14844,7 +14864,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14847, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 14867, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 
