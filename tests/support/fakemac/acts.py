@@ -2,6 +2,7 @@
 
 One function per `do` of an event; `run_actions` does what a widget's `on_click` in desktop.json says:
   {"open_window": {...}}  {"close_window": "this" | id}  {"report": "name"}  {"log": "text"}
+  {"calculate": "7" | "+" | "="}: a key of a calculator, which shows the sum in its widget "display"
   and {"after_ms": n, "open_window": ...} for what takes its time
 """
 
@@ -33,6 +34,11 @@ def widget_action(state: State, event: Event) -> None:
         log(state, "report", name=action["report"], values=values)
     if "log" in action:
         log(state, "note", text=action["log"])
+    if "calculate" in action and window is not None:
+        entered = window["entered"] = window.get("entered", "") + action["calculate"]
+        numbers = [int(number) for number in entered.strip("=").split("+") if number]
+        display = next(widget for widget in window["widgets"] if widget["name"] == "display")
+        display["text"] = str(sum(numbers) if entered.endswith("=") else numbers[-1])
     if "close_window" in action:
         is_own = action["close_window"] == "this"
         which = window if is_own else windows.window_with_id(state, action["close_window"])
