@@ -23,6 +23,7 @@ from peekaboo_min.core.settings import forget_environment
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "leaves(*patterns): files that the test leaves; see leftovers.py")
+    config.addinivalue_line("markers", "mac: on a Mac it asks that Mac, elsewhere a fake one")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,10 +1,11 @@
 """One suite for every desktop: the same commands, the same keys, the same codes, on a fake Mac and on a real
-X server.
+X server. What only looks is marked `mac`: on a Mac it asks that Mac itself, `pytest -m mac`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -20,12 +21,18 @@ from mac_desk import widget
 from mcp_server import serving
 from worlds import ROOT, Form, clean_environment, need, wait_for, x_server
 
+from peekaboo_min.core.settings import platform_name
+
 TITLE = "Visitor book"
 PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
 
 
 class Commands:
-    """Our command line on a desktop, asked in whole values."""
+    """Our command line on a desktop, asked in whole values: an application's window is called TITLE, and
+    another application stands beside it.
+    """
+
+    app, other, both = "Form", "Forum", "For"
 
     def __init__(self, environment: dict[str, str], stop_file: Path) -> None:
         self.program, self.stop_file = InProcessProgram(environment), stop_file
@@ -54,6 +61,13 @@ class Commands:
         if title not in self._ids:
             self._ids[title] = self.window(title)["window_id"]
         return self._ids[title]
+
+    def words(self, line: str) -> list[Any]:
+        """Of a command line: Form, Forum and For are applications, FORM and FORUM their windows."""
+        named = {"Form": self.app, "form": self.app.lower(), "Forum": self.other, "For": self.both}
+        titles = {"FORM": TITLE, "FORUM": self.other}
+        given = shlex.split(line)
+        return [self.known_id(titles[word]) if word in titles else named.get(word, word) for word in given]
 
     @property
     def form_id(self) -> int:
@@ -172,6 +186,32 @@ class MacWorld(Commands):
         assert self.mac.running() == []
 
 
+class TextEditWorld(Commands):
+    """TextEdit and Calculator of the Mac that runs this, else of a fake one; nothing is clicked or typed."""
+
+    app, other, both = "TextEdit", "Calculator", "Cal"
+
+    def __init__(self, folder: Path) -> None:
+        self.mac = None if platform_name() == "macos" else FakeMac(folder)
+        fake = {**self.mac.env(), "PYTHONPATH": str(ROOT)} if self.mac else {}
+        super().__init__({**os.environ, **fake}, folder / "STOP")
+        grants = self.program.run("permissions")
+        if grants.code:
+            pytest.skip(f"not allowed here: {grants.err.partition(';')[0].strip()}")
+        (folder / TITLE).touch()
+        opener = str(self.mac.bin_dir / "open") if self.mac else "open"
+        for words in (["-a", self.other], ["-a", self.app, str(folder / TITLE)]):
+            subprocess.run([opener, *words], check=True, timeout=60)
+        wait_for(lambda: self.window(TITLE)["is_focused"], "the new document has the keyboard")
+
+    def is_untouched(self) -> bool:
+        elements = self.data("elements", self.form_id)["elements"]
+        return [one["value"] for one in elements if one["role"] == "textbox"] == [""]
+
+    def end(self) -> None:
+        assert self.mac is None or (self.mac.events("strict"), self.mac.running()) == ([], [])
+
+
 class X11World(Commands):
     """The same on a real X server, where Form is scripts/demo_form.tcl."""
 
@@ -211,6 +251,9 @@ class X11World(Commands):
     def buttons(self) -> list[str]:
         names = {1: "left", 2: "middle", 3: "right"}
         return [names[one["button"]] for one in self.form.events("click") if one["button"] in names]
+
+    def is_untouched(self) -> bool:
+        return (self.buttons(), self.is_agreed()) == ([], False)
 
     def was_double_clicked(self) -> bool:
         return bool(self.form.events("double"))
@@ -267,6 +310,7 @@ class X11World(Commands):
 
 
 World = Union[MacWorld, X11World]
+StillWorld = Union[TextEditWorld, X11World]
 
 
 @pytest.fixture(params=["macos", "x11"])
@@ -280,12 +324,14 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     one.end()
 
 
-@pytest.fixture(scope="module", params=["macos", "x11"])
-def still_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+@pytest.fixture(scope="module", params=[pytest.param("macos", marks=pytest.mark.mac), "x11"])
+def still_world(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StillWorld]:
     """One world, on a display of its own, for all tests that only look."""
     folder = tmp_path_factory.mktemp("still")
     with x_server() if request.param == "x11" else nullcontext("") as display:
-        one = X11World(folder, display) if display else MacWorld(folder)
+        one = X11World(folder, display) if display else TextEditWorld(folder)
         yield one
         one.end()
 
@@ -342,43 +388,47 @@ LOOKS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("words", LOOKS)
-def test_look_answers_with_the_same_keys(still_world: World, words: str) -> None:
-    finished = still_world.program.run(*words.split(), "--json-output")
+def test_look_answers_with_the_same_keys(still_world: StillWorld, words: str) -> None:
+    finished = still_world.program.run(*still_world.words(words), "--json-output")
     assert (finished.code, finished.err) == (0, "")
     assert set(finished.json) == {"success", "data", "messages", "debug_logs"}
     assert keys_of(finished.data) == LOOKS[words]
 
 
-def test_look_by_several_lists_agrees(still_world: World) -> None:
+def test_look_by_several_lists_agrees(still_world: StillWorld) -> None:
     windows = still_world.data("windows")["windows"]
     form = next(one for one in windows if one["title"] == TITLE)
-    assert (windows[0], form["owner_name"], form["is_on_screen"]) == (form, "Form", True)
+    assert (windows[0], form["owner_name"], form["is_on_screen"]) == (form, still_world.app, True)
     assert form["is_focused"]
-    detailed = still_world.data("list", "windows", "--app", "FORM", "--include-details", "ids,bounds")
-    assert detailed["windows"] == [
-        {"window_title": TITLE, "window_index": 0, "window_id": form["window_id"], "bounds": form["bounds"]}
-    ]
+    words = ["--app", still_world.app.upper(), "--include-details", "ids,bounds"]
+    detailed = still_world.data("list", "windows", *words)
+    assert detailed["windows"][0] == {
+        **{"window_title": TITLE, "window_index": 0},
+        **{"window_id": form["window_id"], "bounds": form["bounds"]},
+    }
     assert detailed["target_application_info"]["pid"] == form["pid"]
     apps = {one["app_name"]: one for one in still_world.data("list", "apps")["applications"]}
-    assert [apps["Form"][name] for name in ("is_active", "window_count")] == [True, 1]
-    assert not apps["Forum"]["is_active"]
+    mine = [one for one in windows if one["owner_name"] == still_world.app and one["is_on_screen"]]
+    asked = apps[still_world.app]
+    assert (asked["is_active"], asked["window_count"]) == (True, len(mine))
+    assert not apps[still_world.other]["is_active"]
     screens = still_world.data("list", "screens")["screens"]
     assert [one["screen_index"] for one in screens if one["is_main"]] == [0]
     assert (screens[0]["bounds"]["x"], screens[0]["bounds"]["y"]) == (0, 0)
 
 
-def test_image_files_are_of_the_kind_that_their_names_say(still_world: World, tmp_path: Path) -> None:
+def test_image_files_are_of_the_kind_that_their_names_say(still_world: StillWorld, tmp_path: Path) -> None:
     asked: list[list[Any]] = [
         ["--mode", "screen", "--screen-index", 0, "--path", tmp_path / "screen.jpg"],
-        ["--mode", "multi", "--app", "Form", "--path", tmp_path / "in", "--format", "jpg"],
-        ["--app", "Form", "--window-title", "visitor", "--path", tmp_path / "window.png"],
+        ["--mode", "multi", "--app", still_world.app, "--path", tmp_path / "in", "--format", "jpg"],
+        ["--app", still_world.app, "--window-title", "visitor", "--path", tmp_path / "window.png"],
     ]
     files = [one["path"] for words in asked for one in still_world.data("image", *words)["saved_files"]]
     shot = still_world.data("screenshot", still_world.form_id, "--path", tmp_path / "shot.png")
     files.append(shot["path"])
     assert sorted(map(str, tmp_path.rglob("*.*"))) == sorted(files)
-    assert [Path(one).suffix for one in files] == [".jpg", ".jpg", ".png", ".png"]
-    assert [Path(one).read_bytes()[:3] for one in files] == [JPG, JPG, PNG, PNG]
+    assert [Path(one).suffix for one in files] == [".jpg"] * (len(files) - 2) + [".png"] * 2
+    assert [Path(one).read_bytes()[:3] for one in files] == [JPG] * (len(files) - 2) + [PNG] * 2
     assert keys_of(shot) == keys("window_id image_width image_height scale screenshot_id path", bounds=BOUNDS)
     bounds, scale = shot["bounds"], shot["scale"]
     assert (shot["image_width"], shot["image_height"]) == (bounds["width"] * scale, bounds["height"] * scale)
@@ -399,11 +449,11 @@ REFUSALS = {
         "open --url file:///etc/passwd",
     ],
     (15, "WINDOW_NOT_FOUND"): [
-        "screenshot 4242",
-        "click 4242 1 1",
-        "type 4242 hello",
-        "scroll 4242 1 1 down",
-        "elements 4242",
+        "screenshot 424242424",
+        "click 424242424 1 1",
+        "type 424242424 hello",
+        "scroll 424242424 1 1 down",
+        "elements 424242424",
         "image --app Form --window-title 'no such'",
         "image --app Form --window-index 9",
     ],
@@ -424,12 +474,11 @@ REFUSALS = {
 @pytest.mark.parametrize(
     ("line", "expected"), [(line, expected) for expected, lines in REFUSALS.items() for line in lines]
 )
-def test_refusal_has_the_same_codes(still_world: World, line: str, expected: tuple[int, str]) -> None:
-    titles = {"FORM": TITLE, "FORUM": "Forum"}
-    words = shlex.split(line)
-    given = [still_world.known_id(titles[word]) if word in titles else word for word in words]
-    assert still_world.refusal(*given) == expected
-    assert (still_world.buttons(), still_world.is_agreed()) == ([], False)
+def test_refusal_has_the_same_codes(still_world: StillWorld, line: str, expected: tuple[int, str]) -> None:
+    if platform_name() == "macos" and line in ("elements FORUM", "image --app For"):
+        pytest.skip("no window without elements, no two applications of like names are known to be there")
+    assert still_world.refusal(*still_world.words(line)) == expected
+    assert still_world.is_untouched()
 
 
 # acting -----------------------------------------------------------------------------------------------------
