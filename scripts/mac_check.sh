@@ -1,102 +1,132 @@
 #!/bin/sh
-# Tries a real Mac: the facts of mac_probe.py, four kinds of screenshot, a click, typed text, a Keynote deck.
-#   scripts/mac_check.sh --yes     acts in a TextEdit window and a Keynote deck of its own, which it leaves open;
-#                                  prints one block to paste into a report. Do not touch the mouse meanwhile.
+# Tries a real Mac: the facts of mac_probe.py, screenshots, clicks and typed text in TextEdit and Calculator, a Keynote deck.
+#   scripts/mac_check.sh --yes [FOLDER]   acts in windows of its own, which it leaves open; images, log, JSON and page.md
+#                                         go to FOLDER. Prints one block to paste into a report. Do not touch the mouse meanwhile.
+# A step is ok, "not allowed" where a grant lacks, or FAILED: then the script exits with 1.
 set -u
-[ "${1:-}" = --yes ] && [ $# -eq 1 ] || { sed -n 's/^# //p' "$0" >&2; exit 2; }
+[ "${1:-}" = --yes ] && [ $# -le 2 ] || { sed -n 's/^# //p' "$0" >&2; exit 2; }
 case ${PEEKABOO_DESKTOP:-$(uname)} in
     macos | Darwin) ;;
     *) echo "$0: this is for a Mac" >&2; exit 2 ;;
 esac
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d) || exit 1
+folder=${2:-$(mktemp -d)} && mkdir -p "$folder" || exit 1
 report=$folder/report.txt
 document="peekaboo check $$.txt"
 text="peekaboo typed $$"
-failed=0
-KEYNOTE_DOCUMENT_MODE=always_new # the deck is a new one, whatever is open
-export KEYNOTE_DOCUMENT_MODE
-peekaboo() { python3 "$here/peekaboo.py" "$@"; }
+export KEYNOTE_DOCUMENT_MODE=always_new # the deck is a new one, whatever is open
+peekaboo() { ${PEEKABOO:-python3 "$here/peekaboo.py"} "$@"; } # PEEKABOO: another installation of it to be tried
 
 note() { # verdict, step, detail; the detail without the paths of this person
-    line="$1 $2${3:+: $(printf %s "$3" | tr '\n' ' ' | sed "s|$folder|FOLDER|g; s|$HOME|HOME|g" | cut -c 1-300)}"
+    line="$1 $2${3:+: $(printf %s "$3" | tr '\n' ' ' | sed "s|$folder|FOLDER|g; s|$HOME|HOME|g; s/.*\"message\": \"//; s/; switch .*//" | cut -c 1-300)}"
     echo "$line"
     echo "$line" >>"$report"
 }
 
-step() { # name, arguments of peekaboo: its output is in the report only where it failed, because it may hold titles
+judge() { # exit code, step, what to tell where it is not 0, because it may hold titles; the verdict stays in $last
+    case $1 in
+        0) last=ok ;;
+        11 | 12 | 13) last="not allowed" ;; # PERMISSION_DENIED_... of peekaboo_min/core/errors.py
+        *) last=FAILED ;;
+    esac
+    [ "$last" = ok ] && note ok "$2" || note "$last" "$2" "$3"
+    printf '%s: %s\n%s\n\n' "$last" "$2" "$3" >>"$folder/log.txt"
+}
+
+step() { # name, arguments of peekaboo
     name=$1
     shift
-    if output=$(peekaboo "$@" 2>&1); then
-        note ok "$name"
-    else
-        failed=$((failed + 1))
-        note FAILED "$name" "$output"
-    fi
+    output=$(peekaboo "$@" 2>&1)
+    judge $? "$name" "$output"
 }
 
-is_image() { # name, file
-    if [ -s "$2" ]; then note ok "$1"; else failed=$((failed + 1)) && note FAILED "$1" "no file"; fi
+is_image() { # file: of the last step, where that went well
+    [ "$last" != ok ] || { [ -s "$1" ]; judge $? "its file ${1##*/}" "no file"; }
 }
 
-own_window() { # the id of the TextEdit window that this script opened
-    peekaboo windows --app TextEdit --json 2>/dev/null | python3 -c '
+window_id() { # of the window that the last step answered with
+    printf '%s\n' "$output" | sed -n 's/^window \([0-9]*\) of .*/\1/p'
+}
+
+place() { # names of a button of Calculator, of several macOS: its x, y and screenshot; nothing where none is named so
+    python3 -c '
 import json, sys
-windows = json.load(sys.stdin).get("data", {}).get("windows", [])
-print(*[each["window_id"] for each in windows if sys.argv[1] in (each["title"] or "")][:1])' "${document%.txt}"
+data = json.load(open(sys.argv[1], encoding="utf-8")).get("data", {})
+for each in data.get("elements", []):
+    if each["role"] == "button" and each["name"].lower() in sys.argv[2].split():
+        sys.exit(print(each["x"], each["y"], "--screenshot-id", data["screenshot_id"]))' "$folder/calculator.json" "$1"
 }
 
+list() { # title, verdict: the steps of that verdict
+    printf '\n%s:\n' "$1"
+    sed -n "s/^$2 /- /p" "$report" | grep . || echo "- nothing"
+}
+
+: >"$report" >"$folder/log.txt"
 note info system "$(sw_vers -productVersion 2>/dev/null || uname -sr), peekaboo-min $(peekaboo --version)"
-step permissions permissions
-if facts=$(python3 "$here/mac_probe.py" 2>"$folder/errors"); then
-    note ok "facts" "$(echo "$facts" | grep -c ^confirmed) confirmed"
-else
-    failed=$((failed + 1)) facts=
-    note FAILED "facts" "$(cat "$folder/errors")"
-fi
+step "doctor, which compiles the Swift helper" doctor --compile
+note info "what acts" "$(printf '%s\n' "$output" | sed -n 's/.*mouse and keyboard by: //p')"
+python3 "$here/mac_probe.py" >"$folder/facts.txt" 2>"$folder/errors.txt"
+judge $? "the facts can be asked" "$(cat "$folder/errors.txt")"
+note info "facts that are confirmed" "$(grep -c ^confirmed "$folder/facts.txt")"
+grep ^CONTRADICTED "$folder/facts.txt" | while read -r _ fact; do note FAILED "fact" "$fact"; done
+
 : >"$folder/$document"
 open -a TextEdit "$folder/$document"
-window=
-tries=0
-while [ -z "$window" ] && [ $tries -lt 20 ]; do
-    window=$(own_window)
-    tries=$((tries + 1))
-    [ -n "$window" ] || sleep 0.5
-done
-if [ -z "$window" ]; then
-    failed=$((failed + 1))
-    note FAILED "a TextEdit window of its own" "no window of that name appeared"
-else
-    note ok "a TextEdit window of its own"
+step "a TextEdit window of its own" wait-for --app TextEdit --title "${document%.txt}"
+window=$(window_id)
+if [ -n "$window" ]; then
     step "screenshot of a screen" image --mode screen --screen-index 0 --path "$folder/screen.png"
-    is_image "its file" "$folder/screen.png"
+    is_image "$folder/screen.png"
     step "screenshot of a window by its id" screenshot "$window" --path "$folder/window.png"
-    is_image "its file" "$folder/window.png"
+    is_image "$folder/window.png"
     step "screenshots of all windows of an app" image --app TextEdit --mode multi --path "$folder/all/"
     step "screenshot with its shadow" screenshot-app-window --appName TextEdit --includeShadow
     step "focus" focus "$window"
     step "a click into its text" click "$window" 120 120
     step "typed text" type "$window" "$text" --verify
-    step "typed text is read back" find-text "$window" "$text"
-    found=$(peekaboo find-text "$window" "$text" --json 2>/dev/null | python3 -c '
-import json, sys
-print(len(json.load(sys.stdin).get("data", {}).get("found", [])))')
-    [ "${found:-0}" -gt 0 ] || { failed=$((failed + 1)) && note FAILED "the text in the window" "not found"; }
+    [ "$last" != ok ] || step "typed text is read back" wait-for --window-id "$window" --text "$text"
 fi
-step "a Keynote deck of its own" keynote open
-step "a rectangle" keynote rectangle 384 378 1152 324
-asked='tell application id "com.apple.Keynote" to get class of selection of front document'
-note info "what is selected then" "$(osascript -e "$asked" 2>&1)" # no source says; nothing depends on it
-step "a text in it" keynote text "$text"
-step "the slide as an image" keynote screenshot "$folder/slide.png"
-is_image "its file" "$folder/slide.png"
 
-echo
-echo "The images are in $folder. Close the TextEdit window and the Keynote deck without saving."
+step "Calculator is opened" open --app Calculator
+window=$(window_id)
+if [ -n "$window" ]; then
+    step "its elements" elements "$window" --json
+    printf '%s\n' "$output" >"$folder/calculator.json"
+    step "Calculator is cleared" press "$window" escape
+    for names in "7 seven" "+ add plus" "8 eight" "= equals"; do
+        act="click $window $(place "$names")"
+        # no button is named so in other languages, or by some macOS
+        [ "$act" != "click $window " ] || act="type $window ${names%% *}"
+        # shellcheck disable=SC2086
+        step "${act%% *} ${names%% *} in Calculator" $act
+    done
+    [ "$last" != ok ] || step "it shows 15" wait-for --window-id "$window" --text 15
+    step "screenshot of Calculator" screenshot "$window" --path "$folder/calculator.png"
+fi
+
+output=$(peekaboo keynote open 2>&1)
+code=$?
+if [ $code = 18 ]; then note info "Keynote" "not installed, so not tried"; else judge $code "a Keynote deck of its own" "$output"; fi
+if [ $code = 0 ]; then
+    step "a rectangle" keynote rectangle 384 378 1152 324
+    asked='tell application id "com.apple.Keynote" to get class of selection of front document'
+    note info "what is selected then" "$(osascript -e "$asked" 2>&1)" # no source says; nothing depends on it
+    step "a text in it" keynote text "$text"
+    step "the slide as an image" keynote screenshot "$folder/slide.png"
+    is_image "$folder/slide.png"
+fi
+
+{
+    echo '```'
+    sed -n 's/^info //p' "$report"
+    list worked ok
+    list "not allowed here" "not allowed"
+    list failed FAILED
+    printf '\n' && tail -n 1 "$folder/facts.txt"
+    echo '```'
+} >"$folder/page.md"
+printf '\nThe images are in %s. Close the windows of TextEdit, Calculator and Keynote without saving.\n' "$folder"
 echo "To report, paste this:"
-echo '```'
-cat "$report"
-echo "$failed failed"
-printf '%s\n' "$facts" | tail -n 1
-echo '```'
-[ $failed -eq 0 ]
+cat "$folder/page.md"
+! grep -q ^FAILED "$report"

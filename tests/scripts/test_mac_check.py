@@ -1,24 +1,68 @@
-"""scripts/mac_check.sh, all of it, on the fake Mac; on a real one somebody runs it by hand."""
+"""scripts/mac_check.sh and the public workflow's job on a Mac, all of both, on the fake Mac.
+
+Only the installation is left out: a stand-in for pipx starts the working tree, and downloads nothing.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 from fakemac import FakeMac
+from mac_desk import widget
 from macs import mac_environment
 from worlds import ROOT, Finished, Program, clean_environment, need
 
+from peekaboo_min import __version__
+
 SCRIPT = str(ROOT / "scripts" / "mac_check.sh")
+WORKFLOW = ROOT / ".github" / "workflows" / "test.yml"
+DOCTOR = "doctor, which compiles the Swift helper"
+LACKS = "Terminal lacks the {} permission"
+PIPX = f"""#!/bin/sh
+case "$*" in
+    "install .") folder=$PIPX_BIN_DIR ;;
+    "run uv tool install .") folder=$UV_TOOL_BIN_DIR ;;
+    "run uv run python "*) shift 4; exec {sys.executable} "$@" ;;
+    *) echo "pipx $*: not this" >&2; exit 64 ;;
+esac
+mkdir -p "$folder"
+printf '#!/bin/sh\\nexec {sys.executable} -m peekaboo_min "$@"\\n' >"$folder/peekaboo-min"
+chmod +x "$folder/peekaboo-min"
+"""
+
+
+def add_calculator(mac: FakeMac) -> None:
+    """Gives Calculator's window the buttons that the script looks for, named as in macOS 15."""
+    keys = {"7": "7", "8": "8", "Add": "+", "Equals": "="}
+    buttons = [
+        widget(name, "button", 20, 120 + 60 * row, 50, 50, text=name, on_click={"calculate": key})
+        for row, (name, key) in enumerate(keys.items())
+    ]
+    mac.change_window(1050, {"widgets": [widget("display", "label", 20, 40, 180, 40, text="0"), *buttons]})
+
+
+def mac_with_path(mac: FakeMac, *folders: Path, **variables: str) -> dict[str, str]:
+    path = os.pathsep.join([*map(str, folders), str(mac.bin_dir), os.environ["PATH"]])
+    return mac_environment(mac, PATH=path, **variables)
 
 
 def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
     need("python3")
-    path = f"{mac.bin_dir}{os.pathsep}{os.environ['PATH']}"
-    environment = mac_environment(mac, PATH=path, TMPDIR=str(tmp_path))
-    return Program(["sh", SCRIPT], environment).run(*argv, timeout_s=280)
+    program = Program(["sh", SCRIPT], mac_with_path(mac, TMPDIR=str(tmp_path)))
+    return program.run(*argv, timeout_s=280)
+
+
+def verdicts(lines: list[str]) -> list[list[str]]:
+    """The steps of the page's three lists: worked, not allowed here, failed."""
+    titles = [lines.index(title) for title in ("worked:", "not allowed here:", "failed:")]
+    parts = [lines[start + 1 :] for start in titles]
+    return [[line[2:] for line in part[: part.index("")]] for part in parts]
 
 
 def test_mac_check_without_consent_does_nothing(mac: FakeMac, tmp_path: Path) -> None:
@@ -35,31 +79,64 @@ def test_mac_check_elsewhere_tries_nothing(tmp_path: Path) -> None:
     assert (done.code, done.out, done.err) == (2, "", f"{SCRIPT}: this is for a Mac\n")
 
 
-@pytest.mark.parametrize("has_keynote", [True, False])
-def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path, has_keynote: bool) -> None:
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path, is_refused: bool) -> None:
     """ "Call `image` to capture a specific (test) application's window, save to file, and return data. Verify
     file creation, image data in response, and correct metadata."
     """
-    if not has_keynote:
+    add_calculator(mac)
+    if is_refused:
+        mac.deny("accessibility")
         mac.keynote(installed=[])
-    done = run(mac, tmp_path, "--yes")
+        mac.switch(key_events_have_characters=False)
+    done = run(mac, tmp_path, "--yes", str(tmp_path / "check"))
     *lines, facts = done.out.split("```")[1].strip().splitlines()  # what to paste
     assert len(json.loads(facts)["probes"]) == 31
-    failed = [line for line in lines if line.startswith("FAILED")]
-    assert lines[0].startswith("info system: ") and lines[-1] == f"{len(failed)} failed"
-    assert "Shopping list" not in str(lines) and str(tmp_path) not in str(lines) + facts
-    if has_keynote:
-        assert (done.code, failed, len(lines)) == (0, [], 21), done.out
-        (document,) = mac.state()["keynote"]["documents"]
-        (shape,) = document["slides"][0]["shapes"]
-        assert shape["object_text"].startswith("peekaboo typed ")
-        texts = [event["text"] for event in mac.events("text")]
-        assert "".join(texts) == shape["object_text"]
-    else:
-        assert done.code == 1 and [line.split(":")[0] for line in failed] == [
-            "FAILED a Keynote deck of its own",
-            "FAILED a rectangle",
-            "FAILED a text in it",
-            "FAILED the slide as an image",
-            "FAILED its file",
-        ]
+    assert "Shopping list" not in str(lines) and str(tmp_path / "check") not in str(lines) + facts
+    worked, refused, failed = verdicts(lines)
+    if is_refused:
+        assert done.code == 1 and [line.partition(":")[0] for line in failed] == ["fact"]
+        acts = ["a click into its text", "typed text", "its elements", "Calculator is cleared"]
+        keys = [f"type {key} in Calculator" for key in "7+8="]
+        assert [line.partition(":")[0] for line in refused] == [DOCTOR, *acts, *keys]
+        assert {line.rpartition(": ")[2] for line in refused[1:]} == {LACKS.format("Accessibility")}
+        assert "Keynote: not installed, so not tried" in lines
+        return
+    assert (done.code, refused, failed, len(worked)) == (0, ["nothing"], ["nothing"], 27), done.out
+    assert mac.widget(1050, "display")["text"] == "15"
+    made = [path.name for path in (tmp_path / "check").iterdir()]
+    assert {"screen.png", "calculator.json", "page.md", "log.txt", "facts.txt"} <= {*made}
+    (document,) = mac.state()["keynote"]["documents"]
+    (shape,) = document["slides"][0]["shapes"]
+    assert shape["object_text"].startswith("peekaboo typed ")
+    texts = [event["text"] for event in mac.events("text") if event["window"] != 1050]
+    assert "".join(texts) == shape["object_text"]
+
+
+def test_workflow_on_a_mac_without_screen_recording_says_so(mac: FakeMac, tmp_path: Path) -> None:
+    need("python3", "bash")
+    add_calculator(mac)
+    mac.deny("screen_recording")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pipx").write_text(PIPX)
+    (tmp_path / "bin" / "pipx").chmod(0o755)
+    summary = tmp_path / "summary.md"
+    environment = mac_with_path(
+        mac, tmp_path / "bin", RUNNER_TEMP=str(tmp_path), GITHUB_STEP_SUMMARY=str(summary), CI="true"
+    )
+    job = WORKFLOW.read_text(encoding="utf-8").partition("\n  mac:\n")[2]
+    blocks = re.findall(r"^        run: \|\n((?: {10}.*\n)+)", job, re.MULTILINE)
+    assert len(blocks) == len(re.findall(r"^        run:", job, re.MULTILINE)) == 4
+    done = [
+        Program(["bash", "-eo", "pipefail", "-c", textwrap.dedent(block)], environment).run(timeout_s=280)
+        for block in blocks
+    ]
+    assert [each.code for each in done] == [0, 0, 0, 0], done
+    assert done[0].out.split() == [__version__] * 2
+    worked, refused, failed = verdicts(summary.read_text(encoding="utf-8").splitlines())
+    steps = ["a TextEdit window of its own", "its elements", "it shows 15", "screenshot of Calculator"]
+    assert (failed, [line.partition(":")[0] for line in refused]) == (["nothing"], [DOCTOR, *steps])
+    *warnings, of_tests = done[-1].out.splitlines()
+    assert warnings == [f"::warning title=not allowed here::{line}" for line in refused]
+    assert re.fullmatch("::warning title=not allowed here::tests: .* Screen Recording.*", of_tests)
+    assert len(worked) == 12
