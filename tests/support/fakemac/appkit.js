@@ -2,7 +2,7 @@
 'use strict';
 const { wide, defineClass, defineFunction, makeObject, nil, wrap, toJs, dataOf, number, pointee } = load('bridge');
 const { text, turned } = load('foundation');
-const { state, post, appWithPid, appWithBundle, activeDisplays } = load('world');
+const { state, post, appWithPid, appWithBundle, activeDisplays, windowAt } = load('world');
 
 // Time-varying values are frozen until the run loop turns (SDK header, facts B4); a new process starts fresh.
 let snapshot = null;
@@ -78,6 +78,16 @@ defineClass('NSEvent', {
   zeroStatics: { mouseLocation: () => ({ x: state().pointer.x, y: activeDisplays(state())[0].bounds[3] - state().pointer.y }) },
   zero: { characters: (event) => wrap(charactersOf(event)), type: (event) => wide(event.type), keyCode: (event) => event.keycode },
 });
+// The number of the window that a press there reaches, of any application; 0 for none.
+defineClass('NSWindow', {
+  framework: 'AppKit',
+  statics: { windowNumberAtPointBelowWindowWithWindowNumber: (point, below) => {
+    number('windowNumberAtPoint: below', below);
+    const hit = windowAt(state(), number('x', point.x), activeDisplays(state())[0].bounds[3] - number('y', point.y));
+    return wide(hit ? hit.id : 0);
+  } },
+});
+defineFunction('NSMakePoint', { framework: 'Foundation', arity: 2, call: ([x, y]) => ({ x: number('NSMakePoint: x', x), y: number('NSMakePoint: y', y) }) });
 defineFunction('NSMakeRect', { framework: 'Foundation', arity: 4, call: (given) => cocoaNumbers(given) });
 const cocoaNumbers = (given) => { const [x, y, width, height] = given.map((one) => number('NSMakeRect', one)); return { origin: { x, y }, size: { width, height } }; };
 

@@ -122,6 +122,7 @@ fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, second
 // What a person holds; what a private source posts is not in it.
 fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { number('CGEventSourceFlagsState', stateId); return state().keyboard.held_flags; });
 fn('CGEventSourceButtonState', 2, 'bool', ([stateId, button]) => { number('CGEventSourceButtonState', stateId); return state().mouse.held.includes(number('button', button)); });
+fn('CGEventSourceCounterForEventType', 2, 'number', ([stateId, type]) => { number('CGEventSourceCounterForEventType', stateId); number('event type', type); return state().log.length; });
 // CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
 const SETTLES_MS = 100;
 let moved = { at: 0, from: null };
