@@ -1,10 +1,12 @@
 // {"ask": name, ...} -> what only a Mac can tell, for mac_probe.py; comes after window_list.js and accessibility.js.
-// Events are made and read back, never posted.
+// Events are made and read back, or counted, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
+ObjC.bindFunction('CGEventSourceCounterForEventType', ['unsigned int', ['int', 'unsigned int']]);
 ObjC.bindFunction('responsibility_get_pid_responsible_for_pid', ['int', ['int']]);
 
 const LEFT_DRAGGED = 6, LINE_UNIT = 1, WHEEL_1 = 11, WHEEL_2 = 12; // CGEventTypes.h
+const LEFT_DOWN = 1, MOUSE_MOVED = 5, KEY_DOWN = 10, SESSION_STATE = 0, HID_STATE = 1; // and CGEventSource.h
 
 const ASKED = {
     // does the bridge give 64-bit integers as numbers or as strings?
@@ -37,7 +39,32 @@ const ASKED = {
     },
     session() {
         const about = ObjC.deepUnwrap(ObjC.castRefToObject($.CGSessionCopyCurrentDictionary()));
-        return {keys: Object.keys(about).sort()};
+        const told = ['kCGSSessionOnConsoleKey', 'kCGSessionLoginDoneKey', 'CGSSessionScreenIsLocked'].map(key => about[key]);
+        return {keys: Object.keys(about).sort(), on_console_logged_in_locked: told};
+    },
+    // at the middle of ordinary windows: the window that a press there reaches, and those that the list has there, down to an ordinary one
+    hit_test() {
+        const mainHeight = Number($.NSScreen.screens.objectAtIndex(0).frame.size.height);
+        const listed = (windowList(ON_SCREEN_ONLY) || []).filter(w => w.layer >= 0 && w.alpha > 0);
+        return {points: listed.filter(isOrdinary).slice(0, 4).map(({bounds: b}) => {
+            const point = {x: b.x + b.width / 2, y: b.y + b.height / 2};
+            const there = listed.filter(w => holds(w.bounds, point));
+            const hit = $.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber($.NSMakePoint(point.x, mainHeight - point.y), 0);
+            return {hit: Number(hit), listed: there.slice(0, there.findIndex(isOrdinary) + 1).map(w => w.id)};
+        })};
+    },
+    // presses, moves and keys, of the session (what was posted included) and of the hardware
+    counters() {
+        const kinds = [LEFT_DOWN, MOUSE_MOVED, KEY_DOWN];
+        return {counts: [SESSION_STATE, HID_STATE].flatMap(state => kinds.map(kind => Number($.CGEventSourceCounterForEventType(state, kind))))};
+    },
+    // the live answer of the application that NSWorkspace calls frontmost
+    frontmost() {
+        const pid = frontmostPid();
+        if (pid === null || !mayAct()) return {live: null};
+        limitAccessibility(1);
+        const live = plainAttribute($.AXUIElementCreateApplication(pid), 'AXFrontmost', pid);
+        return {live: live === null ? null : Boolean(Number(live))};
     },
     // the frame of the focused window of the app in front, by accessibility and by the window server
     frames() {

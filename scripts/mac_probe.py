@@ -33,7 +33,7 @@ from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
     run_jxa,
 )
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
-from peekaboo_min.system.images import Bitmap, read_image_info  # noqa: E402
+from peekaboo_min.system.images import Bitmap, read_bitmap, read_image_info  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
 from peekaboo_min.system.programs import native_source  # noqa: E402
 
@@ -107,7 +107,7 @@ def _program(
 
 
 def _jxa(
-    source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: str
+    source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: Any
 ) -> Probe:
     """What the answer of JXA means, as JSON."""
 
@@ -164,7 +164,7 @@ def _jxa_probes() -> dict[str, Probe]:
                  True),
         "Screen Recording and Accessibility can be asked without a dialog":
             _jxa(session, lambda answer:
-                 {type(answer[key]) for key in ("screen_recording", "accessibility")} == {bool}),
+                 "screen_recording" in answer and type(answer["accessibility"]) is bool),
         "whether Keynote may be controlled can be asked without a dialog":
             _jxa(automation, lambda answer: None if answer["automation"] is None else True),
         "NSInteger and NSUInteger come over the bridge as numbers or strings":
@@ -182,6 +182,17 @@ def _jxa_probes() -> dict[str, Probe]:
                  ask="pointer_events"),
         "the session says whether it is on the console":
             _jxa(probe, lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
+        "the public hit test, which counts y upwards, names the window that the list shows there":
+            # of any application, in a program that has no NSApplication
+            _jxa(probe, lambda answer: None if not answer["points"]
+                 else all(point["hit"] in point["listed"] for point in answer["points"]), ask="hit_test"),
+        "how many events of a kind there were can be read":
+            _jxa(probe, lambda answer: len(answer["counts"]) == 6
+                 and all(type(count) is int and count >= 0 for count in answer["counts"]), ask="counters"),
+        "the application that is frontmost says so by AXFrontmost":
+            _jxa(probe, lambda answer: answer["live"], ask="frontmost"),
+        "who is responsible for a process can be asked":
+            _jxa(probe, lambda answer: answer["pid"] > 0, ask="responsible", pid=os.getpid()),
         "at least one Keynote is installed": _jxa(_KEYNOTES, lambda answer: any(answer) or None),
     }  # fmt: skip
 
@@ -218,8 +229,13 @@ def _probes() -> dict[str, Probe]:
         "ps shows the process ancestry":
             _program(("ps", "-axwwo", "pid=,ppid=,comm="),
                      lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
+        "ps with ww cuts no line where there is no terminal":
+            _program(("ps", "-axwwo", "pid=,ppid=,comm="),
+                     lambda done, _: any(len(line) > 79 for line in done.text.splitlines()), is_private=True),
         "accessibility and the window server agree on the front window's frame": _frames,
         "-l -o of the front window is as large as its bounds times the scale": _window_capture,
+        "two captures of an idle window differ in the outer 4 points at most": _idle_captures,
+        "a capture adds a small window titled Window to its application": _small_windows,
         "-D n and -R of every display are as large as its bounds times the scale": _display_captures,
         "text recognition reads the front window's title": _vision,
         "the AppleScript compiles with the installed Keynote's terms": _applescript,
@@ -292,6 +308,40 @@ def _window_capture(folder: Path) -> Outcome:
 
 def _pixels(bounds: dict[str, float], scale: float) -> str:
     return f"{round(bounds['width'] * scale)}x{round(bounds['height'] * scale)}"
+
+
+def _idle_captures(folder: Path) -> Outcome:
+    window, scale = _front_window()
+    if window is None:
+        return Outcome(None, "no front window, or no Screen Recording")
+    bitmaps = []
+    for path in (folder / "first.bmp", folder / "second.bmp"):
+        _captured(["-o", "-l", str(window["id"]), "-t", "bmp"], path)
+        bitmaps.append(read_bitmap(path.read_bytes() if path.exists() else b""))
+    edge, width, height = 4 * scale, bitmaps[0].width, len(bitmaps[0].rows)
+    inside = Rect(edge, edge, width - 2 * edge, height - 2 * edge)
+    most = _most_difference(*bitmaps)
+    within = _most_difference(*(bitmap.cropped(inside, width) for bitmap in bitmaps))
+    # the window may not be idle: a caret blinks
+    return Outcome(within == 0 or None, f"by {most} of 255 at most, further inside by {within}")
+
+
+def _most_difference(first: Bitmap, second: Bitmap) -> int:
+    """Between two pixels at one place, in levels of a channel."""
+    rows = [pair for pair in zip(first.rows, second.rows) if pair[0] != pair[1]]
+    return max((abs(one - other) for pair in rows for one, other in zip(*pair)), default=0)
+
+
+def _small_windows(folder: Path) -> Outcome:
+    window, _ = _front_window()
+    if window is None:
+        return Outcome(None, "no front window, or no Screen Recording")
+    known = {each["id"] for each in _snapshot()["windows"]}
+    _captured(["-o", "-l", str(window["id"])], folder / "small.png")
+    new = [each for each in _snapshot()["windows"] if each["id"] not in known]
+    added = [each for each in new if each["pid"] == window["pid"] and each["title"] in ("Window", None, "")]
+    # where none is seen it may have gone again
+    return Outcome(bool(added) or None, f"new windows: {[_pixels(each['bounds'], 1) for each in added]}")
 
 
 def _display_captures(folder: Path) -> Outcome:

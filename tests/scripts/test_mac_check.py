@@ -91,7 +91,7 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path,
         mac.switch(key_events_have_characters=False)
     done = run(mac, tmp_path, "--yes", str(tmp_path / "check"))
     *lines, facts = done.out.split("```")[1].strip().splitlines()  # what to paste
-    assert len(json.loads(facts)["probes"]) == 31
+    assert len(json.loads(facts)["probes"]) == 38
     assert "Shopping list" not in str(lines) and str(tmp_path / "check") not in str(lines) + facts
     worked, refused, failed = verdicts(lines)
     if is_refused:

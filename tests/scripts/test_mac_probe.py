@@ -18,18 +18,23 @@ from worlds import ROOT, Finished, Program, clean_environment, need_swift
 SCRIPT = str(ROOT / "scripts" / "mac_probe.py")
 THIRD_DISPLAY = {"id": 9, "name": "Right", "bounds": [1440, 0, 1280, 720], "scale": 1}
 HELPER = "the Swift helper compiles by xcrun, and has osascript's access"
-MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog", HELPER}
+SMALL_WINDOWS = "a capture adds a small window titled Window to its application"
+MAY_BE_UNKNOWN = {
+    "whether Keynote may be controlled can be asked without a dialog",
+    SMALL_WINDOWS,
+    HELPER,
+}
 
 
-def run(mac: FakeMac) -> Finished:
-    """The script; the report shows no window's title, and nothing changed in the world."""
+def run(mac: FakeMac, *others: str) -> Finished:
+    """The script; the report shows no window's title, and nothing happened but what others did."""
     before = mac.events()
     finished = Program([sys.executable, "-W", "error", SCRIPT], mac_environment(mac)).run()
     assert (finished.code, finished.err) == (0, "")
     titles = [one["title"] for one in mac.state()["windows"] if len(one["title"]) > 8]
     escaped = [json.dumps(title)[1:-1] for title in titles]
     assert [title for title in [*titles, *escaped] if title in finished.out] == []
-    assert mac.events() == before
+    assert [one["kind"] for one in mac.events()[len(before) :]] == [*others]
     return finished
 
 
@@ -47,7 +52,7 @@ def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
     outputs = {one["fact"]: one["output"] for one in found["probes"]}
     unconfirmed = {one["fact"] for one in found["probes"] if one["verdict"] != "confirmed"}
     assert unconfirmed == MAY_BE_UNKNOWN
-    assert len(found.pop("probes")) == 31 == finished.out.count(" ms)\n")
+    assert len(found.pop("probes")) == 38 == finished.out.count(" ms)\n")
     assert {**found, "version": ""} == {
         "version": "",
         "macos": "15.4.1",
@@ -57,7 +62,9 @@ def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
     }
     numbers = outputs["NSInteger and NSUInteger come over the bridge as numbers or strings"]
     assert '"policy":"string"' in numbers
-    assert "kCGSSessionOnConsoleKey" in outputs["the session says whether it is on the console"]
+    assert "[true,null,null]" in outputs["the session says whether it is on the console"]
+    differ = outputs["two captures of an idle window differ in the outer 4 points at most"]
+    assert differ == "by 0 of 255 at most, further inside by 0"
 
 
 def test_mac_probe_elsewhere_asks_nothing(tmp_path: Path) -> None:
@@ -85,6 +92,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
         ),
         "the responsible process is the app that we name in errors",
     ),
+    "a window that lets clicks through": (
+        lambda mac: mac.change_window(1090, {"click_through": True}),
+        "the public hit test, which counts y upwards, names the window that the list shows there",
+    ),
     "a picture of another size": (
         lambda mac: mac.fail("screencapture", exit=0, when=["-l", "1080"], file=_SMALL),
         "-l -o of the front window is as large as its bounds times the scale",
@@ -106,6 +117,15 @@ def test_mac_probe_compiles_the_helper_and_compares_its_access(mac: FakeMac) -> 
     (found,) = [one for one in report(run(mac))["probes"] if one["fact"] == HELPER]
     assert (found["verdict"], found["output"][:11]) == ("confirmed", "compiled in")
     assert not list(mac.home.rglob("peekaboo-input")), "the probe leaves no helper behind"
+
+
+def test_mac_probe_tells_of_a_window_that_a_capture_adds(mac: FakeMac) -> None:
+    """As trycua's windows.rs tests saw one: 66x20, in front of the application that is captured."""
+    window = {"title": "Window", "bounds": [70, 90, 66, 20], "widgets": []}
+    added = {"do": "open_window", "pid": 480, "window": window}
+    mac.when({"do": "started", "program": "screencapture"}, added, skip=6)
+    (found,) = [one for one in report(run(mac, "open_window"))["probes"] if one["fact"] == SMALL_WINDOWS]
+    assert (found["verdict"], found["output"]) == ("confirmed", "new windows: ['66x20']")
 
 
 def test_mac_probe_without_grants_contradicts_no_fact(mac: FakeMac) -> None:
