@@ -73,7 +73,7 @@ grep ^CONTRADICTED "$folder/facts.txt" | while read -r _ fact; do note FAILED "f
 
 : >"$folder/$document"
 open -a TextEdit "$folder/$document"
-step "a TextEdit window of its own" wait-for --app TextEdit --title "${document%.txt}"
+step "a TextEdit window of its own" wait-for --app TextEdit --title "${document%.txt}" --timeout-s 40
 window=$(window_id)
 if [ -n "$window" ]; then
     step "screenshot of a screen" image --mode screen --screen-index 0 --path "$folder/screen.png"
@@ -88,7 +88,7 @@ if [ -n "$window" ]; then
     [ "$last" != ok ] || step "typed text is read back" wait-for --window-id "$window" --text "$text"
 fi
 
-step "Calculator is opened" open --app Calculator
+step "Calculator is opened" open --app Calculator --timeout-s 40
 window=$(window_id)
 if [ -n "$window" ]; then
     step "its elements" elements "$window" --json

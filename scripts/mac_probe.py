@@ -283,7 +283,8 @@ def _front_window() -> tuple[Optional[dict[str, Any]], float]:
     """The front window with its title, where screenshots are allowed, and the scale of its display."""
     scene = _snapshot()
     for window in scene["windows"]:
-        if window["on_screen"] and window["layer"] == 0 and window["title"] and window["alpha"] > 0:
+        is_ordinary = window["layer"] == 0 and window["alpha"] > 0 and window["bounds"]["height"] >= 50
+        if window["on_screen"] and is_ordinary and window["title"]:
             middle = Rect(**window["bounds"]).centre
             for display in scene["displays"]:
                 if Rect(**display["bounds"]).contains(middle):

@@ -28,9 +28,7 @@ PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
 
 
 class Commands:
-    """Our command line on a desktop, asked in whole values: an application's window is called TITLE, and
-    another application stands beside it.
-    """
+    """Our command line on a desktop, asked in whole values: `app` has a window TITLE, `other` stands by."""
 
     app, other, both = "Form", "Forum", "For"
 
@@ -310,7 +308,7 @@ class X11World(Commands):
 
 
 World = Union[MacWorld, X11World]
-StillWorld = Union[TextEditWorld, X11World]
+Still = Union[TextEditWorld, X11World]
 
 
 @pytest.fixture(params=["macos", "x11"])
@@ -325,9 +323,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.fixture(scope="module", params=[pytest.param("macos", marks=pytest.mark.mac), "x11"])
-def still_world(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[StillWorld]:
+def still_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Still]:
     """One world, on a display of its own, for all tests that only look."""
     folder = tmp_path_factory.mktemp("still")
     with x_server() if request.param == "x11" else nullcontext("") as display:
@@ -388,36 +384,33 @@ LOOKS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("words", LOOKS)
-def test_look_answers_with_the_same_keys(still_world: StillWorld, words: str) -> None:
+def test_look_answers_with_the_same_keys(still_world: Still, words: str) -> None:
     finished = still_world.program.run(*still_world.words(words), "--json-output")
     assert (finished.code, finished.err) == (0, "")
     assert set(finished.json) == {"success", "data", "messages", "debug_logs"}
     assert keys_of(finished.data) == LOOKS[words]
 
 
-def test_look_by_several_lists_agrees(still_world: StillWorld) -> None:
+def test_look_by_several_lists_agrees(still_world: Still) -> None:
     windows = still_world.data("windows")["windows"]
     form = next(one for one in windows if one["title"] == TITLE)
     assert (windows[0], form["owner_name"], form["is_on_screen"]) == (form, still_world.app, True)
     assert form["is_focused"]
     words = ["--app", still_world.app.upper(), "--include-details", "ids,bounds"]
     detailed = still_world.data("list", "windows", *words)
-    assert detailed["windows"][0] == {
-        **{"window_title": TITLE, "window_index": 0},
-        **{"window_id": form["window_id"], "bounds": form["bounds"]},
-    }
+    row = {"window_title": TITLE, "window_index": 0, "window_id": form["window_id"], "bounds": form["bounds"]}
+    assert detailed["windows"][0] == row
     assert detailed["target_application_info"]["pid"] == form["pid"]
     apps = {one["app_name"]: one for one in still_world.data("list", "apps")["applications"]}
     mine = [one for one in windows if one["owner_name"] == still_world.app and one["is_on_screen"]]
-    asked = apps[still_world.app]
-    assert (asked["is_active"], asked["window_count"]) == (True, len(mine))
-    assert not apps[still_world.other]["is_active"]
+    assert apps[still_world.app]["window_count"] == len(mine)
+    assert [apps[name]["is_active"] for name in (still_world.app, still_world.other)] == [True, False]
     screens = still_world.data("list", "screens")["screens"]
     assert [one["screen_index"] for one in screens if one["is_main"]] == [0]
     assert (screens[0]["bounds"]["x"], screens[0]["bounds"]["y"]) == (0, 0)
 
 
-def test_image_files_are_of_the_kind_that_their_names_say(still_world: StillWorld, tmp_path: Path) -> None:
+def test_image_files_are_of_the_kind_that_their_names_say(still_world: Still, tmp_path: Path) -> None:
     asked: list[list[Any]] = [
         ["--mode", "screen", "--screen-index", 0, "--path", tmp_path / "screen.jpg"],
         ["--mode", "multi", "--app", still_world.app, "--path", tmp_path / "in", "--format", "jpg"],
@@ -474,7 +467,7 @@ REFUSALS = {
 @pytest.mark.parametrize(
     ("line", "expected"), [(line, expected) for expected, lines in REFUSALS.items() for line in lines]
 )
-def test_refusal_has_the_same_codes(still_world: StillWorld, line: str, expected: tuple[int, str]) -> None:
+def test_refusal_has_the_same_codes(still_world: Still, line: str, expected: tuple[int, str]) -> None:
     if platform_name() == "macos" and line in ("elements FORUM", "image --app For"):
         pytest.skip("no window without elements, no two applications of like names are known to be there")
     assert still_world.refusal(*still_world.words(line)) == expected
