@@ -49,7 +49,7 @@ const ASKED = {
         return {points: listed.filter(isOrdinary).slice(0, 4).map(({bounds: b}) => {
             const point = {x: b.x + b.width / 2, y: b.y + b.height / 2};
             const there = listed.filter(w => holds(w.bounds, point));
-            const hit = $.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber($.NSMakePoint(point.x, mainHeight - point.y), 0);
+            const hit = $.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber($.CGPointMake(point.x, mainHeight - point.y), 0);
             return {hit: Number(hit), listed: there.slice(0, there.findIndex(isOrdinary) + 1).map(w => w.id)};
         })};
     },

@@ -87,7 +87,6 @@ defineClass('NSWindow', {
     return wide(hit ? hit.id : 0);
   } },
 });
-defineFunction('NSMakePoint', { framework: 'Foundation', arity: 2, call: ([x, y]) => ({ x: number('NSMakePoint: x', x), y: number('NSMakePoint: y', y) }) });
 defineFunction('NSMakeRect', { framework: 'Foundation', arity: 4, call: (given) => cocoaNumbers(given) });
 const cocoaNumbers = (given) => { const [x, y, width, height] = given.map((one) => number('NSMakeRect', one)); return { origin: { x, y }, size: { width, height } }; };
 
