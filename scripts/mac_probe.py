@@ -23,12 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from peekaboo_min import __version__  # noqa: E402
-from peekaboo_min.core.errors import PeekabooError  # noqa: E402
+from peekaboo_min.core.errors import ErrorCode, PeekabooError  # noqa: E402
 from peekaboo_min.core.models import Rect  # noqa: E402
 from peekaboo_min.core.settings import platform_name  # noqa: E402
 from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
     WINDOW_SOURCES,
-    responsible_app,
+    permission_error,
     run_applescript,
     run_jxa,
 )
@@ -255,8 +255,14 @@ def _this_mac() -> dict[str, Any]:
         "macos": version,
         "architecture": platform.machine(),
         "displays": displays,
-        "host_app": responsible_app(),
+        "host_app": _named_app(),
     }
+
+
+def _named_app() -> str:
+    """The application that our errors of missing grants name."""
+    message = permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "asked").message
+    return message.partition(": ")[2].partition(" lacks the ")[0]
 
 
 def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
@@ -392,7 +398,7 @@ def _responsible(_folder: Path) -> Outcome:
     pid = _probe_js("responsible", pid=os.getpid())["pid"]
     listed = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_FACT_S).text
     names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
-    ours = responsible_app()
+    ours = _named_app()
     app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
     return Outcome(app == ours if app else None, f"responsible: {app or 'unknown'}; ours: {ours}")
 

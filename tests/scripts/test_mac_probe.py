@@ -86,12 +86,6 @@ CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
         lambda mac: mac.switch(key_events_have_characters=False),
         "a key event that was only made tells what the keyboard's layout makes of it",
     ),
-    "another responsible process": (
-        lambda mac: mac.update(
-            lambda state: [one.update(responsible=one["name"] == "Finder") for one in state["apps"]]
-        ),
-        "the responsible process is the app that we name in errors",
-    ),
     "a window that lets clicks through": (
         lambda mac: mac.change_window(1090, {"click_through": True}),
         "the public hit test, which counts y upwards, names the window that the list shows there",
