@@ -8,7 +8,7 @@ import time
 from typing import Annotated, Any, Optional
 
 from ..core.cancellation import pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid, screen_locked
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -63,8 +63,7 @@ def open_and_wait(
     with input_lock(desktop.session):
         before = desktop.snapshot()
         if before.is_locked:
-            message = "the screen is locked; nothing was opened"
-            raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
+            raise screen_locked("nothing was opened")
         where = re.split("[/?#]", target)[2].rpartition("@")[2] if kind == "url" else target
         audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
         write_audit_line("open", audit)

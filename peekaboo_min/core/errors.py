@@ -53,7 +53,7 @@ class ErrorCode(str, Enum):
     PROGRAM_FAILED = "PROGRAM_FAILED", 1, "read the details, try again"
     UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM", 1, "run it on a Mac"
     NO_GUI_SESSION = "NO_GUI_SESSION", 1, "set DISPLAY, or log in to a desktop"
-    SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen"
+    SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen, or switch to this session"
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED", 1, "set PEEKABOO_AI_PROVIDERS and a key"
     AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR", 1, "read what the provider says, or choose another"
     INTERNAL_ERROR = "INTERNAL_ERROR", 1, "see the log: it is a fault of ours"
@@ -101,6 +101,12 @@ class WindowMoves(PeekabooError):
 def invalid(message: str, hint: str = "") -> PeekabooError:
     """INVALID_ARGUMENT, to be raised."""
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
+
+
+def screen_locked(undone: str, details: str = "") -> PeekabooError:
+    """SCREEN_LOCKED, to be raised; a user who was switched out, or shares a virtual screen, sees it too."""
+    code, message = ErrorCode.SCREEN_LOCKED, f"the screen is locked, or another session has it; {undone}"
+    return PeekabooError(code, message, code.next_step, details)
 
 
 def check_range(what: str, value: float, least: float, most: float) -> None:
