@@ -11,7 +11,7 @@ from typing import Annotated, Any, Callable, Optional
 
 from ..core import models
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid, screen_locked
 from ..core.log import log_warning
 from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
 from ..core.settings import settings
@@ -259,8 +259,7 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
         raise denied(message, "act on a window that list_windows shows")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
-        message = "the screen is locked; nothing was clicked or typed"
-        raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
+        raise screen_locked("nothing was clicked or typed")
     return window
 
 
@@ -331,7 +330,8 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
-            message = f"window {window_id} of {window.app_name} could not be brought to the front"
+            where = "" if window.is_on_screen else "; it is minimised, or on another Space or workspace"
+            message = f"window {window_id} of {window.app_name} could not be brought to the front{where}"
             hint = "nothing was done; close a dialog that may be in its way, or bring it forward by hand"
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint + may_click)

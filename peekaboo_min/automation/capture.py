@@ -15,7 +15,15 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_into_place, new_temporary_path, sweep, write_privately
-from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
+from ..system.images import (
+    Bitmap,
+    changed_rect,
+    image_file,
+    model_size,
+    prepare_target,
+    read_bitmap,
+    whole_image,
+)
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
 _TRIES = 3
@@ -111,7 +119,7 @@ def scene_to_capture(desktop: Desktop) -> Scene:
 
     Raises PERMISSION_DENIED_SCREEN_RECORDING: before a window is focused, a title matched, a folder created.
     """
-    scene = desktop.snapshot()
+    scene = desktop.snapshot(with_minimised=True)
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
     return scene
@@ -286,7 +294,9 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """A window's pixels as they are now. Raises CAPTURE_FAILED."""
     with image_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
-        return read_bitmap(_read_captured(path).data)
+        bitmap = read_bitmap(_read_captured(path).data)
+    scale = bitmap.width / max(1.0, window.bounds.width)
+    return bitmap._replace(rim_scale=scale) if desktop.name == "macos" else bitmap
 
 
 def wait_until_painted(desktop: Desktop, window: Window) -> None:
@@ -301,6 +311,6 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
             if e.code is not ErrorCode.CAPTURE_FAILED:
                 raise
             continue
-        if bitmap == last and not bitmap.is_of_one_colour:
+        if last and not changed_rect(last, bitmap) and not bitmap.is_of_one_colour:
             return
         last = bitmap

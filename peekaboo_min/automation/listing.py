@@ -30,7 +30,7 @@ def list_windows(
     Example: peekaboo-min windows --app Safari
     """
     desktop = this_desktop()
-    scene = desktop.snapshot()
+    scene = desktop.snapshot(with_minimised=True)
     windows = list(scene.windows) if all else catalogue_windows(scene)
     if app is not None:
         windows = windows_of(find_app(app, scene.apps), windows)

@@ -21,6 +21,7 @@ from .listing import window_data
 _LONGEST_S = 45.0
 _LAST_LOOK_S = 4.0  # a look that began in time may end
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _GROWTH = 0.1, 1.0, 1.4
+_RARER_ON_MAC = 2  # macOS 26 flashes the screen at each capture
 _STILL_S = 1.0
 _WINDOWS_READ = 3
 
@@ -59,7 +60,8 @@ def wait_for(
     where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
     goal, look = _condition(desktop, where, text, title, closed, still)
     start = time.monotonic()
-    pause_s, last = _FIRST_PAUSE_S, "nothing yet"
+    rarer = _RARER_ON_MAC if desktop.name == "macos" else 1
+    pause_s, last = _FIRST_PAUSE_S * rarer, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):
         while True:
             try:
@@ -83,7 +85,7 @@ def wait_for(
                 hint = "take a screenshot to see what is there, or wait again with a longer timeout_s"
                 raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
             pause(pause_s)
-            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S * rarer)
 
 
 def _condition(
@@ -162,7 +164,7 @@ def _still_look(desktop: Desktop) -> _Look:
             return "no window"
         window = windows[0]
         state = (window.window_id, window.bounds, take_bitmap(desktop, window))
-        if state in states:
+        if any(known[:2] == state[:2] and not changed_rect(known[2], state[2]) for known in states):
             is_rested = time.monotonic() - since >= _STILL_S
             return _result(window, "still") if is_rested else f"window {window.window_id}"
         is_in_place = len(states) == 1 and state[:2] == states[0][:2]

@@ -43,8 +43,11 @@ class Desktop(Protocol):
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
 
-    def snapshot(self) -> Scene:
-        """All windows, apps and displays in one listing. What is shown of them is decided above."""
+    def snapshot(self, with_minimised: bool = False) -> Scene:
+        """All windows, apps and displays in one listing. What is shown of them is decided above.
+
+        with_minimised: of those off the screen it says which are minimised, for which a Mac asks every app.
+        """
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""

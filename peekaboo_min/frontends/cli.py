@@ -149,7 +149,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     note = ""
     if isinstance(values.get("window_id"), str):
         acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
-        window = window_named(values["window_id"], this_desktop().snapshot(), acts)
+        window = window_named(values["window_id"], this_desktop().snapshot(with_minimised=True), acts)
         values["window_id"] = window.window_id
         note = str(window)
     result = _piped(command, values) if is_piped else command(**values)

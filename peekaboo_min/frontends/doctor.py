@@ -19,6 +19,7 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
+from ..desktop.macos.backend import request_grants
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
@@ -33,6 +34,10 @@ _PURPOSES = {
     ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "images, titles",
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
     ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
+}
+_UNKNOWN = {
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "not known: macOS says yes, and shows no titles",
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: "macOS asks at first use",
 }
 _STATUS_S = 1.8
 _HAS_GI = "import gi; gi.require_version('Atspi', '2.0')"
@@ -133,8 +138,10 @@ def _grants(desktop: Desktop) -> list[Check]:
     for code, is_granted in desktop.permissions().items():
         purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
-        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
-        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
+        found = {True: "granted", False: "NOT granted", None: _UNKNOWN.get(code)}[is_granted]
+        is_doubtful = is_granted is None and code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
+        is_advised = is_doubtful or is_granted is False
+        advice = desktop.denied(code, f"needed for {purpose}").hint if is_advised else ""
         checks.append(Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code))
     return checks
 
@@ -167,6 +174,9 @@ def _lines(checks: Iterable[Check]) -> str:
 
 def doctor(
     compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+    request: Annotated[
+        bool, "let macOS ask you for its permissions; then the app that you started this in is in their lists"
+    ] = False,
 ) -> Result:
     """Checks that everything needed is here: programs, the display, folders, permissions; says what is
     missing and how to get it.
@@ -176,6 +186,10 @@ def doctor(
     desktop = this_desktop()
     if compile and desktop.name == "macos":
         build_helper(is_forced=True)
+    if request and not (sys.stdin and sys.stdin.isatty()):
+        raise invalid("--request asks a person", "run it yourself, in a terminal")
+    if request and desktop.name == "macos":
+        request_grants()
     checks = _checks(desktop, asks_programs=True)
     missing = [check for check in checks if check.is_problem]
     if missing:

@@ -151,10 +151,12 @@ def test_wait_for_stillness_of_a_second(peek: Program, open_window: Opener) -> N
 class SmallChange:
     """A desktop of one window, in whose corner each look shows the next of some signs."""
 
+    name = "x11"
+
     def __init__(self, signs: int) -> None:
         self.signs, self.looks = signs, 0
 
-    def snapshot(self) -> Scene:
+    def snapshot(self, with_minimised: bool = False) -> Scene:
         return Scene((window(7),), (), ())
 
     def bitmap(self) -> Bitmap:

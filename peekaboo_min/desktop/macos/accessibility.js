@@ -12,10 +12,18 @@ ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
 const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
 const MOST_CHILDREN = 40;
 const hungPids = new Set();
+// The process that draws Open and Save panels; by its owner's name too, where AppKit does not know it.
+const PANELS = ['com.apple.appkit.xpc.openAndSavePanelService', 'Open and Save Panel Service'];
 
 // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
 function limitAccessibility(seconds) {
     $.AXUIElementSetMessagingTimeout($.AXUIElementCreateSystemWide(), seconds);
+}
+
+// An Open or Save panel is a window of another process, to accessibility one of the application that asked for it.
+function isPanel(w) {
+    const app = isOrdinary(w) ? $.NSRunningApplication.runningApplicationWithProcessIdentifier(w.pid) : null;
+    return PANELS.includes(w.app) || (!isNil(app) && PANELS.includes(textOf(app.bundleIdentifier)));
 }
 
 function attribute(element, name, pid) {
@@ -58,7 +66,7 @@ function frameOf(element, pid) {
 // the title. null where that leaves none, or two.
 function windowOf(element, windows, pid) {
     const frame = frameOf(element, pid);
-    let found = frame ? windows.filter(w => w.pid === pid && isSameFrame(w.bounds, frame)) : [];
+    let found = frame ? windows.filter(w => isSameFrame(w.bounds, frame) && (w.pid === pid || isPanel(w))) : [];
     if (found.length > 1) {
         const title = plainAttribute(element, 'AXTitle', pid);
         found = found.filter(w => w.title === title);

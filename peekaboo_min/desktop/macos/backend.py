@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, cast
 
-from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.errors import ErrorCode, PeekabooError, invalid, screen_locked
 from ...core.log import log_debug
 from ...core.models import (
     Act,
@@ -25,7 +25,7 @@ from ...core.models import (
 from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.images import read_image_info
-from ...system.process import run_program
+from ...system.process import ProgramTimeout, run_program
 from ..matching import find_app
 from .input import perform, target_of
 from .osascript import WINDOW_SOURCES, mac_error, permission_error, run_jxa
@@ -35,6 +35,8 @@ _CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
+# From macOS 15 on it is asked once a month.
+_PICKER = 'answer what macOS may be asking: whether to "bypass the private window picker"; then try again'
 _NO_SESSION = "there is no GUI session: the window server answers nothing"
 
 
@@ -60,8 +62,9 @@ class MacDesktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
-    def snapshot(self) -> Scene:
-        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
+    def snapshot(self, with_minimised: bool = False) -> Scene:
+        request = {"with_minimised": with_minimised}
+        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], request)
         if scene["windows"] is None:
             raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
         displays = tuple(
@@ -100,11 +103,17 @@ class MacDesktop:
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
-        done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
+        try:
+            done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
+        except ProgramTimeout as e:
+            raise PeekabooError(e.code, e.message, _PICKER, e.details) from e
         if done.code or not path.is_file() or not path.stat().st_size:
             details = done.stderr.strip()[-300:]
-            _check_may_capture(details)
+            is_certain = _check_may_capture(details)
             hint = "it may be minimised, closing, protected, or on another Space: bring it to the front"
+            if not is_certain:
+                denied = self.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "")
+                hint = f"macOS says that it may, but shows no titles, as for an older copy: {denied.hint}"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, "screencapture made no image", hint, details)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
@@ -216,15 +225,21 @@ def _may_automate_keynote() -> Optional[bool]:
         return None
 
 
-def _check_may_capture(details: str = "") -> None:
-    """Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which screencapture would exit 0 with
-    a screenshot of the wallpaper, up to macOS 15.
+def request_grants() -> None:
+    """Let macOS ask the person at the screen for Screen Recording and Accessibility."""
+    run_jxa([WINDOW_SOURCES[0], "desktop/macos/request.js"], {})
+
+
+def _check_may_capture(details: str = "") -> bool:
+    """Whether the grant is certain. Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which
+    screencapture would exit 0 with a screenshot of the wallpaper, up to macOS 15.
     """
     grants = _grants()
     if grants["is_locked"]:
-        raise mac_error(ErrorCode.SCREEN_LOCKED, "the screen is locked", details)
-    if not grants["screen_recording"]:
+        raise screen_locked("no screenshot was taken", details)
+    if grants["screen_recording"] is False:
         raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
+    return bool(grants["screen_recording"])
 
 
 def _rectangle(rect: Rect) -> list[str]:

@@ -1,9 +1,14 @@
-// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+// {} -> {"screen_recording": bool or null, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+// screen_recording is null where two applications show windows and none a title: a preflight's yes may be of an older copy of our host.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
+    const records = canRecord(onScreen || []);
+    const pidsOf = windows => new Set(windows.map(w => w.pid));
+    const shown = (onScreen || []).filter(isOrdinary);
+    const titled = pidsOf(shown.filter(w => w.title)); // our host's own always are
     const locked = isLocked();
     return JSON.stringify({
-        screen_recording: canRecord(onScreen || []),
+        screen_recording: records && titled.size < 2 && pidsOf(shown).size - titled.size > 1 ? null : records,
         accessibility: mayAct(),
         has_session: locked !== null && onScreen !== null,
         is_locked: Boolean(locked),

@@ -1,4 +1,4 @@
-// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+// {"with_minimised": bool} -> one look at the desktop, or {"windows": null} without a GUI session; with_minimised: tell which are, else all are not:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -57,6 +57,20 @@ function markPopups(windows, regular) {
     }
 }
 
+// A panel is its application's: that of the window below it, and of one that is in front of all others, the one in front.
+// Returns pairs of a panel and the window that it belongs to.
+function adoptPanels(onScreen, frontmost) {
+    const shown = onScreen.filter(isOrdinary);
+    const panels = shown.filter(isPanel);
+    return panels.map((panel, number) => {
+        const at = shown.indexOf(panel);
+        const parent = shown.slice(at + 1).find(w => at === number ? w.pid === frontmost : !panels.includes(w));
+        const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(parent ? parent.pid : frontmost);
+        if (!isNil(app)) Object.assign(panel, {pid: Number(app.processIdentifier), app: textOf(app.localizedName)});
+        return [panel, parent];
+    });
+}
+
 function markDialog(dialog, parent) {
     if (dialog) Object.assign(dialog, {kind: 'dialog', is_modal: true, parent_id: parent ? parent.id : null});
 }
@@ -82,13 +96,14 @@ function markMinimised(pid, windows) {
 }
 
 // Only what a decision needs is asked: the dialogs of the application in front (an act brings its own there first, and
-// looks again), and which windows off the screen are minimised rather than on another Space.
-function askAccessibility(windows, frontmost, regular) {
+// looks again), and for a list, which windows off the screen are minimised rather than on another Space: nearly every
+// application has hidden ones, and those that nap answer slowly.
+function askAccessibility(windows, frontmost, asked) {
     if (!mayAct()) return;
     limitAccessibility(ANSWER_S);
     const until = Date.now() + BUDGET_MS;
     if (frontmost !== null) markModal(frontmost, windows);
-    const away = new Set(windows.filter(w => !w.on_screen && isOrdinary(w) && regular.has(w.pid)).map(w => w.pid));
+    const away = new Set(windows.filter(w => !w.on_screen && isOrdinary(w) && asked.has(w.pid)).map(w => w.pid));
     for (const pid of away) {
         if (Date.now() < until) markMinimised(pid, windows);
     }
@@ -101,6 +116,7 @@ function run(argv) {
     const seen = new Set(onScreen.map(w => w.id));
     const windows = onScreen.concat((windowList(ALL_WINDOWS) || []).filter(w => !seen.has(w.id)));
     const frontmost = frontmostPid();
+    const panels = adoptPanels(onScreen, frontmost);
     const apps = runningApps(onScreen, frontmost);
     const bundleIds = new Map(apps.map(app => [app.pid, app.bundle_id]));
     for (const w of windows) {
@@ -110,7 +126,8 @@ function run(argv) {
     const locked = isLocked() !== false;
     const regular = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
     markPopups(windows, regular);
-    if (!locked) askAccessibility(windows, frontmost, regular);
+    for (const [panel, parent] of panels) markDialog(panel, parent);
+    if (!locked) askAccessibility(windows, frontmost, JSON.parse(argv[0]).with_minimised ? regular : new Set());
     return JSON.stringify({
         windows: windows,
         apps: apps,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Window
+from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -42,7 +42,8 @@ class X11Desktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
-    snapshot = staticmethod(take_scene)
+    def snapshot(self, with_minimised: bool = False) -> Scene:
+        return take_scene()  # the window manager tells it of all
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
         from .ocr import read_characters_by_tesseract, read_text_by_tesseract

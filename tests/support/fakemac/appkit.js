@@ -33,7 +33,7 @@ defineClass('NSRunningApplication', {
   zero: {
     localizedName: (pid) => orNil(seen(pid).name), bundleIdentifier: (pid) => orNil(seen(pid).bundle_id), processIdentifier: (pid) => (isGone(pid) ? -1 : pid),
     active: isActive, isActive, hidden: isHidden, isHidden, terminated: isGone, isTerminated: isGone,
-    activationPolicy: (pid) => wide(seen(pid).policy),
+    activationPolicy: (pid) => wide(seen(pid).policy), bundleURL: (pid) => (seen(pid).path ? makeObject('NSURL', { path: seen(pid).path }) : nil),
   },
   args: { activateWithOptions: requestActivation },
 });

@@ -14,7 +14,8 @@ const bind = { needsBinding: true };
 // --- permissions and session: they answer for the responsible process (facts B6) ---
 
 const granted = (kind) => state().permissions[kind] === 'granted';
-fn('CGPreflightScreenCaptureAccess', 0, 'bool', () => granted('screen_recording'), bind);
+// stale: it is said of an older copy of the host
+fn('CGPreflightScreenCaptureAccess', 0, 'bool', () => ['granted', 'stale'].includes(state().permissions.screen_recording), bind);
 // One of the two preflights has been seen to say no where the other says yes (facts D4).
 fn('CGPreflightPostEventAccess', 0, 'bool', () => granted('accessibility') && state().switches.post_event_preflight === 'agrees', bind);
 // A prompt on the user's screen: the product must never raise one by itself (B6).

@@ -100,7 +100,10 @@ defineClass('NSFileManager', {
   args: {
     // of the simulated disk: the applications that are installed
     contentsOfDirectoryAtPathError: (data, path) => {
-      const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === text('path', path)).map((app) => app.path.split('/').pop());
+      const within = text('path', path);
+      const host_ = state().apps.find((app) => `${app.path}/Contents/Frameworks` === within);
+      if (host_ && host_.frameworks) return wrap(host_.frameworks);
+      const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === within).map((app) => app.path.split('/').pop());
       return names.length ? wrap([...names, '.DS_Store', 'Utilities']) : nil;
     },
     // the state is asked for first: then what was posted before has happened

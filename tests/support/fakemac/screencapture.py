@@ -37,8 +37,9 @@ def main(folder: Folder, state: State, argv: list[str]) -> int:
     if any(trigger["on"].get("program") == "screencapture" for trigger in state["triggers"]):
         post(folder, {"do": "started", "program": "screencapture"})
         state = settle(folder)
+    noise = os.urandom(1)[0] % 3 if state["switches"]["edges_differ"] else 0
     for picture, target in zip(pictures(state, flags, len(files)), files):
-        save(picture, flags.get("t", "png"), target)
+        save(picture, flags.get("t", "png"), target, noise)
     return 0
 
 
@@ -63,13 +64,18 @@ def parsed(folder: Folder, argv: list[str]) -> tuple[Flags, list[str]]:
     return flags, [word for word in words if not word.startswith("-")]
 
 
-def bmp_bytes(picture: Picture) -> bytes:
-    """24 bits a pixel, bottom row first, rows padded to four bytes."""
+def bmp_bytes(picture: Picture, noise: int) -> bytes:
+    """24 bits a pixel, bottom row first, rows padded to four bytes. noise: the edges are that many times 50
+    darker, and each pixel that many levels brighter.
+    """
     pad = -3 * picture.width % 4
     data = b""
     for count, row in reversed(picture.bands):
         swapped = bytearray(row)
         swapped[0::3], swapped[2::3] = row[2::3], row[0::3]
+        if noise:
+            swapped = bytearray(min(255, level + noise) for level in swapped)
+            swapped[:6] = swapped[-6:] = bytes(max(0, level - 50 * noise) for level in swapped[:6])
         data += (bytes(swapped) + bytes(pad)) * count
     sizes = struct.pack(
         "<IiiHHIIiiII", 40, picture.width, picture.height, 1, 24, 0, len(data), 2835, 2835, 0, 0
@@ -81,7 +87,7 @@ def check_session(folder: Folder, state: State, flags: Flags) -> None:
     permission, session = granted(state, "screen_recording"), state["session"]
     if permission == "not_asked":
         hang(folder, state)  # the capture blocks behind the consent dialog (facts 6.3.5)
-    is_refused = permission == "denied" and state["system"]["era"] == "error"
+    is_refused = permission in ("denied", "stale") and state["system"]["era"] == "error"
     if is_refused or session["locked"] or session["on_console"] is False or not session["gui"]:
         subject = "window" if "l" in flags else "rect" if "R" in flags else "display"
         raise Exit(1, f"could not create image from {subject}")
@@ -116,13 +122,14 @@ def rect_picture(state: State, words: str) -> Picture:
     return draw_region(state, rect, display_of(state, rect)["scale"])
 
 
-def is_closed_or_protected(window: dict[str, Any]) -> bool:
-    return bool(window.get("closing")) or window.get("sharing") == "none"
+def is_closed_or_protected(state: State, window: dict[str, Any]) -> bool:
+    is_honoured = state["switches"]["window_sharing"] == "honoured"
+    return bool(window.get("closing")) or (is_honoured and window.get("sharing") == "none")
 
 
 def window_picture(state: State, flags: Flags) -> Picture:
     window = window_with_id(state, int(flags["l"]))
-    if window is None or not is_on_screen(state, window) or is_closed_or_protected(window):
+    if window is None or not is_on_screen(state, window) or is_closed_or_protected(state, window):
         # The same for unknown, minimised, hidden, closing and protected windows, or another Space (facts A2).
         raise Exit(1, "could not create image from window")
     sheet = sheet_of(state, window)
@@ -131,12 +138,15 @@ def window_picture(state: State, flags: Flags) -> Picture:
     return draw_one_window(state, window, attached, scale, "o" not in flags)
 
 
-def save(picture: Picture, kind: str, target: str) -> None:
+def save(picture: Picture, kind: str, target: str, noise: int = 0) -> None:
     """-t decides, not the file's name (facts A7)."""
     if kind not in ("png", "jpg", "bmp"):
         names = "png, jpg, bmp, pdf, tiff"
         raise Exit(1, f"fakemac: -t {kind} is not simulated; the names used on Macs are {names}")
-    data = {"png": png_bytes, "jpg": jpeg_bytes, "bmp": bmp_bytes}[kind](picture)
+    if kind == "bmp":
+        data = bmp_bytes(picture, noise)
+    else:
+        data = png_bytes(picture) if kind == "png" else jpeg_bytes(picture)
     # what happens without the folder is not known; here nothing is written and nothing said
     if os.path.isdir(os.path.dirname(os.path.abspath(target))):
         with open(target, "wb") as stream:
