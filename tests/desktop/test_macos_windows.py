@@ -331,6 +331,49 @@ def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> N
         assert 2001 not in ids
 
 
+PANELS = "com.apple.appkit.xpc.openAndSavePanelService"
+SAVE_PANEL: dict[str, Any] = {
+    "title": "Save",
+    "bounds": [760, 460, 440, 300],
+    "focus": "name",
+    "widgets": [
+        widget("name", "field", 40, 60, 300, 30, value=""),
+        widget("save", "button", 300, 240, 100, 40, text="Save", on_click={"close_window": "this"}),
+    ],
+}
+
+
+# how it belongs to its app, and the parent: of a modal one none, for it blocks them all
+PANEL_FORMS: list[tuple[dict[str, Any], Optional[int]]] = [
+    ({"modal": True}, None), ({"attached_to": 1030}, 1030), ({}, 1030)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "parent"), PANEL_FORMS)
+@pytest.mark.parametrize(("name", "bundle_id"), [("Service", PANELS), ("Open and Save Panel Service", "")])
+def test_panel_of_another_process_is_a_dialog_of_its_app(
+    desk: Desk, name: str, bundle_id: str, form: dict[str, Any], parent: Optional[int]
+) -> None:
+    add_app(desk.mac, name, 600, bundle_id=bundle_id, policy=1, panels_of=430)
+    desk.mac.activate("TextEdit")
+    panel = desk.mac.open_window(600, **SAVE_PANEL, **form)
+    names = ("owner_name", "pid", "kind", "parent_id", "is_modal", "is_focused")
+
+    def listed() -> tuple[Any, ...]:
+        return next(tuple(one[key] for key in names) for one in desk.windows() if one["window_id"] == panel)
+
+    assert listed() == ("TextEdit", 430, "dialog", parent, True, True)
+    assert desk.refusal("press", 1030, "tab")[1] == "WINDOW_BLOCKED"
+    desk.mac.activate("Form")  # the panel is behind it
+    assert listed() == ("TextEdit", 430, "dialog", 1030, True, False)
+    assert desk.data("elements", panel)["elements"][-1]["name"] == "Save"
+    assert desk.data("type", panel, "a.txt")["delivered"] is True
+    assert desk.mac.widget(panel, "name")["value"] == "a.txt"
+    shot = desk.data("screenshot", panel)
+    desk.data("click", panel, 700, 520, "--screenshot-id", shot["screenshot_id"])
+    assert panel not in [one["window_id"] for one in desk.windows()]
+
+
 def test_list_windows_knows_a_minimised_one_beside_its_twin(desk: Desk) -> None:
     bounds = desk.mac.window(1090)["bounds"]
     twin = desk.mac.open_window("Form", title="Form", bounds=bounds, minimised=True)

@@ -10,7 +10,7 @@ const MOST_ELEMENTS = 1000;
 const MOST_VISITED = 8000;
 const MOST_DEPTH = 60;
 const MOST_SIBLINGS = 500;
-const WAKE_S = 0.5; // what an Electron application needs to build the tree that it was asked for
+const WAKE_S = 0.5; // what a Chromium application needs to build the tree of a page
 
 const NAMES = ['AXRole', 'AXSubrole', 'AXTitle', 'AXDescription', 'AXValue', 'AXPlaceholderValue', 'AXHelp', 'AXEnabled', 'AXFocused',
     'AXExpanded', 'AXDisclosing', 'AXSelected', 'AXPosition', 'AXSize', 'AXTitleUIElement', 'AXVisibleRows', 'AXChildren'];
@@ -113,26 +113,37 @@ function collect(element, pid, clip, depth, search) {
     if (depth >= MOST_DEPTH || (scrolls && !inside)) return;
     // a long table offers the rows that are on the screen
     const list = [about.AXVisibleRows, about.AXChildren].find(isList);
+    if (plain(about.AXRole) === 'AXWebArea' && list && Number(list.count)) search.hasPage = true;
     for (let i = 0; list && i < Math.min(Number(list.count), MOST_SIBLINGS); i++) {
         collect(list.objectAtIndex(i), pid, scrolls ? inside : clip, depth + 1, search);
     }
 }
 
-// A menu is no window to accessibility: it is what is above the element in its middle.
-function menuAt(target) {
+// A menu is no window to accessibility: it is what is above the element in its middle, or a child of its application.
+function menuAt(app, target) {
     const at = Ref();
     const [x, y] = [target.x + target.width / 2, target.y + target.height / 2];
-    if ($.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(target.pid), x, y, at) !== 0) return null;
-    let element = at[0];
+    const error = $.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(target.pid), x, y, at);
+    let element = error === 0 ? at[0] : null;
     for (let depth = 0; element && depth < MOST_DEPTH; depth++) {
         if (plainAttribute(element, 'AXRole', target.pid) === 'AXMenu') return element;
         element = attribute(element, 'AXParent', target.pid);
     }
-    return null;
+    const found = elements(app, 'AXChildren', target.pid, MOST_CHILDREN).filter(one =>
+        plainAttribute(one, 'AXRole', target.pid) === 'AXMenu' && isSameFrame(frameOf(one, target.pid) || {}, target));
+    return found[0] || null;
+}
+
+// Chromium, and with it Electron, builds the tree of its pages only once somebody reads roles.
+function isChromium(pid) {
+    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(pid);
+    if (isNil(app) || isNil(app.bundleURL)) return false;
+    const files = $.NSFileManager.defaultManager.contentsOfDirectoryAtPathError($(`${app.bundleURL.path.js}/Contents/Frameworks`), null);
+    return !isNil(files) && ObjC.deepUnwrap(files).some(name => / Framework\.framework$/.test(name)); // Electron, Google Chrome
 }
 
 function rootOf(app, target) {
-    if (target.is_popup) return menuAt(target);
+    if (target.is_popup) return menuAt(app, target);
     const found = candidates(app, target);
     return found.length === 1 ? found[0][0] : null;
 }
@@ -145,12 +156,17 @@ function run(argv) {
     // what a preflight says may be a false no: a read cannot be
     answer.is_trusted = $.AXUIElementCopyAttributeValue(app, $('AXRole'), Ref()) !== API_DISABLED;
     if (!answer.is_trusted) return JSON.stringify(answer);
-    const search = {found: [], visited: 0, until: Date.now() + BUDGET_MS};
     const root = rootOf(app, target);
-    if (root) collect(root, target.pid, target, 0, search);
-    if (root && !search.found.length && $.AXUIElementSetAttributeValue(app, $('AXManualAccessibility'), $(true)) === 0) {
+    const read = () => {
+        const search = {found: [], visited: 0, hasPage: false, until: Date.now() + BUDGET_MS};
+        if (root) collect(root, target.pid, target, 0, search);
+        return search;
+    };
+    let search = read();
+    if (root && !hungPids.has(target.pid) && (!search.found.length || (!search.hasPage && isChromium(target.pid)))) {
+        $.AXUIElementSetAttributeValue(app, $('AXManualAccessibility'), $(true)); // some refuse it, and wake all the same
         $.NSThread.sleepForTimeInterval(WAKE_S);
-        collect(root, target.pid, target, 0, search);
+        search = read();
     }
     Object.assign(answer, {is_found: Boolean(root), is_hung: hungPids.has(target.pid), elements: search.found});
     return JSON.stringify(answer);

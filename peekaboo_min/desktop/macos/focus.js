@@ -2,8 +2,25 @@
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 
+// The items of a Window menu that raise a window: Cocoa names an item by what it does.
+const RAISES = 'makeKeyAndOrderFront:';
+
+// Accessibility lists the windows of the active Space; the application's Window menu, its last but one, has all by their titles.
+function chooseInMenu(app, target) {
+    const bar = target.title ? attribute(app, 'AXMenuBar', target.pid) : null;
+    const within = element => elements(element, 'AXChildren', target.pid, MOST_CHILDREN);
+    for (const title of bar ? within(bar).reverse() : []) {
+        const windows = [].concat(...within(title).map(within)).filter(item => plainAttribute(item, 'AXIdentifier', target.pid) === RAISES);
+        const found = windows.filter(item => plainAttribute(item, 'AXTitle', target.pid) === target.title);
+        if (found.length === 1) $.AXUIElementPerformAction(found[0], $('AXPress'));
+        if (windows.length) return found.length;
+    }
+    return 0;
+}
+
 function raise(app, target) {
     const found = candidates(app, target);
+    if (!found.length) return chooseInMenu(app, target);
     if (found.length !== 1) return found.length;
     const element = found[0][1];
     $.AXUIElementSetAttributeValue(element, $('AXMinimized'), $(false));
@@ -28,7 +45,7 @@ function run(argv) {
         // what AppKit tells of the frontmost app does not change before the run loop turns
         $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
     }
-    const front = (windowList(ON_SCREEN_ONLY) || []).find(w => w.pid === target.pid && isOrdinary(w));
+    const front = (windowList(ON_SCREEN_ONLY) || []).find(w => (w.pid === target.pid || w.id === target.id) && isOrdinary(w));
     return JSON.stringify({
         is_active: frontmostPid() === target.pid,
         is_front: Boolean(front) && front.id === target.id,

@@ -6,7 +6,8 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
@@ -102,6 +103,7 @@ _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _PROCESS = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)
 _OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
+_INNERMOST_APP = re.compile(r"^(.*/([^/]+)\.app)/")
 
 # A missing grant -> the name of its pane, and the last part of its address.
 _PANES: dict[ErrorCode, tuple[str, str]] = {
@@ -111,10 +113,16 @@ _PANES: dict[ErrorCode, tuple[str, str]] = {
 }
 
 
-def responsible_app() -> str:
-    """The name of the app that our grants belong to, by the process ancestry, or a phrase for it.
+class _Host(NamedTuple):
+    """The program that our grants belong to, and what the + button of a pane takes; empty: not known."""
 
-    The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
+    name: str = "the app that started this"
+    path: str = ""
+
+
+def _responsible() -> _Host:
+    """As macOS tells: a launcher may have let go of us, and python answers for itself. Else the nearest
+    ancestor that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
         # without ww it may cut a line at 79 columns, as it does where there is no terminal
@@ -123,25 +131,34 @@ def responsible_app() -> str:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""
     processes = {pid: (parent, command) for pid, parent, command in _PROCESS.findall(listed)}
-    pid = str(os.getpid())
+    pid = own = str(os.getpid())
+    with suppress(PeekabooError):  # not by run_jxa, whose errors name this very program
+        source, argv = native_source("desktop/macos/responsible.js"), ["-l", "JavaScript", "-", own]
+        told = run_program(["osascript", *argv], timeout_s=_PS_S, stdin=source.encode()).text.strip()
+        command = processes.get(told, ("", ""))[1]
+        if command:
+            app = _INNERMOST_APP.match(command)  # Python.app lies in Xcode.app
+            return _Host(app[2], app[1]) if app else _Host(os.path.basename(command), command)
     while pid in processes:
         pid, command = processes.pop(pid)
         app = _OUTERMOST_APP.match(command)
         if app and not _PYTHONS_OWN.search(command):
-            return app.group(2)
-    return "the app that started this"
+            return _Host(app[2], app[1])
+    return _Host()
 
 
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     import platform
 
-    app, (pane, address) = responsible_app(), _PANES[code]
+    (app, path), (pane, address) = _responsible(), _PANES[code]
     version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 where that is not known
     if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and version >= 15:
         pane = "Screen & System Audio Recording"
+    missing = f"; if it is not in the list, add {path} by the + button" if path else ""
+    renewed = "" if path.endswith(".app") or not path else "; an upgrade of it may need that again"
     hint = (
         f"switch {app} on in System Settings > Privacy & Security > {pane} "
-        f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
+        f'(open "{_SETTINGS}{address}"){missing}{renewed}; then quit and reopen {app}'
     )
     return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)

@@ -22,16 +22,36 @@ const ROLES = { button: 'AXButton', field: 'AXTextField', password: 'AXTextField
 // While the screen is locked accessibility shows only the menu bar (facts D6).
 // A sheet is no window of its app: it is a child, of the role AXSheet, of the window that it is attached to.
 const MENU_LAYER = 101;
-const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).filter((window) => window.alpha > 0 && !window.attached_to));
+// An Open or Save panel is a window of a process of its own, and to accessibility one of the app that asked for it.
+const isOf = (world, pid) => (window) => pid === ((appWithPid(world, window.pid) || {}).panels_of || window.pid);
+const panelsOf = (world, pid) => world.windows.filter((window) => window.pid !== pid && isOf(world, pid)(window) && !window.closing);
+// only of the active Space, though minimised ones too
+const isListed = (world, { space, minimised }) => world.switches.ax_windows === 'all' || minimised || space === null || space === world.space;
+const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).concat(panelsOf(world, pid))
+  .filter((window) => window.alpha > 0 && !window.attached_to && isListed(world, window)));
 const sheetsOf = (world, window) => world.windows.filter((one) => one.attached_to === window.id && !one.closing);
-const keyWindow = (world, pid) => frontToBack(world).find((window) => window.pid === pid && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50);
+const keyWindow = (world, pid) => frontToBack(world).find((window) => isOf(world, pid)(window) && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50);
 
 function appAttributes(world, app) {
   const windows = shownWindows(world, app.pid);
   const focused = keyWindow(world, app.pid);
   const window = focused && !world.session.locked ? element({ pid: app.pid, window: focused.id }) : null;
   return { AXRole: 'AXApplication', AXTitle: app.name, AXFrontmost: world.frontmost_pid === app.pid, AXHidden: Boolean(app.hidden),
+    AXMenuBar: element({ pid: app.pid, menu: [] }), AXChildren: world.switches.menus_in_children ? menusOf(world, app.pid) : [],
     AXWindows: windows.map((one) => element({ pid: app.pid, window: one.id })), AXFocusedWindow: window, AXMainWindow: window };
+}
+const menusOf = (world, pid) => world.windows.filter((one) => one.pid === pid && one.layer === MENU_LAYER && !one.closing).map((one) => element({ pid, window: one.id }));
+
+// The menu bar: an element is named by its place in it. The Window menu has the windows of all Spaces.
+function menuItem(world, app, path) {
+  const plain = (AXTitle, AXIdentifier) => ({ AXRole: 'AXMenuItem', AXTitle, AXIdentifier });
+  const windows = world.windows.filter((one) => one.pid === app.pid && one.layer === 0 && one.title && !one.attached_to)
+    .map((one) => ({ ...plain(one.title, world.switches.window_menu === 'named' ? 'makeKeyAndOrderFront:' : undefined), window: one.id }));
+  const menu = (title, items) => ({ AXRole: 'AXMenuBarItem', AXTitle: title, below: [{ AXRole: 'AXMenu', below: items }] });
+  const bar = { AXRole: 'AXMenuBar', below: [menu('Apple', [plain('Sleep', 'sleep:')]), menu('Fenster', [plain('Minimieren', 'performMiniaturize:'), ...windows]), menu('Hilfe', [])] };
+  const { below = [], window, ...attributes } = path.reduce((node, at) => node.below[at], bar);
+  const AXChildren = below.map((one, at) => element({ pid: app.pid, menu: [...path, at] }));
+  return { attributes: { ...attributes, AXChildren }, settable: [], actions: window === undefined ? [] : ['AXPress'], window };
 }
 
 function windowAttributes(world, window) {
@@ -42,19 +62,21 @@ function windowAttributes(world, window) {
   const role = window.layer === MENU_LAYER ? 'AXMenu' : window.attached_to ? 'AXSheet' : 'AXWindow';
   // Electron builds its tree only when it is asked to (facts B8)
   const app = appWithPid(world, window.pid);
-  const children = app.builds_tree_on_demand && !app.has_tree ? [] : childrenOf(window);
+  const children = app.builds_tree_on_demand && !app.has_tree ? [] : childrenOf(window).filter((one) => !isAsleep(app, dataOf(one).widget, 'missing'));
   return { AXRole: role, AXSubrole, AXModal: Boolean(window.modal), AXTitle: window.title, AXPosition: pointValue(x, y), AXSize: sizeValue(width, height), AXMinimized: Boolean(window.minimised),
     AXMain: focused === window, AXFocused: focused === window, AXChildren: sheets.concat(children), AXParent: element({ pid: window.pid }) };
 }
 
+// Chromium builds the tree of its page once somebody reads: the widget `page` has no children until then, or is missing.
+const isAsleep = (app, name, page) => name === 'page' && !app.has_tree && app.page === page;
 const widgetElement = (window, widget) => element({ pid: window.pid, window: window.id, widget: widget.name });
 const childrenOf = (window, parent) => window.widgets.filter((widget) => widget.inside === parent).map((widget) => widgetElement(window, widget));
 
 // A widget's `ax` adds attributes, or takes them away (null).
-function widgetAttributes(window, widget) {
+function widgetAttributes(app, window, widget) {
   const [x, y, width, height] = widget.rect;
   const known = { AXRole: ROLES[widget.kind], AXPosition: pointValue(window.bounds[0] + x, window.bounds[1] + y), AXSize: sizeValue(width, height),
-    AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name, AXChildren: childrenOf(window, widget.name),
+    AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name, AXChildren: isAsleep(app, widget.name, 'empty') ? [] : childrenOf(window, widget.name),
     AXParent: widget.inside ? element({ pid: window.pid, window: window.id, widget: widget.inside }) : element({ pid: window.pid, window: window.id }) };
   if (widget.kind === 'password') known.AXSubrole = 'AXSecureTextField'; // what its value shows is the application's own choice
   // a label shows its text as its value, and has no title
@@ -74,12 +96,14 @@ function describe(given) {
   const target = pointee(given);
   if (world.permissions.accessibility !== 'granted') return DISABLED;
   if (!isKind(target, 'AXUIElement')) return ILLEGAL_ARGUMENT;
-  const { pid, window: windowId, widget: widgetName } = dataOf(target);
+  const { pid, window: windowId, widget: widgetName, menu } = dataOf(target);
   const app = appWithPid(world, pid);
   if (!app) return CANNOT_COMPLETE;
   // A call waits for the application until the messaging timeout, the element's or the process's own.
   const hang = () => { post({ do: 'note', kind: 'asked_in_vain' }); host.sleep(1000 * (dataOf(target).timeout || timeout_s)); return CANNOT_COMPLETE; };
   if (app.hung) return hang();
+  if (menu) return menuItem(world, app, menu);
+  if (app.page && !app.has_tree) post({ do: 'ax_set', pid, attribute: 'AXManualAccessibility', value: true });
   if (windowId === undefined) return { attributes: appAttributes(world, app), settable: ['AXFrontmost', ...(app.builds_tree_on_demand ? ['AXManualAccessibility'] : [])], actions: [] };
   const window = world.windows.find((one) => one.id === windowId && !one.closing);
   if (!window) return INVALID_ELEMENT;
@@ -87,7 +111,7 @@ function describe(given) {
   const widget = window.widgets.find((one) => one.name === widgetName);
   if (!widget) return INVALID_ELEMENT;
   if (widget.hangs) return hang();
-  return { attributes: widgetAttributes(window, widget), settable: [], actions: [] };
+  return { attributes: widgetAttributes(app, window, widget), settable: [], actions: [] };
 }
 
 const name = (value) => (typeof toJs(value) === 'string' ? toJs(value) : '');
@@ -131,7 +155,7 @@ function performAction([target, action]) {
   const found = describe(target);
   if (typeof found === 'number') return found;
   if (!found.actions.includes(name(action))) return NO_ACTION;
-  post({ do: 'raise', ...dataOf(target) });
+  post({ do: 'raise', window: found.window, ...dataOf(target) });
   return OK;
 }
 

@@ -1,7 +1,7 @@
 // Vision: text recognition on a picture file. It reads the labels that the fake screencapture wrote into the file (facts F).
 'use strict';
 const { defineClass, makeObject, nil, wrap, dataOf, isKind, toJs, isNull } = load('bridge');
-const { strict } = load('world');
+const { state, strict } = load('world');
 
 const word = (bytes, at, size) => [...bytes.slice(at, at + size)].reduce((sum, letter) => sum * 256 + letter.charCodeAt(0), 0);
 
@@ -47,6 +47,8 @@ const isInside = ({ origin, size }) => origin.x >= 0 && origin.y >= 0 && origin.
 const framework = 'Vision';
 const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'recognitionLanguages', 'minimumTextHeight', 'automaticallyDetectsLanguage', 'revision', 'regionOfInterest']
   .map((key) => [key, (data, value) => { data[key] = toJs(value); }]));
+const setRegion = set.regionOfInterest; // it crashed osascript on 10.15, a public report says
+set.regionOfInterest = (data, value) => (state().switches.region_of_interest === 'works' ? setRegion(data, value) : host.crash());
 const zero = { results: (data) => (data.results ? wrap(data.results) : nil), recognitionLevel: (data) => data.recognitionLevel, usesLanguageCorrection: (data) => data.usesLanguageCorrection };
 defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, region: WHOLE, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set });
 defineClass('VNRecognizedText', { framework, zero: { string: (data) => wrap(data.text), confidence: (data) => data.confidence } });

@@ -85,15 +85,21 @@ def modal_of(state: State, window: Window) -> Optional[Window]:
     sheet = sheet_of(state, window)
     if sheet is not None or window["layer"] == MENU_LAYER:
         return sheet
-    for dialog in windows_of(state, window["pid"]):
+    for dialog in windows_of(state, owner_pid(state, window)):
         is_other = dialog is not window and window.get("attached_to") != dialog["id"]
         if is_other and dialog.get("modal") and is_open(state, dialog):
             return dialog
     return None
 
 
+def owner_pid(state: State, window: Window) -> int:
+    """Of an Open or Save panel the app that asked for it: what shows it names it as `panels_of`."""
+    app = app_with_pid(state, window["pid"])
+    return app.get("panels_of", window["pid"]) if app else window["pid"]
+
+
 def windows_of(state: State, pid: int) -> list[Window]:
-    return [window for window in state["windows"] if window["pid"] == pid]
+    return [window for window in state["windows"] if owner_pid(state, window) == pid]
 
 
 def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
@@ -105,7 +111,7 @@ def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
     for window in front_to_back(state):
         is_big = window["bounds"][2] >= 50 and window["bounds"][3] >= 50
         is_ordinary = 0 <= window["layer"] < 20 and window["alpha"] > 0 and not window.get("closing")
-        if window["pid"] == pid and is_big and is_ordinary:
+        if owner_pid(state, window) == pid and is_big and is_ordinary:
             for _ in range(3):
                 window = modal_of(state, window) or window
             return window
@@ -113,7 +119,8 @@ def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
 
 
 def raise_window(state: State, window: Window) -> None:
-    """To the front of its layer, its sheet above it. It does not activate the app (facts B7)."""
+    """To the front of its layer and Space, its sheet above it. It does not activate the app (facts B7)."""
+    state["space"] = window.get("space") or state["space"]
     moving = [sheet for sheet in state["windows"] if sheet.get("attached_to") == window["id"]] + [window]
     order = [id(item) for item in state["windows"]]
     if window["layer"] != MENU_LAYER:
@@ -139,6 +146,7 @@ def activate(state: State, event: dict[str, Any]) -> None:
 
 def activate_now(state: State, event: dict[str, Any]) -> None:
     app = app_with_pid(state, event["pid"])
+    app = app_with_pid(state, app.get("panels_of", app["pid"])) if app else None
     if app is None:
         return
     app["hidden"] = False
