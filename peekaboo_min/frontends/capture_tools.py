@@ -273,7 +273,7 @@ def screenshot_app_window(
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
-        hint = "raise timeoutMs" if e.code is ErrorCode.TIMEOUT else e.hint
+        hint = f"raise timeoutMs; {e.hint}" if e.code is ErrorCode.TIMEOUT else e.hint
         raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
     path = Path(image.path)

@@ -130,12 +130,30 @@ def test_elements_of_hostile_names_are_one_line_each(desk: Desk) -> None:
     assert (len(element.name) <= 200, len(element.value) <= 1000, element.name[0]) == (True, True, "a")
 
 
-def test_elements_of_an_app_that_builds_its_tree_on_demand(desk: Desk) -> None:
-    change_app(desk.mac, "Form", builds_tree_on_demand=True)
-    assert 'button "New entry" 840,190 140x40' in read(desk, 1090)
+PAGE = [
+    widget("back", "button", 8, 8, 30, 24, text="Back"),
+    widget("page", "group", 0, 40, 480, 320, ax={"AXRole": "AXWebArea"}),
+    widget("link", "button", 20, 60, 80, 24, text="More", inside="page"),
+]
+CHROMIUM = {"frameworks": ["Form Framework.framework"]}
+# what the app does, and the names that are read
+WOKEN: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "all of it, when it is told to": ({"builds_tree_on_demand": True}, ["Back", "More"]),
+    "its empty page, by reading": ({"page": "empty"}, ["Back", "More"]),
+    "its missing page, by reading": ({"page": "missing", **CHROMIUM}, ["Back", "More"]),
+    "nothing of what is no browser": ({"page": "missing", "frameworks": ["Sparkle.framework"]}, ["Back"]),
+    "nothing that is awake": (CHROMIUM, ["Back", "More"]),
+}
 
 
-def test_elements_of_a_menu_and_of_a_sheet_are_read_too(desk: Desk) -> None:
+@pytest.mark.parametrize(("app", "names"), WOKEN.values(), ids=WOKEN.keys())
+def test_elements_of_an_app_that_builds_its_tree(desk: Desk, app: dict[str, Any], names: list[str]) -> None:
+    change_app(desk.mac, "Form", **app)
+    desk.mac.change_window(1090, {"widgets": PAGE})
+    assert [line.split('"')[1] for line in read(desk, 1090)] == names
+
+
+def test_elements_of_a_sheet_are_read_too(desk: Desk) -> None:
     under = widget("under", "button", 400, 520, 80, 30, text="Under the sheet")
     desk.mac.change_window(1040, {"widgets": [under]})
     sheet = ['text "Delete all events?" -1360,460 300x24', 'button "Keep" -1060,660 120x40']
@@ -143,9 +161,20 @@ def test_elements_of_a_menu_and_of_a_sheet_are_read_too(desk: Desk) -> None:
     desk.mac.change_window(1041, {"bounds": desk.mac.window(1040)["bounds"]})
     # where both have one frame, the title tells them apart
     assert [line.split('"')[1] for line in read(desk, 1041)] == ["Delete all events?", "Keep"]
+
+
+@pytest.mark.parametrize(
+    ("position_test", "in_children"), [("works", False), ("silent", True), ("silent", False)]
+)
+def test_elements_of_a_menu_wherever_it_hangs(desk: Desk, position_test: str, in_children: bool) -> None:
+    desk.mac.switch(position_test=position_test, menus_in_children=in_children)
     copy = widget("copy", "menuitem", 0, 10, 150, 24, text="Copy", enabled=False)
+    desk.mac.open_window("Terminal", bounds=[300, 100, 150, 44], layer=101)  # another one
     menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 44], layer=101, widgets=[copy])
-    assert read(desk, menu) == ['menuitem "Copy" disabled 300,210 150x24']
+    if position_test == "silent" and not in_children:
+        assert error_of(desk.backend.read_elements, desk.window(menu)).code.value == "NO_ELEMENTS"
+    else:
+        assert read(desk, menu) == ['menuitem "Copy" disabled 300,210 150x24']
 
 
 NO_ELEMENTS: dict[str, tuple[Callable[[FakeMac], Any], str, str]] = {
@@ -214,6 +243,10 @@ def test_text_of_a_calculators_keys_is_found_in_parts(desk: Desk, tmp_path: Path
 
     assert texts(desk.backend.read_text) == {"Form"}
     assert texts(lambda path: desk.backend.read_text(path, True)) >= set(keys)
+    desk.mac.switch(region_of_interest="crashes")
+    assert texts(desk.backend.read_text) == {"Form"}
+    assert error_of(desk.backend.read_text, shot, True).code.value == "PROGRAM_FAILED"
+    desk.mac.switch(region_of_interest="works")
     for key in "8+=":
         found = desk.data("find-text", 1090, key)
         (place,) = found["found"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable, Optional
 
 import pytest
@@ -16,6 +19,7 @@ from mac_desk import PANES, Desk, add_app, change_app, tells_who_needs_what, wid
 from samples import error_of
 
 from peekaboo_min.core.errors import ErrorCode
+from peekaboo_min.frontends.doctor import doctor
 
 FRONT_TO_BACK = [1080, 1090, 1012, 1030, 1004, 1020, 1070, 1050, 1041, 1040, 1031, 1001]
 MINIMISED = [1005, 1061]
@@ -165,6 +169,11 @@ def protect(mac: FakeMac) -> None:
     mac.change_window(1090, {"sharing": "none"})
 
 
+def stale(mac: FakeMac) -> None:
+    mac.era("error")
+    mac.set("permissions.screen_recording", "stale")
+
+
 def leave(exit_code: int, file: bytes) -> Arrange:
     return lambda mac: mac.fail("screencapture", NO_IMAGE, exit=exit_code, file=file)
 
@@ -174,6 +183,7 @@ NOT_CAPTURED: dict[str, tuple[Arrange, int, int, str, int]] = {
     "there is no GUI session": (FakeMac.no_gui_session, 1090, 1, "NO_GUI_SESSION", 0),
     "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
     "the window is protected": (protect, 1090, 14, "CAPTURE_FAILED", 1),
+    "the grant is stale": (stale, 1090, 14, "CAPTURE_FAILED", 4),
     "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
     "exit 0 and an empty file": (leave(0, b""), 1090, 14, "CAPTURE_FAILED", 4),
     "exit 1 and a picture": (leave(1, PICTURE), 1090, 14, "CAPTURE_FAILED", 4),
@@ -208,12 +218,30 @@ def test_screenshot_of_a_window_that_just_opens_is_tried_again(desk: Desk) -> No
     assert len(desk.captures()) == 3
 
 
-@pytest.mark.parametrize(("alpha", "is_seen"), [(0, True), (0.5, False)])
+def test_screenshot_of_a_protected_window_is_taken_where_it_is_shown(desk: Desk) -> None:
+    protect(desk.mac)
+    desk.mac.switch(window_sharing="ignored")  # as from macOS 15 on
+    assert desk.data("screenshot", 1090)["image_width"] == 960
+
+
+TINY = {"bounds": [900, 150, 66, 20], "title": "Window"}  # a capture adds it to the application that it is of
+IN_FRONT: list[tuple[str, dict[str, Any], bool]] = [
+    ("TextEdit", {"bounds": [900, 150, 100, 100], "alpha": 0}, True),
+    ("TextEdit", {"bounds": [900, 150, 100, 100], "alpha": 0.5}, False),
+    ("Form", TINY, True),
+    ("Form", {**TINY, "title": ""}, True),
+    ("Form", {**TINY, "title": "Tools"}, False),
+    ("Form", {**TINY, "bounds": [900, 150, 66, 50]}, False),
+    ("TextEdit", TINY, False),
+]
+
+
+@pytest.mark.parametrize(("app", "window", "is_seen"), IN_FRONT)
 def test_screenshot_by_rectangle_only_below_what_is_invisible(
-    desk: Desk, alpha: float, is_seen: bool
+    desk: Desk, app: str, window: dict[str, Any], is_seen: bool
 ) -> None:
     desk.data("focus", 1090)
-    desk.mac.open_window("TextEdit", bounds=[900, 150, 100, 100], alpha=alpha)
+    desk.mac.open_window(app, **window)
     desk.mac.fail("screencapture", NO_IMAGE, when=["-l"])
     assert desk.run("screenshot", 1090).code == (0 if is_seen else 14)
     assert [one[1] for one in desk.captures() if one[1] == "-R"] == ["-R"] * is_seen
@@ -239,7 +267,9 @@ def test_app_window_has_one_budget_of_time(desk: Desk, program: str) -> None:
         desk.mac.set("latency_ms", {"osascript": [2000, 2000], "screencapture": [2000, 2000]})
     else:
         desk.mac.hang(program)  # as behind a question that nobody answers
-    assert desk.refusal("screenshot-app-window", "--appName", "Form", "--timeoutMs", 3500) == (22, "Timeout")
+    finished = desk.run("screenshot-app-window", "--appName", "Form", "--timeoutMs", 3500)
+    assert (finished.code, finished.error["code"]) == (22, "Timeout")
+    assert ("private window picker" in finished.error["message"]) is (program != "osascript")
     assert len(desk.mac.calls(program if program == "screencapture" else "osascript")) == 1
     assert desk.mac.running() == []
 
@@ -390,7 +420,30 @@ def test_list_windows_is_delayed_a_second_by_what_hangs(desk: Desk) -> None:
     started = time.monotonic()
     assert len(desk.windows()) == len(FRONT_TO_BACK) + 1
     assert time.monotonic() - started < 60  # with the system's own timeout it would be four minutes
-    assert desk.mac.calls("osascript")[-1]["argv"][-1] == "{}"
+
+
+def test_act_asks_no_other_app_for_its_windows(desk: Desk) -> None:
+    change_app(desk.mac, "Safari", hung=True)  # it has a minimised window
+    desk.data("press", 1090, "tab")
+    assert desk.mac.events("asked_in_vain") == []
+    desk.windows()
+    assert desk.mac.events("asked_in_vain") != []
+
+
+# what accessibility lists, whether Cocoa names the menu's items, and whether the window came from its Space
+SPACES = [("this space", "named", True), ("this space", "unnamed", False), ("all", "unnamed", True)]
+
+
+@pytest.mark.parametrize(("ax_windows", "window_menu", "comes"), SPACES)
+def test_focus_brings_a_window_from_another_space(
+    desk: Desk, ax_windows: str, window_menu: str, comes: bool
+) -> None:
+    desk.mac.switch(ax_windows=ax_windows, window_menu=window_menu)
+    desk.mac.activate("Form")
+    finished = desk.run("focus", 1081)
+    assert (finished.code == 0, desk.focused_id() == 1081) == (comes, comes)
+    if not comes:
+        assert "it is minimised, or on another Space" in finished.error["message"]
 
 
 def test_list_windows_asks_an_app_of_one_window_for_no_dialogs(desk: Desk) -> None:
@@ -504,7 +557,8 @@ def test_permission_to_record_is_asked_before_any_capture(desk: Desk, words: lis
     assert (desk.captures(), desk.images_left()) == ([], [])
     desk.mac.grant("screen_recording")
     desk.mac.set("session.on_console", False)  # behind another user's session
-    assert desk.refusal(*words)[1] == "SCREEN_LOCKED"
+    error = desk.run(*words).error
+    assert (error["code"], "another session has it" in error["message"]) == ("SCREEN_LOCKED", True)
 
 
 def test_permission_to_record_is_needed_for_effects_and_displays(desk: Desk, tmp_path: Path) -> None:
@@ -544,6 +598,9 @@ def test_permissions_fails_by_the_first_that_is_missing(
     assert desk.data("list", "server_status")["permissions"] == grants
     if not denied:
         assert finished.data == {"permissions": grants}
+        desk.mac.set("permissions.screen_recording", "stale")
+        shown = desk.program.run("permissions").out
+        assert "Screen Recording: not known: macOS says yes" in shown and "quit and reopen Terminal" in shown
         return
     tells_who_needs_what(finished, exit_code)
     for number, kind in ((11, "screen_recording"), (12, "accessibility")):
@@ -598,7 +655,9 @@ _TERMINAL = "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal
 _PYTHON = "Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"
 _VS_CODE = "/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper.app/Contents/MacOS/Helper"
 _CLAUDE = "/Users/someone/Library/Application Support/Claude/claude-code/2.1.209-with-a-long-name/claude.app"
-# the app that needs the grant, and our ancestors
+_UV_PYTHON = "/Users/someone/.local/share/uv/python/cpython-3.13-macos-aarch64-none/bin/python3.13"
+_CLAUDE_DESKTOP = "/Applications/Claude.app/Contents/MacOS/Claude"
+# the app that needs the grant, and our ancestors, where macOS tells of none
 HOSTS = {
     "an editor's nested helper": ("Visual Studio Code", [_VS_CODE, "/bin/zsh"]),
     "an app that another app installed": (
@@ -618,19 +677,66 @@ HOSTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "ancestors"), HOSTS.values(), ids=HOSTS.keys())
-def test_permission_error_names_the_app_that_we_run_in(desk: Desk, name: str, ancestors: list[str]) -> None:
-    if not ancestors:
-        desk.mac.uninstall("ps")
-    processes = [*ancestors, *(["python3"] if not ancestors or "Python.app" not in ancestors[-1] else [])]
+# where macOS tells of one, whatever launched it; what the + button takes, and whether upgrades may undo that
+TOLD = {
+    "python3.13": ([_CLAUDE_DESKTOP, "disclaimer", _UV_PYTHON], _UV_PYTHON, True),
+    "Python": ([_CLAUDE_DESKTOP, f"/Applications/Xcode.app/{_PYTHON}"], "/Resources/Python.app", False),
+}
+
+
+def run_below(desk: Desk, processes: Sequence[str], is_responsible: bool) -> str:
+    """What a capture without the grant says, run by the last of these processes."""
     rows: list[dict[str, Any]] = [
         {"pid": 700 + at, "ppid": 699 + at if at else 1, "comm": comm} for at, comm in enumerate(processes)
     ]
     rows[-1]["this_is_us"] = True
     desk.mac.set("processes", rows)
+    change_app(desk.mac, "Terminal", responsible=False)
+    if is_responsible:
+        add_app(desk.mac, "python", os.getpid(), responsible=True)
     desk.mac.deny("screen_recording")
     refused = desk.run("screenshot", 1090)
-    assert (refused.code, f": {name} lacks the Screen Recording" in refused.error["message"]) == (11, True)
+    assert refused.code == 11
+    return str(refused.error["message"])
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_permission_error_names_what_macos_holds_responsible(desk: Desk, name: str) -> None:
+    processes, path, is_renewed = TOLD[name]
+    message = run_below(desk, processes, True)
+    assert f": {name} lacks the Screen Recording" in message and f"{path} by the + button" in message
+    assert ("an upgrade of it may need that again" in message) is is_renewed
+
+
+@pytest.mark.parametrize(("name", "ancestors"), HOSTS.values(), ids=HOSTS.keys())
+def test_permission_error_names_the_app_that_we_run_in(desk: Desk, name: str, ancestors: list[str]) -> None:
+    if not ancestors:
+        desk.mac.uninstall("ps")
+    processes = [*ancestors, *(["python3"] if not ancestors or "Python.app" not in ancestors[-1] else [])]
+    assert f": {name} lacks the Screen Recording" in run_below(desk, processes, False)
+
+
+@pytest.mark.parametrize(("is_person", "dialogs"), [(True, 2), (False, 0)])
+def test_doctor_lets_macos_ask_a_person_only(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, is_person: bool, dialogs: int
+) -> None:
+    for kind in ("screen_recording", "accessibility"):
+        desk.mac.deny(kind)
+    assert (desk.run("doctor").code, desk.mac.events("dialog")) == (11, [])
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: is_person))
+    error = error_of(doctor, request=True)
+    assert (error.code.exit_code, len(desk.mac.events("dialog"))) == (11 if is_person else 2, dialogs)
+    desk.mac.set("log", [])  # no other command may raise a dialog
+
+
+@pytest.mark.parametrize("edges_differ", [True, False])
+def test_verify_and_stillness_see_no_change_at_the_edges(desk: Desk, edges_differ: bool) -> None:
+    desk.mac.switch(edges_differ=edges_differ)
+    desk.mac.change_window(1090, {"focus": "search"})
+    assert desk.data("press", 1090, "f5", "--verify")["changed"] is False
+    typed = desk.data("type", 1090, "Ada", "--verify")
+    assert (typed["changed"], typed["changed_rect"]["y"]) == (True, 300)
+    assert desk.data("wait-for", "--window-id", 1090, "--still", "--timeout-s", 8)["window_id"] == 1090
 
 
 # what osascript says when it fails ------------------------------------------------------------------------

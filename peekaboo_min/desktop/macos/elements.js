@@ -113,7 +113,7 @@ function collect(element, pid, clip, depth, search) {
     if (depth >= MOST_DEPTH || (scrolls && !inside)) return;
     // a long table offers the rows that are on the screen
     const list = [about.AXVisibleRows, about.AXChildren].find(isList);
-    if (plain(about.AXRole) === 'AXWebArea' && list && Number(list.count)) search.hasPage = true;
+    if (plain(about.AXRole) === 'AXWebArea') search.page = list && Number(list.count) ? 'full' : 'empty';
     for (let i = 0; list && i < Math.min(Number(list.count), MOST_SIBLINGS); i++) {
         collect(list.objectAtIndex(i), pid, scrolls ? inside : clip, depth + 1, search);
     }
@@ -158,12 +158,13 @@ function run(argv) {
     if (!answer.is_trusted) return JSON.stringify(answer);
     const root = rootOf(app, target);
     const read = () => {
-        const search = {found: [], visited: 0, hasPage: false, until: Date.now() + BUDGET_MS};
+        const search = {found: [], visited: 0, page: 'missing', until: Date.now() + BUDGET_MS};
         if (root) collect(root, target.pid, target, 0, search);
         return search;
     };
     let search = read();
-    if (root && !hungPids.has(target.pid) && (!search.found.length || (!search.hasPage && isChromium(target.pid)))) {
+    const isAsleep = () => !search.found.length || search.page === 'empty' || (search.page === 'missing' && isChromium(target.pid));
+    if (root && !hungPids.has(target.pid) && isAsleep()) {
         $.AXUIElementSetAttributeValue(app, $('AXManualAccessibility'), $(true)); // some refuse it, and wake all the same
         $.NSThread.sleepForTimeInterval(WAKE_S);
         search = read();
