@@ -20,7 +20,7 @@ function chooseInMenu(app, target) {
 
 function raise(app, target) {
     const found = candidates(app, target);
-    if (!found.length) return chooseInMenu(app, target);
+    if (!found.length && !(windowList(ON_SCREEN_ONLY) || []).some(w => w.id === target.id)) return chooseInMenu(app, target);
     if (found.length !== 1) return found.length;
     const element = found[0][1];
     $.AXUIElementSetAttributeValue(element, $('AXMinimized'), $(false));
