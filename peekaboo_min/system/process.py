@@ -32,6 +32,7 @@ _FLAG = r"--?[A-Za-z][a-z-]{0,20}"
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
 _LOGGED_STDERR = 2000  # characters
+_OPTIONAL = ("xcode-select",)  # what it says without developer tools is an answer
 _POLL_S = 0.05
 _NAP_S = 0.0001
 _START_S = 5.0  # what a process that is being started gets before a signal ends us
@@ -263,7 +264,8 @@ class RunningProgram:
     def _completed(self, code: int) -> Completed:
         stderr = self._stderr.decode("utf-8", "replace")
         for line in stderr.strip()[-_LOGGED_STDERR:].splitlines():
-            log_warning(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
+            log = log_debug if self._name in _OPTIONAL else log_warning
+            log(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
         return Completed(code, self._stdout, stderr)
 
     def _time_to_wait(self) -> float:

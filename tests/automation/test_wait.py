@@ -183,6 +183,22 @@ def test_wait_for_stillness_beside_a_caret(
     assert found is is_still
 
 
+@pytest.mark.parametrize(("name", "looks"), [("x11", 25), ("macos", 15)])
+def test_wait_looks_less_often_where_a_look_flashes(
+    monkeypatch: pytest.MonkeyPatch, name: str, looks: int
+) -> None:
+    pauses: list[float] = []
+    desktop = SmallChange(3)  # it never rests
+    monkeypatch.setattr(desktop, "name", name)
+    monkeypatch.setattr(wait, "pause", pauses.append)
+    monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
+    monkeypatch.setattr(wait, "take_bitmap", lambda desktop, _: desktop.bitmap())
+    monkeypatch.setattr(wait, "this_desktop", lambda: desktop)
+    with pytest.raises(PeekabooError):
+        wait.wait_for(window_id=7, still=True, timeout_s=20)
+    assert desktop.looks == looks
+
+
 def test_wait_for_the_end_counts_windows_of_other_workspaces() -> None:
     away = window(7, is_elsewhere=True, is_on_screen=False)
     scene = Scene((away,), (app("Notes", 60),), ())

@@ -336,6 +336,24 @@ def test_status_tells_what_is_down_also_while_a_program_hangs(mac: FakeMac) -> N
     assert "- ollama/llava:latest: " in problems and "OPENAI_API_KEY is not set" in problems
 
 
+@pytest.mark.parametrize("tools", ["none", "slow"])
+def test_first_start_on_a_mac_acts_without_a_helper(own_mac: FakeMac, tools: str) -> None:
+    mac = own_mac
+    mac.tools(tools)
+    with serving("package", mac_environment(mac, PEEKABOO_LOG_LEVEL="debug")) as server:
+        server.shake_hands()
+        program = "xcrun" if tools == "slow" else "xcode-select"
+        wait_for(lambda: bool(mac.calls(program)), "it looks for a compiler", PATIENCE_S / 2)
+        server.call("press_key", window_id=1080, key="escape")
+        assert [event["key"] for event in mac.events("key")] == ["escape"]
+        mac.deny("accessibility")
+        status = server.call("list", item_type="server_status")["content"][0]["text"]
+    assert "- Accessibility: NOT granted" in status and "switch Terminal on in System Settings" in status
+    lines = [json.loads(line) for line in (mac.folder / "log").read_text().splitlines()]
+    assert "input by JXA" in [line["msg"] for line in lines]
+    assert not [line for line in lines if line["level"].lower() in ("warn", "warning", "error")]
+
+
 def test_server_deletes_images_as_often_as_they_expire(mac: FakeMac) -> None:
     with serving("package", mac_environment(mac, PEEKABOO_TTL_SECONDS="1")) as server:
         server.shake_hands()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import struct
 import subprocess
 from pathlib import Path
+from typing import Optional
 
 import pytest
 from worlds import need
 
 from peekaboo_min.core.errors import PeekabooError
-from peekaboo_min.core.models import ImageInfo
+from peekaboo_min.core.models import ImageInfo, Rect
 from peekaboo_min.system.images import (
+    Bitmap,
+    changed_rect,
     model_size,
     prepare_target,
     read_image_info,
@@ -112,3 +115,34 @@ def test_model_size_is_as_large_as_it_may_be(size: tuple[int, int], expected: tu
     width, height = model_size(*size)
     assert (width, height) == expected
     assert max(width, height) <= 1568 and width * height <= 1_150_000
+
+
+# x, y, pixels and levels of what differs in 100x100 pixels; what is seen of it at 1 and at 2 pixels a point
+CHANGES: dict[str, tuple[list[int], Optional[Rect], Optional[Rect]]] = {
+    "the left edge": ([3, 50, 1, 200], None, None),
+    "beside it": ([4, 50, 1, 200], Rect(4, 50, 1, 1), None),
+    "the right edge": ([96, 50, 4, 200], None, None),
+    "into it": ([94, 50, 6, 200], Rect(94, 50, 2, 1), None),
+    "the upper edge": ([50, 3, 1, 200], None, None),
+    "the lower edge": ([50, 92, 1, 200], Rect(50, 92, 1, 1), None),
+    "a round corner": ([9, 9, 1, 200], None, None),
+    "within it": ([21, 21, 1, 200], Rect(21, 21, 1, 1), Rect(21, 21, 1, 1)),
+    "the middle": ([30, 50, 5, 200], Rect(30, 50, 5, 1), Rect(30, 50, 5, 1)),
+    "faintly": ([30, 50, 5, 3], None, None),
+    "less faintly": ([30, 50, 5, 4], Rect(30, 50, 5, 1), Rect(30, 50, 5, 1)),
+}
+
+
+@pytest.mark.parametrize(("change", "seen", "seen_at_2"), CHANGES.values(), ids=CHANGES.keys())
+@pytest.mark.parametrize("base", [0, 55])
+def test_changed_rect_leaves_out_the_rim(
+    change: list[int], seen: Optional[Rect], seen_at_2: Optional[Rect], base: int
+) -> None:
+    x, y, pixels, levels = change
+    rows = [bytes([base] * 300) for _ in range(100)]
+    before = Bitmap(100, 3, tuple(rows))
+    rows[y] = rows[y][: 3 * x] + bytes([base + levels] * 3 * pixels) + rows[y][3 * (x + pixels) :]
+    after = Bitmap(100, 3, tuple(rows))
+    for scale, expected in ((0.0, Rect(x, y, pixels, 1)), (1.0, seen), (2.0, seen_at_2)):
+        for pair in ((before, after), (after, before)):
+            assert changed_rect(*(bitmap._replace(rim_scale=scale) for bitmap in pair)) == expected
