@@ -348,6 +348,7 @@ def test_first_start_on_a_mac_acts_without_a_helper(own_mac: FakeMac, tools: str
         assert [event["key"] for event in mac.events("key")] == ["escape"]
         mac.deny("accessibility")
         status = server.call("list", item_type="server_status")["content"][0]["text"]
+        assert server.end() == 0
     assert "- Accessibility: NOT granted" in status and "switch Terminal on in System Settings" in status
     lines = [json.loads(line) for line in (mac.folder / "log").read_text().splitlines()]
     assert "input by JXA" in [line["msg"] for line in lines]
