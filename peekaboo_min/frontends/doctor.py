@@ -35,10 +35,6 @@ _PURPOSES = {
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
     ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
 }
-_UNKNOWN = {
-    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "not known: macOS says yes, and shows no titles",
-    ErrorCode.PERMISSION_DENIED_AUTOMATION: "macOS asks at first use",
-}
 _STATUS_S = 1.8
 _HAS_GI = "import gi; gi.require_version('Atspi', '2.0')"
 
@@ -138,10 +134,10 @@ def _grants(desktop: Desktop) -> list[Check]:
     for code, is_granted in desktop.permissions().items():
         purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
-        found = {True: "granted", False: "NOT granted", None: _UNKNOWN.get(code)}[is_granted]
-        is_doubtful = is_granted is None and code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
-        is_advised = is_doubtful or is_granted is False
-        advice = desktop.denied(code, f"needed for {purpose}").hint if is_advised else ""
+        is_asked = is_granted is None and code is ErrorCode.PERMISSION_DENIED_AUTOMATION
+        unknown = "macOS asks at first use" if is_asked else "not known: macOS says yes, and shows no titles"
+        found = {True: "granted", False: "NOT granted", None: unknown}[is_granted]
+        advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
         checks.append(Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code))
     return checks
 

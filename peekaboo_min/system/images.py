@@ -10,7 +10,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
@@ -173,11 +172,11 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
     changed, difference = [], 0  # of all rows: a row is compared as one large number, a loop is slow
-    bits, differing = (16, partial(_beyond_rim, after)) if after.rim_scale else (8, _differing)
+    bits = 16 if after.rim_scale else 8
     for place, (row, other) in enumerate(zip(before.rows, after.rows)):
-        if row != other and (bits_of_row := differing(place, row, other)):
-            changed.append(place)
-            difference |= bits_of_row
+        differing = 0 if row == other else _beyond_rim(after, place, row, other)
+        changed += [place] * bool(differing)
+        difference |= differing
     if not changed:
         return None
     lowest_bit = (difference & -difference).bit_length() - 1
@@ -186,13 +185,12 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
 
 
-def _differing(place: int, row: bytes, other: bytes) -> int:
-    """8 bits a byte, which are not all 0 where it differs."""
-    return int.from_bytes(row, "big") ^ int.from_bytes(other, "big")
-
-
 def _beyond_rim(bitmap: Bitmap, place: int, row: bytes, other: bytes) -> int:
-    """16 bits a byte, the highest of them 1 where it differs by more than the tolerance, within the rim."""
+    """8 bits a byte, not all 0 where it differs. Where there is a rim, 16, of which the first is 1 where it
+    differs by more than the tolerance, within the rim.
+    """
+    if not bitmap.rim_scale:
+        return int.from_bytes(row, "big") ^ int.from_bytes(other, "big")
     from_edge = min(place + 1, len(bitmap.rows) - place) / bitmap.rim_scale
     if from_edge <= _RIM:
         return 0

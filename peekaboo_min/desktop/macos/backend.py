@@ -63,8 +63,7 @@ class MacDesktop:
         return permission_error(code, what)
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
-        request = {"with_minimised": with_minimised}
-        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], request)
+        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {"with_minimised": with_minimised})
         if scene["windows"] is None:
             raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
         displays = tuple(

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
@@ -102,8 +102,7 @@ _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _PROCESS = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)
-_OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
-_INNERMOST_APP = re.compile(r"^(.*/([^/]+)\.app)/")
+_OUTERMOST_APP, _INNERMOST_APP = re.compile(r"^.*?/[^/]+\.app(?=/)"), re.compile(r"^.*/[^/]+\.app(?=/)")
 
 # A missing grant -> the name of its pane, and the last part of its address.
 _PANES: dict[ErrorCode, tuple[str, str]] = {
@@ -113,16 +112,11 @@ _PANES: dict[ErrorCode, tuple[str, str]] = {
 }
 
 
-class _Host(NamedTuple):
-    """The program that our grants belong to, and what the + button of a pane takes; empty: not known."""
+def _responsible() -> str:
+    """The path of the application or program that our grants belong to; empty where it is not known.
 
-    name: str = "the app that started this"
-    path: str = ""
-
-
-def _responsible() -> _Host:
-    """As macOS tells: a launcher may have let go of us, and python answers for itself. Else the nearest
-    ancestor that is in an app bundle; Python's own Python.app hosts nothing.
+    As macOS tells: a launcher may have let go of us, and python answers for itself. Else the nearest ancestor
+    that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
         # without ww it may cut a line at 79 columns, as it does where there is no terminal
@@ -138,20 +132,21 @@ def _responsible() -> _Host:
         command = processes.get(told, ("", ""))[1]
         if command:
             app = _INNERMOST_APP.match(command)  # Python.app lies in Xcode.app
-            return _Host(app[2], app[1]) if app else _Host(os.path.basename(command), command)
+            return app[0] if app else command
     while pid in processes:
         pid, command = processes.pop(pid)
         app = _OUTERMOST_APP.match(command)
         if app and not _PYTHONS_OWN.search(command):
-            return _Host(app[2], app[1])
-    return _Host()
+            return app[0]
+    return ""
 
 
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     import platform
 
-    (app, path), (pane, address) = _responsible(), _PANES[code]
+    path, (pane, address) = _responsible(), _PANES[code]
+    app = os.path.basename(path).removesuffix(".app") or "the app that started this"
     version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 where that is not known
     if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and version >= 15:
         pane = "Screen & System Audio Recording"
