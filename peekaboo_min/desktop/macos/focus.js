@@ -45,7 +45,7 @@ function run(argv) {
         // what AppKit tells of the frontmost app does not change before the run loop turns
         $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.05));
     }
-    const front = (windowList(ON_SCREEN_ONLY) || []).find(w => (w.pid === target.pid || w.id === target.id) && isOrdinary(w));
+    const front = (windowList(ON_SCREEN_ONLY) || []).find(w => w.pid === target.pid && isOrdinary(w));
     return JSON.stringify({
         is_active: frontmostPid() === target.pid,
         is_front: Boolean(front) && front.id === target.id,
