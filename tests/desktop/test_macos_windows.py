@@ -365,21 +365,11 @@ def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> N
 
 
 PANELS = "com.apple.appkit.xpc.openAndSavePanelService"
-SAVE_PANEL: dict[str, Any] = {
-    "title": "Save",
-    "bounds": [760, 460, 440, 300],
-    "focus": "name",
-    "widgets": [
-        widget("name", "field", 40, 60, 300, 30, value=""),
-        widget("save", "button", 300, 240, 100, 40, text="Save", on_click={"close_window": "this"}),
-    ],
-}
-
-
+NAME = widget("name", "field", 40, 60, 300, 30, value="")
+SAVE = widget("save", "button", 300, 240, 100, 40, text="Save", on_click={"close_window": "this"})
+SAVE_PANEL = {"title": "Save", "bounds": [760, 460, 440, 300], "focus": "name", "widgets": [NAME, SAVE]}
 # how it belongs to its app, and the parent: of a modal one none, for it blocks them all
-PANEL_FORMS: list[tuple[dict[str, Any], Optional[int]]] = [
-    ({"modal": True}, None), ({"attached_to": 1030}, 1030), ({}, 1030)
-]  # fmt: skip
+PANEL_FORMS: list[Any] = [({"modal": True}, None), ({"attached_to": 1030}, 1030), ({}, 1030)]
 
 
 @pytest.mark.parametrize(("form", "parent"), PANEL_FORMS)
@@ -392,19 +382,23 @@ def test_panel_of_another_process_is_a_dialog_of_its_app(
     panel = desk.mac.open_window(600, **SAVE_PANEL, **form)
     names = ("owner_name", "pid", "kind", "parent_id", "is_modal", "is_focused")
 
-    def listed() -> tuple[Any, ...]:
-        return next(tuple(one[key] for key in names) for one in desk.windows() if one["window_id"] == panel)
+    def listed() -> list[tuple[Any, ...]]:
+        return [tuple(one[key] for key in names) for one in desk.windows() if one["window_id"] == panel]
 
-    assert listed() == ("TextEdit", 430, "dialog", parent, True, True)
+    assert listed() == [("TextEdit", 430, "dialog", parent, True, True)]
     assert desk.refusal("press", 1030, "tab")[1] == "WINDOW_BLOCKED"
     desk.mac.activate("Form")  # the panel is behind it
-    assert listed() == ("TextEdit", 430, "dialog", 1030, True, False)
+    assert listed() == [("TextEdit", 430, "dialog", 1030, True, False)]
     assert desk.data("elements", panel)["elements"][-1]["name"] == "Save"
     assert desk.data("type", panel, "a.txt")["delivered"] is True
     assert desk.mac.widget(panel, "name")["value"] == "a.txt"
     shot = desk.data("screenshot", panel)
     desk.data("click", panel, 700, 520, "--screenshot-id", shot["screenshot_id"])
-    assert panel not in [one["window_id"] for one in desk.windows()]
+    assert listed() == []
+    for window_id in (1030, 1031):  # as at the start, when the app asks what to open
+        desk.mac.change_window(window_id, {"minimised": True})
+    panel = desk.mac.open_window(600, **SAVE_PANEL)
+    assert listed() == [("TextEdit", 430, "dialog", None, True, True)]
 
 
 def test_list_windows_knows_a_minimised_one_beside_its_twin(desk: Desk) -> None:
@@ -654,69 +648,47 @@ def test_permissions_of_keynote_are_asked_without_a_dialog(
     assert desk.mac.events("dialog") == []
 
 
-_TERMINAL = "/System/Applications/Utilities/Terminal.app/Contents/MacOS/Terminal"
-_PYTHON = "Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app/Contents/MacOS/Python"
-_VS_CODE = "/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper.app/Contents/MacOS/Helper"
+_TERMINAL = "/System/Applications/Utilities/Terminal.app"
+_SHELL = [f"{_TERMINAL}/Contents/MacOS/Terminal", "login", "-zsh"]
+_PYTHON = "Library/Frameworks/Python3.framework/Versions/3.9/Resources/Python.app"
+_VS_CODE = "/Applications/Visual Studio Code.app"
+_NESTED = f"{_VS_CODE}/Contents/Frameworks/Code Helper.app/Contents/MacOS/Helper"
 _CLAUDE = "/Users/someone/Library/Application Support/Claude/claude-code/2.1.209-with-a-long-name/claude.app"
-_UV_PYTHON = "/Users/someone/.local/share/uv/python/cpython-3.13-macos-aarch64-none/bin/python3.13"
-_CLAUDE_DESKTOP = "/Applications/Claude.app/Contents/MacOS/Claude"
-# the app that needs the grant, and our ancestors, where macOS tells of none
+_DESKTOP = "/Applications/Claude.app/Contents/MacOS/Claude"
+_BY_UV = "/Users/someone/.local/share/uv/python/cpython-3.13-macos-aarch64-none/bin/python3.13"
+_XCODES, _TOOLS = f"/Applications/Xcode.app/{_PYTHON}", f"/Library/Developer/CommandLineTools/{_PYTHON}"
+# what needs the grant, and our ancestors and we
 HOSTS = {
-    "an editor's nested helper": ("Visual Studio Code", [_VS_CODE, "/bin/zsh"]),
-    "an app that another app installed": (
-        "claude",
-        ["/Applications/Claude.app/Contents/MacOS/Claude", f"{_CLAUDE}/Contents/MacOS/claude", "/bin/zsh"],
-    ),
-    "Terminal below the Command Line Tools' Python": (
-        "Terminal",
-        [_TERMINAL, "login", "-zsh", f"/Library/Developer/CommandLineTools/{_PYTHON}"],
-    ),
-    "Terminal below Xcode's Python": (
-        "Terminal",
-        [_TERMINAL, "login", "-zsh", f"/Applications/Xcode.app/Contents/Developer/{_PYTHON}"],
-    ),
-    "a daemon": ("the app that started this", ["/usr/sbin/sshd", "-zsh"]),
-    "nobody knows, without ps": ("the app that started this", []),
+    "an editor's nested helper": (_VS_CODE, [_NESTED, "/bin/zsh", "python3"]),
+    "an app that another app installed": (_CLAUDE, [_DESKTOP, f"{_CLAUDE}/Contents/MacOS/claude", "python3"]),
+    "Terminal below the tools' Python": (_TERMINAL, [*_SHELL, f"{_TOOLS}/Contents/MacOS/Python"]),
+    "Terminal below Xcode's Python": (_TERMINAL, [*_SHELL, f"{_XCODES}/Contents/MacOS/Python"]),
+    "a daemon": ("", ["/usr/sbin/sshd", "-zsh", "python3"]),
+    "nobody knows, without ps": ("", ["python3"]),
+    "told: python, whatever launched it": (_BY_UV, [_DESKTOP, "disclaimer", _BY_UV]),
+    "told: Python.app": (_XCODES, [_DESKTOP, f"{_XCODES}/Contents/MacOS/Python"]),
 }
 
 
-# where macOS tells of one, whatever launched it; what the + button takes, and whether upgrades may undo that
-TOLD = {
-    "python3.13": ([_CLAUDE_DESKTOP, "disclaimer", _UV_PYTHON], _UV_PYTHON, True),
-    "Python": ([_CLAUDE_DESKTOP, f"/Applications/Xcode.app/{_PYTHON}"], "/Resources/Python.app", False),
-}
-
-
-def run_below(desk: Desk, processes: Sequence[str], is_responsible: bool) -> str:
-    """What a capture without the grant says, run by the last of these processes."""
+@pytest.mark.parametrize("case", HOSTS)
+def test_permission_error_names_what_needs_the_grant(desk: Desk, case: str) -> None:
+    path, processes = HOSTS[case]
+    if "without ps" in case:
+        desk.mac.uninstall("ps")
     rows: list[dict[str, Any]] = [
         {"pid": 700 + at, "ppid": 699 + at if at else 1, "comm": comm} for at, comm in enumerate(processes)
     ]
     rows[-1]["this_is_us"] = True
     desk.mac.set("processes", rows)
     change_app(desk.mac, "Terminal", responsible=False)
-    if is_responsible:
+    if "told" in case:
         add_app(desk.mac, "python", os.getpid(), responsible=True)
     desk.mac.deny("screen_recording")
     refused = desk.run("screenshot", 1090)
-    assert refused.code == 11
-    return str(refused.error["message"])
-
-
-@pytest.mark.parametrize("name", TOLD)
-def test_permission_error_names_what_macos_holds_responsible(desk: Desk, name: str) -> None:
-    processes, path, is_renewed = TOLD[name]
-    message = run_below(desk, processes, True)
-    assert f": {name} lacks the Screen Recording" in message and f"{path} by the + button" in message
-    assert ("an upgrade of it may need that again" in message) is is_renewed
-
-
-@pytest.mark.parametrize(("name", "ancestors"), HOSTS.values(), ids=HOSTS.keys())
-def test_permission_error_names_the_app_that_we_run_in(desk: Desk, name: str, ancestors: list[str]) -> None:
-    if not ancestors:
-        desk.mac.uninstall("ps")
-    processes = [*ancestors, *(["python3"] if not ancestors or "Python.app" not in ancestors[-1] else [])]
-    assert f": {name} lacks the Screen Recording" in run_below(desk, processes, False)
+    name = Path(path).name.replace(".app", "") or "the app that started this"
+    assert (refused.code, f": {name} lacks the Screen Recording" in refused.error["message"]) == (11, True)
+    assert (f"add {path} by the + button" in refused.error["message"]) is bool(path)
+    assert ("an upgrade of it may need that" in refused.error["message"]) is (path == _BY_UV)
 
 
 @pytest.mark.parametrize(("is_person", "dialogs"), [(True, 2), (False, 0)])

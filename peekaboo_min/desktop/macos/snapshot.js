@@ -65,7 +65,7 @@ function adoptPanels(onScreen, frontmost) {
     return panels.map((panel, number) => {
         const at = shown.indexOf(panel);
         const parent = shown.slice(at + 1).find(w => at === number ? w.pid === frontmost : !panels.includes(w));
-        const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(parent ? parent.pid : frontmost);
+        const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(parent ? parent.pid : frontmost || 0);
         if (!isNil(app)) Object.assign(panel, {pid: Number(app.processIdentifier), app: textOf(app.localizedName)});
         return [panel, parent];
     });
