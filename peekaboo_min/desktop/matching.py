@@ -267,9 +267,9 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
         if window.window_id == target.window_id:
             return None
         is_there = window.is_on_screen and window.alpha > 0 and window.outer.overlaps(place)
-        # on a Mac a capture may add a tiny one to the application that it is of
-        if window.bundle_id and window.bundle_id == target.bundle_id and window.title in ("", "Window"):
-            is_there = is_there and (window.is_ordinary or window.is_popup)
+        # a capture may add a tiny one to the application of a Mac that it is of
+        is_own = window.bundle_id and window.bundle_id == target.bundle_id and window.title in ("", "Window")
+        is_there = is_there and not (is_own and not window.is_ordinary and not window.is_popup)
         if is_there and not (window.layer != 0 and window.outer.encloses(target.bounds)):
             return window
     return None

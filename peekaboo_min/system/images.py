@@ -197,9 +197,7 @@ def _beyond_rim(bitmap: Bitmap, place: int, row: bytes, other: bytes) -> int:
     from_centre = max(0.0, _CORNER_RADIUS - from_edge)
     rim = _CORNER_RADIUS - math.sqrt((_CORNER_RADIUS - _RIM) ** 2 - from_centre**2)
     hidden = math.ceil(rim * bitmap.rim_scale) * bitmap.step
-    count = len(row) - 2 * hidden
-    if count <= 0:
-        return 0
+    count = max(0, len(row) - 2 * hidden)
     pairs = [bytearray(2 * count), bytearray(2 * count)]  # room for a carry before each byte
     pairs[0][1::2], pairs[1][1::2] = row[hidden:-hidden], other[hidden:-hidden]
     a, b = (int.from_bytes(pair, "big") for pair in pairs)

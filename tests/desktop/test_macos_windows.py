@@ -373,11 +373,10 @@ PANEL_FORMS: list[Any] = [({"modal": True}, None), ({"attached_to": 1030}, 1030)
 
 
 @pytest.mark.parametrize(("form", "parent"), PANEL_FORMS)
-@pytest.mark.parametrize(("name", "bundle_id"), [("Service", PANELS), ("Open and Save Panel Service", "")])
 def test_panel_of_another_process_is_a_dialog_of_its_app(
-    desk: Desk, name: str, bundle_id: str, form: dict[str, Any], parent: Optional[int]
+    desk: Desk, form: dict[str, Any], parent: Optional[int]
 ) -> None:
-    add_app(desk.mac, name, 600, bundle_id=bundle_id, policy=1, panels_of=430)
+    add_app(desk.mac, "Open and Save Panel Service", 600, bundle_id=PANELS, policy=1, panels_of=430)
     desk.mac.activate("TextEdit")
     panel = desk.mac.open_window(600, **SAVE_PANEL, **form)
     names = ("owner_name", "pid", "kind", "parent_id", "is_modal", "is_focused")

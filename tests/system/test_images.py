@@ -144,3 +144,8 @@ def test_changed_rect_leaves_out_the_rim(
         expected = Rect(columns[0], y, len(columns), 1) if columns else None
         for pair in ((before, after), (after, before)):
             assert changed_rect(*(bitmap._replace(rim_scale=scale) for bitmap in pair)) == expected
+
+
+def test_changed_rect_of_a_window_that_is_all_rim() -> None:
+    small = [Bitmap(7, 3, (bytes([level] * 21),) * 20, rim_scale=1.0) for level in (0, 200)]
+    assert changed_rect(*small) is None

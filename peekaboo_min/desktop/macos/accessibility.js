@@ -12,8 +12,7 @@ ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
 const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
 const MOST_CHILDREN = 40;
 const hungPids = new Set();
-// The process that draws Open and Save panels; by its owner's name too, where AppKit does not know it.
-const PANELS = ['com.apple.appkit.xpc.openAndSavePanelService', 'Open and Save Panel Service'];
+const PANELS = 'com.apple.appkit.xpc.openAndSavePanelService';
 
 // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
 function limitAccessibility(seconds) {
@@ -23,7 +22,7 @@ function limitAccessibility(seconds) {
 // An Open or Save panel is a window of another process, to accessibility one of the application that asked for it.
 function isPanel(w) {
     const app = isOrdinary(w) ? $.NSRunningApplication.runningApplicationWithProcessIdentifier(w.pid) : null;
-    return PANELS.includes(w.app) || (!isNil(app) && PANELS.includes(textOf(app.bundleIdentifier)));
+    return !isNil(app) && textOf(app.bundleIdentifier) === PANELS;
 }
 
 function attribute(element, name, pid) {

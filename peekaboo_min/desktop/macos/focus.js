@@ -1,9 +1,7 @@
 // {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
-
-// The items of a Window menu that raise a window: Cocoa names an item by what it does.
-const RAISES = 'makeKeyAndOrderFront:';
+const RAISES = 'makeKeyAndOrderFront:'; // an item of the Window menu that raises a window: Cocoa names it by what it does
 
 // Accessibility lists the windows of the active Space; the application's Window menu, its last but one, has all by their titles.
 function chooseInMenu(app, target) {

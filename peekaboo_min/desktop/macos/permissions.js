@@ -3,12 +3,11 @@
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
     const records = canRecord(onScreen || []);
-    const pidsOf = windows => new Set(windows.map(w => w.pid));
     const shown = (onScreen || []).filter(isOrdinary);
-    const titled = pidsOf(shown.filter(w => w.title)); // our host's own always are
+    const [pids, titled] = [shown, shown.filter(w => w.title)].map(windows => new Set(windows.map(w => w.pid))); // our host's own always are
     const locked = isLocked();
     return JSON.stringify({
-        screen_recording: records && titled.size < 2 && pidsOf(shown).size - titled.size > 1 ? null : records,
+        screen_recording: records && titled.size < 2 && pids.size - titled.size > 1 ? null : records,
         accessibility: mayAct(),
         has_session: locked !== null && onScreen !== null,
         is_locked: Boolean(locked),

@@ -33,17 +33,12 @@ function screens() {
     let mainHeight = 0;
     for (let i = 0; i < Number(list.count); i++) {
         const screen = list.objectAtIndex(i);
-        const frame = screen.frame;
-        const width = Number(frame.size.width);
-        const height = Number(frame.size.height);
+        const {origin, size} = screen.frame;
+        const [x, up, width, height] = [origin.x, origin.y, size.width, size.height].map(Number);
         if (i === 0) mainHeight = height;
         // Cocoa counts upwards from the bottom of the main screen, everything else downwards from its top
-        const y = mainHeight - Number(frame.origin.y) - height;
-        displays.push({
-            name: textOf(screen.localizedName) || '',
-            scale: Number(screen.backingScaleFactor),
-            bounds: {x: Number(frame.origin.x), y: y, width: width, height: height},
-        });
+        const bounds = {x: x, y: mainHeight - up - height, width: width, height: height};
+        displays.push({name: textOf(screen.localizedName) || '', scale: Number(screen.backingScaleFactor), bounds: bounds});
     }
     return displays;
 }
