@@ -296,7 +296,7 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
         desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(_read_captured(path).data)
     scale = bitmap.width / max(1.0, window.bounds.width)
-    return bitmap._replace(rim_scale=scale) if desktop.name == "macos" else bitmap
+    return bitmap._replace(scale=scale) if desktop.name == "macos" else bitmap
 
 
 def wait_until_painted(desktop: Desktop, window: Window) -> None:

@@ -29,9 +29,10 @@ MODEL_BYTES = 700_000
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 _CARET_LINE_WIDTH = 3  # pixels
-# Public reports: two captures of an idle window on a Mac differ at its edges and round corners. Points, and
-# levels of a channel.
-_RIM, _CORNER_RADIUS, _TOLERANCE = 4, 26, 3
+# Public reports: two captures of an idle window on a Mac differ at its edges and round corners. Points.
+_RIM, _CORNER_RADIUS = 4, 26
+_STEPS = [bytes(min(255, level + start) & ~3 for level in range(256)) for start in (0, 2)]
+_MARKS = bytes([0, *[255] * 255])
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
@@ -117,15 +118,12 @@ def image_file(kind: str, data: bytes = b"") -> Iterator[Path]:
 
 
 class Bitmap(NamedTuple):
-    """An uncompressed image: its rows, top to bottom, `step` bytes a pixel.
-
-    rim_scale: on a Mac pixels per point of a window, whose rim and faint differences are no change; else 0.
-    """
+    """An uncompressed image: its rows, top to bottom, `step` bytes a pixel."""
 
     width: int
     step: int
     rows: tuple[bytes, ...]
-    rim_scale: float = 0.0
+    scale: float = 0.0  # of a Mac's window, whose rim and faint differences are no change: pixels per point
 
     @property
     def is_of_one_colour(self) -> bool:
@@ -138,6 +136,18 @@ class Bitmap(NamedTuple):
         rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
         columns = slice(left * self.step, right * self.step)
         return Bitmap(right - left, self.step, tuple(row[columns] for row in rows))
+
+    def without_rim(self) -> Bitmap:
+        """A Mac's window, black where two captures of it may differ."""
+        rows = []
+        for place, row in enumerate(self.rows):
+            from_edge = min(place + 1, len(self.rows) - place) / self.scale
+            from_centre = max(0.0, _CORNER_RADIUS - from_edge)
+            inner = (_CORNER_RADIUS - _RIM) ** 2 - from_centre**2
+            rim = math.ceil((_CORNER_RADIUS - math.sqrt(inner)) * self.scale) if inner > 0 else self.width
+            black = bytes(rim * self.step)
+            rows.append((black + row[len(black) : -len(black)] + black)[: len(row)])
+        return self._replace(rows=tuple(rows))
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
@@ -171,39 +181,31 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     """The smallest rectangle around all pixels that differ; None for none, all where the sizes differ."""
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
-    changed, difference = [], 0  # of all rows: a row is compared as one large number, a loop is slow
-    bits = 16 if after.rim_scale else 8
+    if after.scale:
+        before, after = before.without_rim(), after.without_rim()
+    changed, difference = [], 0  # of all rows
     for place, (row, other) in enumerate(zip(before.rows, after.rows)):
-        differing = 0 if row == other else _beyond_rim(after, place, row, other)
-        changed += [place] * bool(differing)
-        difference |= differing
+        if row != other and (differing := _difference(row, other, after.scale > 0)):
+            changed.append(place)
+            difference |= differing
     if not changed:
         return None
     lowest_bit = (difference & -difference).bit_length() - 1
-    same_at_start = (len(before.rows[0]) * bits - difference.bit_length()) // bits
-    left, same_at_end = same_at_start // before.step, lowest_bit // bits // before.step
+    same_at_start = (len(before.rows[0]) * 8 - difference.bit_length()) // 8
+    left, same_at_end = same_at_start // before.step, lowest_bit // 8 // before.step
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
 
 
-def _beyond_rim(bitmap: Bitmap, place: int, row: bytes, other: bytes) -> int:
-    """8 bits a byte, not all 0 where it differs. Where there is a rim, 16, of which the first is 1 where it
-    differs by more than the tolerance, within the rim.
-    """
-    if not bitmap.rim_scale:
+def _difference(row: bytes, other: bytes, is_of_mac: bool) -> int:
+    """One large number, with a byte that is not 0 where they differ: a loop over bytes is slow."""
+    if not is_of_mac:
         return int.from_bytes(row, "big") ^ int.from_bytes(other, "big")
-    from_edge = min(place + 1, len(bitmap.rows) - place) / bitmap.rim_scale
-    if from_edge <= _RIM:
-        return 0
-    from_centre = max(0.0, _CORNER_RADIUS - from_edge)
-    rim = _CORNER_RADIUS - math.sqrt((_CORNER_RADIUS - _RIM) ** 2 - from_centre**2)
-    hidden = math.ceil(rim * bitmap.rim_scale) * bitmap.step
-    count = max(0, len(row) - 2 * hidden)
-    pairs = [bytearray(2 * count), bytearray(2 * count)]  # room for a carry before each byte
-    pairs[0][1::2], pairs[1][1::2] = row[hidden:-hidden], other[hidden:-hidden]
-    a, b = (int.from_bytes(pair, "big") for pair in pairs)
-    ones = int.from_bytes(b"\0\1" * count, "big")
-    lift = ones * (0x7FFF - _TOLERANCE)  # reaches the highest bit with what is beyond the tolerance
-    return (((a - b + lift) | (b - a + lift)) & ones << 15) << 16 * hidden
+    # levels that differ by at most two are in one step of four, whether those count from 0 or from 2
+    marks = []
+    for steps in _STEPS:
+        difference = _difference(row.translate(steps), other.translate(steps), False)
+        marks.append(int.from_bytes(difference.to_bytes(len(row), "big").translate(_MARKS), "big"))
+    return marks[0] & marks[1]
 
 
 def is_caret(rect: Rect, width: int, window: Window) -> bool:
