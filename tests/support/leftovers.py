@@ -20,7 +20,7 @@ KEPT = re.compile(
     r"""tmp/peekaboo-mcp\.log
     |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
     |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
-        |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(input(\.swift)?|failure\.txt))
+        |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(peekaboo-input|input\.swift|failure\.txt))
     |tmp/(fakemac-settler-\w+/fifo|org\.chromium\.Chromium\..*)""",
     re.VERBOSE,
 )
