@@ -88,6 +88,13 @@ function widgetAttributes(app, window, widget) {
   return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null));
 }
 
+// The owner of the panel that takes the keys, else the application in front; "stale": one that has neither.
+function focusedApplication(world) {
+  const panel = frontToBack(world).find((window) => window.takes_keys);
+  const pid = { told: panel ? panel.pid : world.frontmost_pid, stale: 420, silent: null }[world.switches.focused_application];
+  return pid === null ? null : element({ pid });
+}
+
 let timeout_s = 90; // how long Apple's own is, is not in the facts: longer than any test waits, so that nothing may rely on it
 
 // {attributes, settable, actions} of an element, or the number of an error.
@@ -96,7 +103,8 @@ function describe(given) {
   const target = pointee(given);
   if (world.permissions.accessibility !== 'granted') return DISABLED;
   if (!isKind(target, 'AXUIElement')) return ILLEGAL_ARGUMENT;
-  const { pid, window: windowId, widget: widgetName, menu } = dataOf(target);
+  const { pid, window: windowId, widget: widgetName, menu, isSystemWide } = dataOf(target);
+  if (isSystemWide) return { attributes: { AXFocusedApplication: focusedApplication(world) }, settable: [], actions: [] };
   const app = appWithPid(world, pid);
   if (!app) return CANNOT_COMPLETE;
   // A call waits for the application until the messaging timeout, the element's or the process's own.

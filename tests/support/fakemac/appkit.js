@@ -8,6 +8,8 @@ const { state, post, appWithPid, appWithBundle, activeDisplays, windowAt } = loa
 let snapshot = null;
 const frozen = () => (snapshot = snapshot || state());
 turned.push(() => { snapshot = null; });
+// In some processes the loop never turns.
+const frontmost = () => state().switches.frozen_frontmost_pid || frozen().frontmost_pid;
 
 const appObject = (pid) => makeObject('NSRunningApplication', pid);
 const running = (world) => world.apps.filter((app) => app.pid !== null);
@@ -43,7 +45,7 @@ defineClass('NSWorkspace', {
   zeroStatics: { sharedWorkspace: () => makeObject('NSWorkspace', null) },
   zero: {
     runningApplications: () => wrap(running(frozen()).map((app) => appObject(app.pid))),
-    frontmostApplication: () => (appWithPid(frozen(), frozen().frontmost_pid) ? appObject(frozen().frontmost_pid) : nil),
+    frontmostApplication: () => (appWithPid(frozen(), frontmost()) ? appObject(frontmost()) : nil),
   },
   args: {
     URLForApplicationWithBundleIdentifier: (data, bundle) => { const app = appWithBundle(state(), text('bundle id', bundle)); return app ? makeObject('NSURL', { path: app.path }) : nil; },
@@ -68,8 +70,8 @@ const screenObject = (display) => makeObject('NSScreen', display);
 function charactersOf({ unicode, keycode, flags }) {
   const { keyboard, switches } = state();
   if (unicode || !switches.key_events_have_characters) return unicode;
-  const [plain, shifted] = keyboard.keys[keycode] || ['', ''];
-  return flags & 0x20000 ? shifted : plain;
+  const [plain, shifted, commanded] = keyboard.keys[keycode] || ['', '', ''];
+  return flags & 0x100000 ? commanded : flags & 0x20000 ? shifted : plain;
 }
 // An event that was made, as AppKit reads it; and the pointer, counted from the bottom of the main screen.
 defineClass('NSEvent', {
@@ -78,13 +80,14 @@ defineClass('NSEvent', {
   zeroStatics: { mouseLocation: () => ({ x: state().pointer.x, y: activeDisplays(state())[0].bounds[3] - state().pointer.y }) },
   zero: { characters: (event) => wrap(charactersOf(event)), type: (event) => wide(event.type), keyCode: (event) => event.keycode },
 });
-// The number of the window that a press there reaches, of any application; 0 for none.
+// The number of the window that a press there reaches, of any application; 0, or a number that no list has, where it does not work.
 defineClass('NSWindow', {
   framework: 'AppKit',
   statics: { windowNumberAtPointBelowWindowWithWindowNumber: (point, below) => {
+    const world = state();
     number('windowNumberAtPoint: below', below);
-    const hit = windowAt(state(), number('x', point.x), activeDisplays(state())[0].bounds[3] - number('y', point.y));
-    return wide(hit ? hit.id : 0);
+    const hit = windowAt(world, number('x', point.x), activeDisplays(world)[0].bounds[3] - number('y', point.y));
+    return wide({ works: hit ? hit.id : 0, zero: 0, unknown: 999999 }[world.switches.hit_test]);
   } },
 });
 defineFunction('NSMakeRect', { framework: 'Foundation', arity: 4, call: (given) => cocoaNumbers(given) });

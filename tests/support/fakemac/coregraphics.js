@@ -120,10 +120,10 @@ const made = (source, values) => ({ event: { flags: null, source_state: sourceOf
 
 fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
 fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { pointee(source).suppression_s = number('suppression interval', seconds); });
-// What a person holds; what a private source posts is not in it.
-fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { number('CGEventSourceFlagsState', stateId); return state().keyboard.held_flags; });
-fn('CGEventSourceButtonState', 2, 'bool', ([stateId, button]) => { number('CGEventSourceButtonState', stateId); return state().mouse.held.includes(number('button', button)); });
-fn('CGEventSourceCounterForEventType', 2, 'number', ([stateId, type]) => { number('CGEventSourceCounterForEventType', stateId); number('event type', type); return state().log.length; });
+// What a person holds, and perhaps what was posted.
+fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { number('CGEventSourceFlagsState', stateId); const { keyboard, switches } = state(); return keyboard.held_flags | (switches.posted_is_held ? keyboard.pressed_flags : 0); });
+fn('CGEventSourceButtonState', 2, 'bool', ([stateId, button]) => { number('CGEventSourceButtonState', stateId); const { mouse, switches } = state(); return mouse.held.includes(number('button', button)) || (switches.posted_is_held && String(button) in mouse.down); });
+fn('CGEventSourceCounterForEventType', 2, 'long', ([stateId, type]) => { number('CGEventSourceCounterForEventType', stateId); return state().mouse.presses[number('event type', type)] || 0; });
 // CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
 const SETTLES_MS = 100;
 let moved = { at: 0, from: null };
@@ -133,7 +133,7 @@ fn('CGEventGetLocation', 1, 'struct', ([event]) => { const { x, y } = eventOf('C
 fn('CGEventCreateMouseEvent', 4, 'cf', ([source, type, point, button]) => made(source, {
   type: number('CGEventCreateMouseEvent: type', type), ...pointOf('CGEventCreateMouseEvent: point', point), button: number('CGEventCreateMouseEvent: button', button), clickState: 0 }));
 fn('CGEventCreateKeyboardEvent', 3, 'cf', ([source, code, down]) => made(source, {
-  type: (typeof down === 'boolean' ? down : number('CGEventCreateKeyboardEvent: keyDown', down)) ? 10 : 11, keycode: number('CGEventCreateKeyboardEvent: key code', code), unicode: '' }));
+  type: code >= 54 && code <= 63 ? 12 : (typeof down === 'boolean' ? down : number('CGEventCreateKeyboardEvent: keyDown', down)) ? 10 : 11, keycode: number('CGEventCreateKeyboardEvent: key code', code), unicode: '' }));
 fn('CGEventCreateScrollWheelEvent2', 6, 'cf', ([source, unit, count, ...wheels]) => made(source, {
   type: 22, unit: number('scroll: unit', unit), wheel: wheels.slice(0, number('scroll: wheel count', count)).map((wheel) => number('scroll: wheel', wheel)) }));
 

@@ -106,6 +106,7 @@ defineClass('NSFileManager', {
       const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === within).map((app) => app.path.split('/').pop());
       return names.length ? wrap([...names, '.DS_Store', 'Utilities']) : nil;
     },
+    removeItemAtPathError: (data, path) => host.remove(text('path', path)),
     // the state is asked for first: then what was posted before has happened
     fileExistsAtPath: (data, path) => Boolean(state()) && host.isThere(text('path', path)),
   },

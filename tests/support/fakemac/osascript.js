@@ -56,7 +56,11 @@ function settledState() {
   throw new Error('fakemac: nobody settles the world');
 }
 
-const post = (event) => append('events.jsonl', { ...event, t: now() });
+let postedAt = -Infinity;
+const post = (event) => {
+  if (event.type !== undefined) postedAt = now();
+  append('events.jsonl', { ...event, t: now() });
+};
 const sleep = (ms) => { if (ms > 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms); };
 
 // A blocked osascript ignores SIGTERM (facts B1): only SIGKILL ends this.
@@ -79,6 +83,8 @@ function finish(code, stdout = '', stderr = '') {
   output += stdout;
   errors += stderr;
   flush();
+  // what it posted last may be lost
+  if (now() - postedAt < readState().switches.early_exits_dropped_ms) post({ do: 'note', kind: 'lost', what: { why: 'the process ended too soon' } });
   process.exit(code);
 }
 
@@ -92,6 +98,7 @@ const host = {
   read: (name) => { try { return fs.readFileSync(name).toString('latin1'); } catch { return null; } },
   isThere: (name) => fs.existsSync(name),
   isFolder: (name) => fs.existsSync(name) && fs.statSync(name).isDirectory(),
+  remove: (name) => { try { fs.unlinkSync(name); return true; } catch { return false; } },
   makeFolder: (name) => fs.mkdirSync(name),
   encode: (text, encoding) => Buffer.from(text, encoding).toString('latin1'),
   decode: (bytes, encoding) => Buffer.from(bytes, 'latin1').toString(encoding),

@@ -24,6 +24,7 @@ from .windows import (
     menu_of,
     modal_of,
     name_of,
+    panel_with_keys,
     raise_window,
     window_at,
 )
@@ -37,6 +38,7 @@ BUTTONS = {0: "left", 1: "right", 2: "middle"}
 NON_COALESCED = 0x100
 UNITS_PER_EVENT = 20  # UTF-16 units that one event safely carries (facts B5)
 SHIFT, CONTROL, OPTION, COMMAND = 0x20000, 0x40000, 0x80000, 0x100000
+MODIFIER_KEYS = {55: COMMAND, 56: SHIFT, 58: OPTION, 59: CONTROL}
 MODIFIERS = {"cmd": COMMAND, "shift": SHIFT, "alt": OPTION, "ctrl": CONTROL, "fn": 0x800000}
 # Physical positions on a US keyboard: HIToolbox/Events.h (facts F).
 LETTERS = dict(
@@ -54,6 +56,7 @@ LAYOUTS = {
     "unreadable": {},
     "azerty": dict(zip("aqzwm;,./", "qawz,m;:!")),
     "german": dict(zip("yz-=[];'/`", "zyß´ü+öä-<")),  # noqa: RUF001
+    "russian": dict(zip("abcdefghijklmnopqrstuvwxyz", "фисвуапршолдьтщзйкыегмцчня")),
     "dvorak": dict(zip("qwertyuiop[]asdfghjkl;'zxcvbnm,./-=", "',.pyfgcrl/=aoeuidhtns-;qjkxbmwvz[]")),
 }
 # The flags that a keyboard sends with these keys by itself (CGEventTypes.h: numeric pad, secondary fn).
@@ -121,9 +124,12 @@ def apply_mouse(state: State, event: Event) -> None:
         mouse_up(state, event, UP[kind])
     elif kind in DRAGGED and str(DRAGGED[kind]) in state["mouse"]["down"]:
         down = state["mouse"]["down"][str(DRAGGED[kind])]
-        # newer systems drop a drag without deltas, or with another event number than its down's
+        # newer systems drop a drag without deltas, with another number than its down's, or from a source
         has_delta = bool(event.get("dx") or event.get("dy"))
-        down["points"] += has_delta and down["number"] is not None and event.get("number") == down["number"]
+        is_numbered = down["number"] is not None and event.get("number") == down["number"]
+        has_source = event.get("source_state") and state["switches"]["drags_need_no_source"]
+        down["points"] += has_delta and is_numbered and not has_source
+        down["dragged_at"] = event.get("t")
 
 
 def move_pointer(state: State, x: float, y: float) -> None:
@@ -153,12 +159,22 @@ def mouse_down(state: State, event: Event, button: int) -> None:
         close_menus(state)
         state["mouse"]["down"][str(button)]["window"] = "eaten"
         return
+    if not has_following_number(state, event):
+        return log(state, "dropped", why="its number does not follow the last one", event=event["type"])
     if window is None or flags_of(state, event) & COMMAND:  # a Command click leaves a window where it is
         return
     if app_with_pid(state, window["pid"]) is not None and window["layer"] < 20:
         if state["frontmost_pid"] != window["pid"]:
             activate_now(state, {"pid": window["pid"], "by": "click"})
         raise_window(state, window)
+
+
+def has_following_number(state: State, event: Event) -> bool:
+    """Without it a press activates nothing (macOS 27)."""
+    mouse, last = state["mouse"], state["mouse"]["number"]
+    mouse["presses"][str(event["type"])] += 1
+    mouse["number"] = max(last + 1, event.get("number") or 0)
+    return (event.get("number") or 0) > last or not state["switches"]["event_numbers_follow"]
 
 
 def mouse_up(state: State, event: Event, button: int) -> None:
@@ -187,6 +203,8 @@ def drag(state: State, event: Event, button: int, down: dict[str, Any]) -> None:
     """An app follows a drag through the points between (facts B5): a press and a release alone are none."""
     if down["points"] < 2:
         return log(state, "dropped", why="a drag without points between", event=event["type"])
+    if event.get("t", 0) - (down["dragged_at"] or 0) < state["switches"]["early_ups_dropped_ms"]:
+        return log(state, "dropped", why="the drag arrived when the button was up", event=event["type"])
     start, end = [down["x"], down["y"]], [event["x"], event["y"]]
     log(state, "drag", start=start, end=end, button=BUTTONS[button], window=down["window"])
     window = next((one for one in state["windows"] if one["id"] == down["window"]), None)
@@ -256,11 +274,12 @@ def apply_scroll(state: State, event: Event) -> None:
 def apply_key(state: State, event: Event) -> None:
     code, flags = event.get("keycode", 0), flags_of(state, event)
     if event.get("flags") not in (None, NON_COALESCED):
-        state["keyboard"]["session_flags"] = event["flags"] & sum(MODIFIERS.values())
+        press_modifiers(state["keyboard"], event, state["switches"]["flags_stick"])
     if event["type"] != KEY_DOWN:
         return
-    pid = state["frontmost_pid"]
-    app, window = app_with_pid(state, pid), key_window(state, pid)
+    panel = panel_with_keys(state)
+    pid = panel["pid"] if panel else state["frontmost_pid"]
+    app, window = app_with_pid(state, pid), panel or key_window(state, pid)
     text = event.get("unicode") or ""
     if app is not None and app.get("ignores_unicode_events"):
         text = ""  # "some apps ignore Unicode events and read the key code" (facts B5)
@@ -272,6 +291,18 @@ def apply_key(state: State, event: Event) -> None:
         press_key(state, app, window, NAMED[code], code, flags)
     else:
         type_code(state, app, window, code, flags)
+
+
+def press_modifiers(keyboard: dict[str, Any], event: Event, flags_stick: bool) -> None:
+    """Flags of a modifier that nobody pressed stay, until its key is pressed and comes up (not shift's)."""
+    flags = event["flags"] & sum(MODIFIERS.values())
+    key = MODIFIER_KEYS.get(event["keycode"], 0)
+    if event["type"] == FLAGS_CHANGED:
+        keyboard["pressed_flags"] ^= key
+        keyboard["stuck_flags"] &= ~key
+    elif flags_stick:
+        keyboard["stuck_flags"] |= flags & (CONTROL | OPTION | COMMAND) & ~keyboard["pressed_flags"]
+    keyboard["session_flags"] = flags | keyboard["stuck_flags"]
 
 
 def type_unicode(state: State, app: Any, window: Any, text: str, code: int, flags: int) -> None:
@@ -287,20 +318,22 @@ def character(state: State, code: int, flags: int) -> Optional[str]:
     letter = LETTERS.get(code) or DIGITS.get(code) or SIGNS.get(code)
     if letter is None:
         return None
-    letter = LAYOUTS[state["keyboard"]["layout"]].get(letter, letter)
+    layout = state["keyboard"]["layout"]
+    if layout != "russian" or not flags & COMMAND:  # macOS translates such a layout to Latin meanwhile
+        letter = LAYOUTS[layout].get(letter, letter)
     if flags & SHIFT:
         letter = SHIFTED.get(letter, letter.upper())
     return letter
 
 
 def keys_of(layout: str) -> dict[str, list[str]]:
-    """Key code -> what it makes alone and with shift; nothing where the layout cannot be read."""
+    """Key code -> what it makes alone, with shift and with Command; nothing where it cannot be read."""
     if layout == "unreadable":
         return {}
     state: State = {"keyboard": {"layout": layout}}
     codes = (*LETTERS, *DIGITS, *SIGNS)
     return {
-        str(code): [character(state, code, 0) or "", character(state, code, SHIFT) or ""] for code in codes
+        str(code): [character(state, code, flags) or "" for flags in (0, SHIFT, COMMAND)] for code in codes
     }
 
 

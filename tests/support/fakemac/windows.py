@@ -69,9 +69,15 @@ def is_open(state: State, window: Window) -> bool:
 def menu_of(state: State, pid: Optional[int] = None) -> Optional[Window]:
     """The front open menu, of one app or of any."""
     for window in front_to_back(state):
-        if window["layer"] == MENU_LAYER and is_open(state, window) and pid in (None, window["pid"]):
+        is_menu = window["layer"] == MENU_LAYER and not window.get("orphaned")
+        if is_menu and is_open(state, window) and pid in (None, window["pid"]):
             return window
     return None
+
+
+def panel_with_keys(state: State) -> Optional[Window]:
+    """A non-activating panel, as Spotlight's: it takes the keys of whichever application is in front."""
+    return next((window for window in front_to_back(state) if window.get("takes_keys")), None)
 
 
 def close_menus(state: State) -> None:

@@ -20,9 +20,21 @@ public final class NSWorkspace {
     /// Time-varying: it does not change before the main run loop turns (the header says so).
     public var frontmostApplication: NSRunningApplication? {
         if frontmost == nil {
-            frontmost = pid_t(FakeMac.number(FakeMac.state()["frontmost_pid"]))
+            let world = FakeMac.state()
+            let frozen = FakeMac.object(world["switches"])["frozen_frontmost_pid"] as? NSNumber
+            frontmost = pid_t(FakeMac.number(frozen ?? world["frontmost_pid"]))
             RunLoop.current.perform { self.frontmost = nil }
         }
         return frontmost.flatMap { NSRunningApplication(processIdentifier: $0) }
+    }
+}
+
+public enum NSWindow {
+    /// The window that a press there reaches, of any application; y counts upwards from the bottom of the main display (NSWindow.h).
+    public static func windowNumber(at point: CGPoint, belowWindowWithWindowNumber below: Int) -> Int {
+        let world = FakeMac.state()
+        let place = CGPoint(x: point.x, y: CGDisplayBounds(CGMainDisplayID()).height - point.y)
+        let hit = FakeMac.windowAt(place, world).map { Int(FakeMac.number($0["id"])) } ?? 0
+        return ["zero": 0, "unknown": 999_999][FakeMac.object(world["switches"])["hit_test"] as? String ?? ""] ?? hit
     }
 }

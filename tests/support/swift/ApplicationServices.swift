@@ -61,13 +61,10 @@ public func AXUIElementCopyElementAtPosition(
     guard AXIsProcessTrusted() else { return .apiDisabled }
     let world = FakeMac.state()
     guard FakeMac.object(world["switches"])["position_test"] as? String == "works" else { return .cannotComplete }
-    let point = CGPoint(x: Double(x), y: Double(y))
-    let found = FakeMac.shownWindows(world).first { window in
-        FakeMac.number(window["alpha"]) > 0 && window["click_through"] as? Bool != true
-            && window["closing"] as? Bool != true && FakeMac.bounds(window).contains(point)
-    }
-    guard let window = found else { return .noValue }
-    element.pointee = AXUIElement(pid: pid_t(FakeMac.number(window["pid"])), window: Int(FakeMac.number(window["id"])))
+    guard let window = FakeMac.windowAt(CGPoint(x: Double(x), y: Double(y)), world) else { return .noValue }
+    let pid = pid_t(FakeMac.number(window["pid"]))
+    guard application.pid == nil || application.pid == pid else { return .noValue }
+    element.pointee = AXUIElement(pid: pid, window: Int(FakeMac.number(window["id"])))
     return .success
 }
 
@@ -75,6 +72,15 @@ public func AXUIElementCopyAttributeValue(
     _ element: AXUIElement, _ attribute: CFString, _ value: UnsafeMutablePointer<CFTypeRef?>
 ) -> AXError {
     guard AXIsProcessTrusted() else { return .apiDisabled }
+    if element.pid == nil && attribute == "AXFocusedApplication" {
+        let world = FakeMac.state()
+        let panel = FakeMac.shownWindows(world).first { $0["takes_keys"] as? Bool == true }
+        let told = FakeMac.number(panel?["pid"] ?? world["frontmost_pid"])
+        let mode = FakeMac.object(world["switches"])["focused_application"] as? String
+        if mode == "silent" { return .noValue }
+        value.pointee = AXUIElement(pid: mode == "stale" ? 420 : pid_t(told))
+        return .success
+    }
     guard let pid = element.pid, let app = FakeMac.app(pid) else { return .cannotComplete }
     if app["hung"] as? Bool == true {
         FakeMac.append(["do": "note", "kind": "asked_in_vain", "t": Date().timeIntervalSince1970 * 1000])
@@ -82,6 +88,10 @@ public func AXUIElementCopyAttributeValue(
         return .cannotComplete
     }
     let world = FakeMac.state()
+    if element.window == nil && attribute == "AXFrontmost" {
+        value.pointee = pid_t(FakeMac.number(world["frontmost_pid"])) == pid
+        return .success
+    }
     if element.window == nil {
         guard attribute == "AXFocusedWindow" else { return .attributeUnsupported }
         guard FakeMac.object(world["session"])["locked"] as? Bool != true else { return .noValue }
@@ -100,6 +110,7 @@ public func AXUIElementCopyAttributeValue(
     switch attribute {
     case "AXPosition": value.pointee = AXValue(.cgPoint, [Double(bounds.minX), Double(bounds.minY)])
     case "AXSize": value.pointee = AXValue(.cgSize, [Double(bounds.width), Double(bounds.height)])
+    case "AXRole": value.pointee = FakeMac.number(window["layer"]) == 101 ? "AXMenu" : "AXWindow"
     case "AXTitle": value.pointee = window["title"] as? String ?? ""
     default: return .attributeUnsupported
     }

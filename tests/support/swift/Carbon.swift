@@ -33,8 +33,8 @@ public func UCKeyTranslate(
     _ options: OptionBits, _ deadKeys: UnsafeMutablePointer<UInt32>!, _ most: Int, _ length: UnsafeMutablePointer<Int>!,
     _ text: UnsafeMutablePointer<UniChar>!
 ) -> OSStatus {
-    let made = keys["\(code)"] as? [String] ?? ["", ""]
-    let units = Array(made[modifiers & UInt32(shiftKey >> 8) == 0 ? 0 : 1].utf16)
+    let made = keys["\(code)"] as? [String] ?? ["", "", ""]
+    let units = Array(made[modifiers & UInt32(cmdKey >> 8) != 0 ? 2 : modifiers & UInt32(shiftKey >> 8) != 0 ? 1 : 0].utf16)
     length.pointee = units.count
     for (place, unit) in units.enumerated() { text[place] = unit }
     return 0

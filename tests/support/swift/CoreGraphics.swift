@@ -56,13 +56,22 @@ public final class CGEventSource {
     public var localEventsSuppressionInterval: CFTimeInterval = 0.25
     public init?(stateID: CGEventSourceStateID) { sourceStateID = stateID }
 
-    /// What a person holds; what a private source posts is not in it.
+    private class var postedIsHeld: Bool { FakeMac.object(FakeMac.state()["switches"])["posted_is_held"] as? Bool == true }
+
+    /// What a person holds, and perhaps what was posted.
     public class func flagsState(_ stateID: CGEventSourceStateID) -> CGEventFlags {
-        CGEventFlags(rawValue: UInt64(FakeMac.number(FakeMac.object(FakeMac.state()["keyboard"])["held_flags"])))
+        let keyboard = FakeMac.object(FakeMac.state()["keyboard"])
+        let pressed = postedIsHeld ? FakeMac.number(keyboard["pressed_flags"]) : 0
+        return CGEventFlags(rawValue: UInt64(FakeMac.number(keyboard["held_flags"])) | UInt64(pressed))
     }
     public class func buttonState(_ stateID: CGEventSourceStateID, button: CGMouseButton) -> Bool {
-        let held = FakeMac.object(FakeMac.state()["mouse"])["held"] as? [NSNumber] ?? []
+        let mouse = FakeMac.object(FakeMac.state()["mouse"])
+        let held = mouse["held"] as? [NSNumber] ?? []
         return held.contains { $0.uint32Value == button.rawValue }
+            || postedIsHeld && FakeMac.object(mouse["down"])["\(button.rawValue)"] != nil
+    }
+    public class func counterForEventType(_ stateID: CGEventSourceStateID, eventType: CGEventType) -> UInt32 {
+        UInt32(FakeMac.number(FakeMac.object(FakeMac.object(FakeMac.state()["mouse"])["presses"])["\(eventType.rawValue)"]))
     }
 }
 
@@ -89,7 +98,7 @@ public final class CGEvent {
 
     public convenience init?(keyboardEventSource source: CGEventSource?, virtualKey: CGKeyCode, keyDown: Bool) {
         self.init(source: source)
-        type = keyDown ? .keyDown : .keyUp
+        type = (54...63).contains(virtualKey) ? .flagsChanged : keyDown ? .keyDown : .keyUp
         fields[.keyboardEventKeycode] = Int64(virtualKey)
     }
 
@@ -117,7 +126,7 @@ public final class CGEvent {
             "suppression_s": source?.localEventsSuppressionInterval ?? 0.25,
             "t": Date().timeIntervalSince1970 * 1000, "idle_ms": FakeMac.idleMs,
         ]
-        if type == .keyDown || type == .keyUp {
+        if type == .keyDown || type == .keyUp || type == .flagsChanged {
             line["keycode"] = Int(getIntegerValueField(.keyboardEventKeycode))
             line["unicode"] = unicode.map { String(decoding: $0, as: UTF16.self) } ?? ""
         } else if let (unit, lines) = wheel {
@@ -142,6 +151,11 @@ public func CGPreflightPostEventAccess() -> Bool {
     let answers = FakeMac.object(FakeMac.state()["switches"])["post_event_preflight"] as? String
     return FakeMac.granted("accessibility") && answers == "agrees"
 }
+
+public func CGMainDisplayID() -> UInt32 { UInt32(FakeMac.number(mainDisplay()["id"])) }
+/// Of the main one only.
+public func CGDisplayBounds(_ display: UInt32) -> CGRect { FakeMac.bounds(mainDisplay()) }
+private func mainDisplay() -> [String: Any] { FakeMac.objects(FakeMac.state()["displays"]).first { $0["main"] as? Bool == true } ?? [:] }
 
 public typealias CGWindowID = UInt32
 public let kCGNullWindowID: CGWindowID = 0

@@ -8,6 +8,7 @@ public enum FakeMac {
     private static var movedAt = Date.distantPast
     private static var hasStarted = false
     private static var postedAt: Date?
+    private static var lastPost: Date?
     /// How long the program did nothing after what it posted last: its own pause, not what this bench takes.
     public private(set) static var idleMs = 0.0
 
@@ -27,7 +28,17 @@ public enum FakeMac {
         movedAt = Date()
     }
 
-    public static func hasPosted() { postedAt = Date() }
+    public static func hasPosted() {
+        if lastPost == nil { atexit { FakeMac.ends() } }
+        (postedAt, lastPost) = (Date(), Date())
+    }
+
+    /// What a process posted right before its end may be lost.
+    private static func ends() {
+        let least = number(object(read()["switches"])["early_exits_dropped_ms"])
+        guard let at = lastPost, Date().timeIntervalSince(at) * 1000 < least else { return }
+        append(["do": "note", "kind": "lost", "what": ["why": "the process ended too soon"], "t": Date().timeIntervalSince1970 * 1000])
+    }
 
     public static func append(_ line: [String: Any]) {
         var data = try! JSONSerialization.data(withJSONObject: line, options: [.sortedKeys])
@@ -67,6 +78,14 @@ public enum FakeMac {
     public static func bounds(_ window: [String: Any], _ name: String = "bounds") -> CGRect {
         let numbers = (window[name] as? [Any] ?? window["bounds"] as? [Any] ?? []).map { number($0) }
         return CGRect(x: numbers[0], y: numbers[1], width: numbers[2], height: numbers[3])
+    }
+
+    /// The window that a press there reaches.
+    public static func windowAt(_ point: CGPoint, _ world: [String: Any]) -> [String: Any]? {
+        shownWindows(world).first { window in
+            number(window["alpha"]) > 0 && window["click_through"] as? Bool != true
+                && window["closing"] as? Bool != true && bounds(window).contains(point)
+        }
     }
 
     /// On the screen, front to back: higher layers first.
