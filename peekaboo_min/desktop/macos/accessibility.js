@@ -11,6 +11,7 @@ ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
 
 const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
 const MOST_CHILDREN = 40;
+const MOST_ANCESTORS = 20;
 const hungPids = new Set();
 const PANELS = 'com.apple.appkit.xpc.openAndSavePanelService';
 
@@ -89,4 +90,39 @@ function candidates(app, target) {
     });
     if (found.length < 2) return found;
     return found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
+}
+
+function pidOf(element) {
+    const pid = Ref();
+    return $.AXUIElementGetPid(element, pid) === 0 ? Number(pid[0]) : null;
+}
+
+// Whether an application is in front: by its own live answer, else by AppKit's, which is frozen where no run loop turns.
+function isFrontmost(pid) {
+    const live = plainAttribute($.AXUIElementCreateApplication(pid), 'AXFrontmost', pid);
+    return live === null ? frontmostPid() === pid : Boolean(live);
+}
+
+// The panel of another application that has the keyboard, which it may without coming to the front. What is called the focused
+// application can be stale: it counts only where it shows such a panel, larger than a menu bar's item.
+function panelWithKeys(pid, windows) {
+    const app = attribute($.AXUIElementCreateSystemWide(), 'AXFocusedApplication', 0);
+    const owner = app && pidOf(app);
+    if (owner === null || owner === pid) return undefined;
+    return windows.find(w => w.pid === owner && w.layer > 0 && w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50);
+}
+
+// Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
+// Where it cannot tell what is there, it is one.
+function isOpenMenu(w) {
+    if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
+    const at = Ref();
+    const [x, y] = [w.bounds.x + w.bounds.width / 2, w.bounds.y + w.bounds.height / 2];
+    if (hungPids.has(w.pid) || $.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(w.pid), x, y, at) !== 0) return true;
+    for (let [element, depth] = [at[0], 0]; element && depth < MOST_ANCESTORS; depth++) {
+        const frame = frameOf(element, w.pid);
+        if (plainAttribute(element, 'AXRole', w.pid) === 'AXMenu' || (frame && isSameFrame(frame, w.bounds))) return true;
+        element = attribute(element, 'AXParent', w.pid);
+    }
+    return hungPids.has(w.pid);
 }

@@ -5,13 +5,13 @@ ObjC.import('Foundation');
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
 ObjC.bindFunction('CGEventSourceFlagsState', ['unsigned long', ['int']]);
 ObjC.bindFunction('CGEventSourceButtonState', ['bool', ['int', 'unsigned int']]);
+ObjC.bindFunction('CGEventSourceCounterForEventType', ['unsigned int', ['int', 'unsigned int']]);
 // As the bridge declares it, it takes no JavaScript value and silently types "a"; it takes the bytes of an NSData as a pointer.
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 
 // Numbers: the bridge does not have every enum (CGEventTypes.h, CGEventSource.h).
 const HID_TAP = 0;
-const PRIVATE_STATE = -1;
-const HID_STATE = 1;
+const PRIVATE_STATE = -1, HID_STATE = 1;
 const FIELDS = {number: 0, clicks: 1, dx: 4, dy: 5}; // CGEventField, by our names
 const LINE_UNIT = 1;
 const SHIFT = 0x20000, COMMAND = 0x100000, MODIFIERS = 0x1e0000;
@@ -29,6 +29,7 @@ let source = null;
 let pointer = null;
 let isCertain = true;
 let settledAt = 0;
+let pressesBefore = 0;
 
 function failure(code, message, reachedId) {
     return {isFailure: true, code: code, message: message, reached_id: reachedId === undefined ? null : reachedId};
@@ -54,24 +55,17 @@ function isDock(pid) {
     return !isNil(app) && textOf(app.bundleIdentifier) === DOCK;
 }
 
-// Whose element accessibility finds at a point; null where it cannot tell.
-function pidAt(point) {
-    const element = Ref();
-    const pid = Ref();
+// The window that a press there reaches by the window server's own test, which goes past what lets clicks through; null where it
+// names none of those listed (without an application object it may not answer). It counts upwards.
+function hitWindow(point, windows) {
     try {
-        if ($.AXUIElementCopyElementAtPosition($.AXUIElementCreateSystemWide(), point.x, point.y, element) !== 0) return null;
-        return $.AXUIElementGetPid(element[0], pid) === 0 ? Number(pid[0]) : null;
+        const height = Number($.CGDisplayBounds($.CGMainDisplayID()).size.height);
+        const place = $.CGPointMake(point.x, height - point.y);
+        const id = Number($.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber(place, 0));
+        return windows.find(w => w.id === id) || null;
     } catch (e) {
         return null;
     }
-}
-
-// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
-function letsThrough(over, target, point) {
-    if (isDock(over.pid)) return true;
-    const pid = pidAt(point);
-    if (pid === null || over.pid === target.pid) return null;
-    return pid === target.pid;
 }
 
 // Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
@@ -82,13 +76,16 @@ function checkReached(target, point) {
     if (!isSameFrame(now.bounds, target)) {
         throw failure('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
     }
-    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) isCertain = false;
+    if (windows.some(w => w.id !== target.id && isOpenMenu(w))) isCertain = false;
     for (const w of windows) {
         if (w.alpha <= 0 || !holds(w.bounds, point)) continue;
         if (w.id === target.id) return;
-        const passes = w.layer !== 0 && encloses(w.bounds, now.bounds) ? letsThrough(w, now, point) : false;
-        if (passes === false) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, w.id);
-        if (passes === null) isCertain = false;
+        // an overlay as large as a whole window may let clicks through, which is not in the list of windows
+        const isOverlay = w.layer !== 0 && encloses(w.bounds, now.bounds);
+        const hit = isOverlay ? hitWindow(point, windows) : w;
+        if (hit && hit.id === target.id) return;
+        if (hit) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(hit)} there`, hit.id);
+        if (!isDock(w.pid)) isCertain = false;
     }
     throw failure('WINDOW_COVERED', `that point is outside window ${target.id}`);
 }
@@ -105,12 +102,15 @@ function checkKeyboard(target, stopFile) {
     // what AppKit tells of the frontmost app does not change before the run loop turns
     $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
     const windows = look();
-    const pid = frontmostPid();
     const lost = w => failure('FOCUS_LOST', `the keyboard is with ${w ? named(w) : 'another application'}`, w ? w.id : null);
+    const panel = panelWithKeys(target.pid, windows);
+    if (panel) throw lost(panel);
+    const isInFront = isFrontmost(target.pid);
+    const pid = isInFront ? target.pid : frontmostPid();
     const front = windows.find(w => w.pid === pid && isOrdinary(w));
-    const menu = windows.find(w => w.pid === pid && w.layer === MENU_LAYER && w.alpha > 0);
-    if (pid !== target.pid) throw lost(front);
+    if (!isInFront) throw lost(pid === target.pid ? null : front);
     // an open menu takes every key
+    const menu = windows.find(w => w.pid === pid && isOpenMenu(w));
     if (menu || target.is_popup) {
         if (menu && target.is_popup && menu.id === target.id) return;
         throw lost(menu || front);
@@ -154,6 +154,8 @@ function checkAccess() {
     // A private source does not inherit the modifier keys that somebody is holding down.
     source = $.CGEventSourceCreate(PRIVATE_STATE);
     $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
+    // of the left, right and other buttons
+    for (const type of [1, 3, 25]) pressesBefore += Number($.CGEventSourceCounterForEventType(HID_STATE, type));
 }
 
 // the keyboard's layout ------------------------------------------------------------------------------------------------
@@ -211,9 +213,12 @@ function post(event, flags) {
 }
 
 function postMouse(step) {
-    const event = $.CGEventCreateMouseEvent(source, step.type, $.CGPointMake(step.x, step.y), step.button || 0);
+    const place = $.CGPointMake(step.x, step.y);
+    const event = $.CGEventCreateMouseEvent(step.no_source ? null : source, step.type, place, step.button || 0);
     for (const [name, field] of Object.entries(FIELDS)) {
-        if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, step[name]);
+        // a process's first press is taken only where its number follows the system's last one
+        const first = name === 'number' ? pressesBefore : 0;
+        if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, first + step[name]);
     }
     post(event, step.flags || 0);
 }
@@ -256,6 +261,13 @@ const STEPS = {
     },
 };
 
+function letGo(steps, request) {
+    for (const step of steps) {
+        STEPS[step.do](step, request);
+        sleep((step.ms || 0) / 1000);
+    }
+}
+
 function pause(ms, stopFile) {
     for (let left = ms || 0; left > 0; left -= SLICE_MS) {
         sleep(Math.min(left, SLICE_MS) / 1000);
@@ -268,6 +280,7 @@ function run(argv) {
     let [count, held, failed] = [0, [], null];
     try {
         checkAccess();
+        letGo(request.release, request);
         checkNothingHeld();
         for (const step of request.steps) {
             STEPS[step.do](step, request);
@@ -276,13 +289,11 @@ function run(argv) {
             pause(step.ms, request.stop_file);
         }
     } catch (reason) {
-        for (const step of held) {
-            STEPS[step.do](step, request);
-            sleep((step.ms || 0) / 1000);
-        }
+        letGo(held, request);
         if (!reason.isFailure) throw reason;
         failed = reason;
     } finally {
+        $.NSFileManager.defaultManager.removeItemAtPathError($(request.record), null);
         if (settledAt) sleep(Math.min(Math.max(settledAt - Date.now(), LEAST_SETTLE_MS), MOST_SETTLE_MS) / 1000);
     }
     const {code, message, reached_id} = failed || {code: null, message: '', reached_id: null};

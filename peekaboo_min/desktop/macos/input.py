@@ -2,7 +2,8 @@
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
-of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag without deltas.
+of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag that has no deltas,
+has a source, or is let go at once; a chord by flags alone left Command down for a whole session.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from ...core.errors import ErrorCode, invalid
 from ...core.log import log_debug
 from ...core.models import Act, Delivery, KeyChord, Point, Window
 from ...core.text import clean_text
-from ...system.files import held_locks
+from ...system.files import held_locks, state_folder, write_privately
 from ...system.process import run_program
 from ..keys import character_of
 from .osascript import WINDOW_SOURCES, mac_error, run_jxa
-from .swift_helper import find_helper
+from .swift_helper import drop_helper, find_helper
 
 _INPUT_S, _S_PER_EVENT = 20.0, 0.1
-_CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS = 60, 30, 20
-_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 120
+_CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS, _AFTER_MODIFIER_MS = 60, 30, 20, 5
+_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 200
 _DRAG_POINTS = 15  # an application follows a drag only through several points
 _LINES_A_NOTCH = 3
+_HELD = "held-macos.json"  # what an act holds while it lasts
+_AFTER_RELEASE_MS = 100
 _MOST_AT_ONCE = 20  # characters between two looks at who has the keyboard
 # Some programs lose a character that equals the one before it, or that follows a return or tab at once.
 _AFTER_KEY_MS = 40
@@ -52,6 +55,7 @@ _KEY_CODES = {
 _FLAGS = {
     "shift": 0x20000, "ctrl": 0x40000, "alt": 0x80000, "cmd": 0x100000, "super": 0x100000, "fn": 0x800000,
 }  # fmt: skip
+_MODIFIER_KEYS = {0x40000: 59, 0x80000: 58, 0x20000: 56, 0x100000: 55}  # not fn's: alone it does things
 # A keyboard sends these with such keys by itself; without them ctrl+left and the like are ignored
 # (CGEventTypes.h: secondary fn, numeric pad).
 _FUNCTION, _KEYPAD = 0x800000, 0x200000
@@ -86,13 +90,33 @@ def _mouse(kind: int, point: Point, **fields: Any) -> Step:
 def _click(act: Act) -> list[list[Step]]:
     button, down, _, up = _BUTTONS[act.button]
     event = {"button": button, "flags": _flags_of(act.modifiers)}
+    pressed, lifted = _modifiers(act.modifiers)
     presses = []
     for count in range(1, act.clicks + 1):
         event |= {"clicks": count, "number": count}
-        release = [_mouse(up, act.points[0], **event)]
-        press = _mouse(down, act.points[0], **event, ms=_CLICK_HELD_MS, release=release, counts=1)
-        presses.append([press, _mouse(up, act.points[0], **event, ms=_BETWEEN_CLICKS_MS, release=[])])
+        release = _mouse(up, act.points[0], **event)
+        press = _mouse(down, act.points[0], **event, ms=_CLICK_HELD_MS, release=[release, *lifted], counts=1)
+        presses.append(_ended([*pressed, press, {**release, "release": lifted}, *lifted], _BETWEEN_CLICKS_MS))
     return presses
+
+
+def _modifiers(names: Sequence[str]) -> tuple[list[Step], list[Step]]:
+    """The modifiers' own keys, pressed and lifted as a person does; after the last no flag is left."""
+    pressed: list[Step] = []
+    lifted: list[Step] = []
+    held = 0
+    for flag, code in _MODIFIER_KEYS.items():
+        if _flags_of(names) & flag:
+            lifted = [{"do": "key", "code": code, "is_down": False, "flags": held}, *lifted]
+            held |= flag
+            down = {"do": "key", "code": code, "is_down": True, "flags": held, "release": lifted}
+            pressed.append({**down, "ms": _AFTER_MODIFIER_MS})
+    return pressed, lifted
+
+
+def _ended(steps: list[Step], ms: int) -> list[Step]:
+    """Steps after which nothing is held any more."""
+    return [*steps[:-1], {**steps[-1], "ms": ms, "release": []}]
 
 
 def _scroll(act: Act) -> list[list[Step]]:
@@ -104,7 +128,7 @@ def _scroll(act: Act) -> list[list[Step]]:
 def _drag(act: Act) -> list[list[Step]]:
     start, end = act.points
     button, down, dragged, up = _BUTTONS[act.button]
-    event = {"button": button, "clicks": 1, "number": 1}
+    event = {"button": button, "clicks": 1, "number": 1, "no_source": True}
     let_go = _mouse(up, start, **event)
     # back to where it was pressed, so that nothing is dropped elsewhere
     back = _mouse(dragged, start, **event, dx=1, dy=1, ms=_DRAG_ENDS_MS)
@@ -123,9 +147,12 @@ def _drag(act: Act) -> list[list[Step]]:
 
 def _press(chord: KeyChord, hold_ms: int = 0, counts: int = 1) -> list[Step]:
     key = {"do": "key", **_key_of(chord)}
-    up = {**key, "is_down": False, "flags": key["flags"] & (_FUNCTION | _KEYPAD)}
-    down = {**key, "is_down": True, "ms": hold_ms, "release": [up], "counts": counts}
-    return [{"do": "has_keyboard"}, down, {**up, "ms": _AFTER_KEY_MS, "release": []}]
+    pressed, lifted = _modifiers(chord.modifiers)
+    own = key["flags"] & (_FUNCTION | _KEYPAD)
+    up = {**key, "is_down": False, "flags": _flags_of(chord.modifiers) | own}
+    down = {**key, "is_down": True, "ms": hold_ms, "release": [up, *lifted], "counts": counts}
+    steps = [{"do": "has_keyboard"}, *pressed, down, {**up, "release": lifted}, *lifted]
+    return _ended(steps, _AFTER_KEY_MS)
 
 
 def _key_of(chord: KeyChord) -> dict[str, Any]:
@@ -217,7 +244,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     """Do an act as Desktop.act says. stop_file: what ends texts and keys."""
     steps = steps_of(act)
     # a program that is killed while something is held would leave it down
-    holds = act.kind in ("click", "drag") or act.hold_ms > 0
+    holds = act.kind in ("click", "drag") or act.hold_ms > 0 or (act.kind == "press" and act.chord.modifiers)
     with uninterrupted(1.0 + act.hold_ms * act.repeat / 1000) if holds else nullcontext():
         answer = _execute(window, steps, None if act.points else stop_file)
     if answer["ok"]:
@@ -236,7 +263,13 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
 
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
     """The answer of the Swift helper where there is one, else of JXA."""
+    # what an act that was killed left down goes up before the next
+    record, release = state_folder() / _HELD, max((step.get("release", []) for step in steps), key=len)
+    left = json.loads(record.read_text(encoding="utf-8")) if record.exists() else []
+    if release:
+        write_privately(record, json.dumps([*left, *_ended(release, _AFTER_RELEASE_MS)]))
     request = {"window": target_of(window), "stop_file": str(stop_file or ""), "steps": steps}
+    request |= {"record": str(record), "release": left}
     events = sum(max(1, len(step.get("text", ""))) for step in steps)
     timeout_s = _INPUT_S + events * _S_PER_EVENT + sum(step.get("ms", 0) for step in steps) / 1000
     helper = find_helper()
@@ -249,4 +282,5 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
         return dict(json.loads(done.stdout))
     except ValueError as e:
         message = f"the Swift helper ended with exit code {done.code} and no answer"
+        drop_helper(message)
         raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, done.stderr.strip()[-300:]) from e

@@ -1,12 +1,14 @@
 // one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
-// Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
+//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...],
+//    "release": what an act that was killed left to do, "record": a file that is deleted once nothing is held}
+// Before the first step: may this process post? Then comes "release"; and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
 //   window_at x y       would a press there reach the window, where it was and as large?
 //   pointer_at x y      is the pointer there, within 200 ms?
 //   has_keyboard        would a key reach the window, and is there no stop file?
 // acts, in screen points; flags are CGEventFlags, button 0 to 2:
-//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType
+//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType;
+//                       no_source: from none, else from a private one
 //   wheel vertical horizontal      in lines, positive is up and left
 //   key is_down code flags         with a `character`, the key that makes it on this layout, when it goes down with the flags `held`
 //   type text                      has_keyboard, then each UTF-16 unit by its key; with "code" all of it by that key, at once
@@ -26,6 +28,7 @@ let lastTypingKey: UInt16 = 50  // beyond it are keys without text, and the nume
 let typedSeconds = 0.004
 let slice = 0.05  // so often a pause looks at the stop file
 let answerSeconds: Float = 0.5
+let mostAncestors = 20
 let dock = "com.apple.dock"
 // Events of a process that ends at once may be lost: one library gives each 20 ms.
 let (settleSeconds, leastSettleSeconds, mostSettleSeconds) = (0.02, 0.06, 0.5)
@@ -50,7 +53,7 @@ struct Step: Decodable {
     let x: Double!, y: Double!, ms: Double?
     let type: UInt32!, button: UInt32?, number: Int64?, clicks: Int64?, dx: Int64?, dy: Int64?
     let vertical: Int32!, horizontal: Int32!
-    let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!
+    let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!, noSource: Bool?
     let character: String?, text: String?
     let release: [Step]?
 
@@ -60,8 +63,8 @@ struct Step: Decodable {
 
 struct Request: Decodable {
     let window: Target!
-    let stopFile: String
-    let steps: [Step]
+    let stopFile: String, record: String
+    let release: [Step], steps: [Step]
 }
 
 var hungPids: Set<pid_t> = []
@@ -69,6 +72,7 @@ var isCertain = true
 var pointer: CGPoint?
 var source: CGEventSource?
 var settledAt: Date?
+var pressesBefore: Int64 = 0
 
 // looking last ---------------------------------------------------------------------------------------------------------
 
@@ -118,22 +122,14 @@ func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
         && isNear(Double(a.width), Double(b.width)) && isNear(Double(a.height), Double(b.height))
 }
 
-// Whose element accessibility finds at a point; nil where it cannot tell.
-func pidAt(_ point: CGPoint) -> pid_t? {
-    var found: AXUIElement?
-    var pid: pid_t = 0
-    let everything = AXUIElementCreateSystemWide()
-    guard AXUIElementCopyElementAtPosition(everything, Float(point.x), Float(point.y), &found) == .success,
-        let element = found, AXUIElementGetPid(element, &pid) == .success
-    else { return nil }
-    return pid
-}
+func isDock(_ pid: pid_t) -> Bool { NSRunningApplication(processIdentifier: pid)?.bundleIdentifier == dock }
 
-// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
-func letsThrough(_ over: Window, _ target: Window, _ point: CGPoint) -> Bool? {
-    if NSRunningApplication(processIdentifier: over.pid)?.bundleIdentifier == dock { return true }
-    guard let pid = pidAt(point), over.pid != target.pid else { return nil }
-    return pid == target.pid
+// The window that a press there reaches by the window server's own test, which goes past what lets clicks through; nil where it
+// names none of those listed (without an application object it may not answer). It counts upwards.
+func hitWindow(_ point: CGPoint, _ windows: [Window]) -> Window? {
+    let height = CGDisplayBounds(CGMainDisplayID()).height
+    let id = NSWindow.windowNumber(at: CGPoint(x: point.x, y: height - point.y), belowWindowWithWindowNumber: 0)
+    return windows.first { $0.id == id }
 }
 
 // Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
@@ -145,17 +141,18 @@ func checkReached(_ target: Target, _ point: CGPoint) throws {
     guard isSameFrame(now.frame, target.frame) else {
         throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
     }
-    if windows.contains(where: { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }) { isCertain = false }
+    if windows.contains(where: { $0.id != now.id && isOpenMenu($0) }) { isCertain = false }
     for window in windows where window.alpha > 0 && window.frame.contains(point) {
         if window.id == now.id { return }
+        // an overlay as large as a whole window may let clicks through, which is not in the list of windows
         let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
-        switch isOverlay ? letsThrough(window, now, point) : false {
-        case true?: continue
-        case nil: isCertain = false
-        case false?:
-            let message = "window \(now.id) is covered by \(window.name) there"
-            throw Failure(code: "WINDOW_COVERED", message: message, reachedID: window.id)
+        let hit = isOverlay ? hitWindow(point, windows) : window
+        if hit?.id == now.id { return }
+        if let hit = hit {
+            let message = "window \(now.id) is covered by \(hit.name) there"
+            throw Failure(code: "WINDOW_COVERED", message: message, reachedID: hit.id)
         }
+        if !isDock(window.pid) { isCertain = false }
     }
     throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
 }
@@ -194,21 +191,59 @@ func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
     return found.count == 1 ? found[0] : nil
 }
 
+// Whether an application is in front: by its own live answer, else by AppKit's, which is frozen where no run loop turns.
+func isFrontmost(_ pid: pid_t) -> Bool {
+    let live = attribute(AXUIElementCreateApplication(pid), "AXFrontmost", pid) as? Bool
+    return live ?? (NSWorkspace.shared.frontmostApplication?.processIdentifier == pid)
+}
+
+// The panel of another application that has the keyboard, which it may without coming to the front. What is called the focused
+// application can be stale: it counts only where it shows such a panel, larger than a menu bar's item.
+func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
+    var owner: pid_t = 0
+    guard let value = attribute(AXUIElementCreateSystemWide(), "AXFocusedApplication", 0),
+        CFGetTypeID(value) == AXUIElementGetTypeID(),
+        AXUIElementGetPid(value as! AXUIElement, &owner) == .success, owner != pid
+    else { return nil }
+    return windows.first { $0.pid == owner && $0.layer > 0 && $0.alpha > 0 && $0.frame.width >= 50 && $0.frame.height >= 50 }
+}
+
+// Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
+// Where it cannot tell what is there, it is one.
+func isOpenMenu(_ window: Window) -> Bool {
+    guard window.layer == menuLayer, window.alpha > 0 else { return false }
+    var found: AXUIElement?
+    let (app, frame) = (AXUIElementCreateApplication(window.pid), window.frame)
+    guard !hungPids.contains(window.pid),
+        AXUIElementCopyElementAtPosition(app, Float(frame.midX), Float(frame.midY), &found) == .success
+    else { return true }
+    for _ in 0..<mostAncestors {
+        guard let element = found else { break }
+        if attribute(element, "AXRole", window.pid) as? String == "AXMenu" { return true }
+        if let extent = extent(of: element, window.pid), isSameFrame(extent, frame) { return true }
+        let parent = attribute(element, "AXParent", window.pid)
+        found = parent.flatMap { CFGetTypeID($0) == AXUIElementGetTypeID() ? ($0 as! AXUIElement) : nil }
+    }
+    return hungPids.contains(window.pid)
+}
+
 // Throws unless a key that is posted now goes to the window that is meant.
 func checkKeyboard(_ target: Target, _ stopFile: String) throws {
     try checkNotStopped(stopFile)
     // what AppKit tells of the frontmost app does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
     let windows = try look()
-    let pid = NSWorkspace.shared.frontmostApplication?.processIdentifier
     func lost(_ window: Window?) -> Failure {
         let message = "the keyboard is with \(window?.name ?? "another application")"
         return Failure(code: "FOCUS_LOST", message: message, reachedID: window?.id)
     }
+    if let panel = panelWithKeys(target.pid, windows) { throw lost(panel) }
+    let isInFront = isFrontmost(target.pid)
+    let pid = isInFront ? target.pid : NSWorkspace.shared.frontmostApplication?.processIdentifier
     let front = windows.first { $0.pid == pid && $0.isOrdinary }
-    let menu = windows.first { $0.pid == pid && $0.layer == menuLayer && $0.alpha > 0 }
-    guard let pid = pid, pid == target.pid else { throw lost(front) }
+    guard isInFront, let pid = pid else { throw lost(pid == target.pid ? nil : front) }
     // an open menu takes every key
+    let menu = windows.first { $0.pid == pid && isOpenMenu($0) }
     if menu != nil || target.isPopup {
         if let menu = menu, target.isPopup, menu.id == target.id { return }
         throw lost(menu ?? front)
@@ -255,6 +290,9 @@ func checkAccess() throws {
     // A private source does not inherit the modifier keys that somebody is holding down.
     source = CGEventSource(stateID: .privateState)
     source?.localEventsSuppressionInterval = 0
+    for type: CGEventType in [.leftMouseDown, .rightMouseDown, .otherMouseDown] {
+        pressesBefore += Int64(CGEventSource.counterForEventType(.hidSystemState, eventType: type))
+    }
 }
 
 // the keyboard's layout ------------------------------------------------------------------------------------------------
@@ -312,10 +350,12 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
 
 func postMouse(_ step: Step) throws {
     let (type, button) = (CGEventType(rawValue: step.type) ?? .null, CGMouseButton(rawValue: step.button ?? 0) ?? .left)
-    let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    let from = step.noSource == true ? nil : source
+    let event = CGEvent(mouseEventSource: from, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    // a process's first press is taken only where its number follows the system's last one
+    let number = step.number.map { pressesBefore + $0 }
     let fields: [(CGEventField, Int64?)] = [
-        (.mouseEventNumber, step.number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx),
-        (.mouseEventDeltaY, step.dy),
+        (.mouseEventNumber, number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx), (.mouseEventDeltaY, step.dy),
     ]
     for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
     try post(event, step.eventFlags)
@@ -365,6 +405,13 @@ func execute(_ step: Step, _ request: Request) throws {
     }
 }
 
+func letGo(_ steps: [Step], _ request: Request) throws {
+    for step in steps {
+        try execute(step, request)
+        sleep((step.ms ?? 0) / 1000)
+    }
+}
+
 func pause(_ seconds: Double, _ stopFile: String) throws {
     for left in stride(from: seconds, to: 0, by: -slice) {
         sleep(min(left, slice))
@@ -380,6 +427,7 @@ var held: [Step] = []
 var failure: Failure?
 do {
     try checkAccess()
+    try letGo(request.release, request)
     try checkNothingHeld()
     for step in request.steps {
         try execute(step, request)
@@ -389,11 +437,9 @@ do {
     }
 } catch let reason as Failure {
     failure = reason
-    for step in held {
-        try execute(step, request)
-        sleep((step.ms ?? 0) / 1000)
-    }
+    try letGo(held, request)
 }
+try? FileManager.default.removeItem(atPath: request.record)
 if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
 let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let answer: [String: Any] = [

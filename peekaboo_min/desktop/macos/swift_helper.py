@@ -20,13 +20,32 @@ _SOURCE = "desktop/macos/input.swift"
 _PROGRAM, _FAILURE = "peekaboo-input", "failure.txt"
 _COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
 _ASK_S = 10.0
-_PROBE = b'{"window": null, "stop_file": "", "steps": []}'
+_PROBE = b'{"window": null, "stop_file": "", "record": "", "release": [], "steps": []}'
 _RETRY_AFTER_S = 24 * 3600
 
 
 def find_helper() -> Optional[Path]:
     """The helper that was compiled of exactly this source; None where there is none (yet): then JXA acts."""
-    return _file(_PROGRAM) if os.access(_file(_PROGRAM), os.X_OK) else None
+    helper = _file(_PROGRAM)
+    if not os.access(helper, os.X_OK):
+        return None
+    system_started = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
+    if helper.stat().st_mtime < system_started:  # since then endpoint security may have learnt of it
+        try:
+            run_program([str(helper)], timeout_s=_ASK_S, stdin=_PROBE)
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            drop_helper(f"{e.message} {e.details}")
+            return None
+        os.utime(helper)
+    return helper
+
+
+def drop_helper(reason: str) -> None:
+    """Note that the helper does not live, so that JXA acts until it is compiled again."""
+    _file(_PROGRAM).unlink(missing_ok=True)
+    write_privately(_file(_FAILURE), reason.strip()[:500])
 
 
 def last_failure() -> str:
@@ -63,7 +82,7 @@ def build_helper(is_forced: bool = False) -> None:
                 raise  # it says nothing about the compiler
             log_debug(f"no Swift helper: {e.message} {e.details}")
             if e.code is not ErrorCode.TIMEOUT:
-                write_privately(failure, f"{e.message} {e.details}".strip()[:500])
+                drop_helper(f"{e.message} {e.details}")
 
 
 def _compile() -> None:
