@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
@@ -145,16 +146,12 @@ def key(code: int, flags: int = 0, text: str = "", up_flags: int = 0) -> list[Ev
 
 def modifiers(flags: int) -> tuple[list[Event], list[Event]]:
     """The modifiers' own keys, down and up."""
-    downs: list[Event] = []
-    ups: list[Event] = []
-    held = 0
-    for code, flag in {59: 0x40000, 58: 0x80000, 56: SHIFT, 55: COMMAND}.items():
-        if flags & flag:
-            event = {"type": 12, "keycode": code, "unicode": "", **EVENT}
-            ups = [{**event, "flags": held}, *ups]
-            held |= flag
-            downs.append({**event, "flags": held})
-    return downs, ups
+    keys = [(56, SHIFT)] * bool(flags & SHIFT) + [(55, COMMAND)] * bool(flags & COMMAND)
+    event = {"type": 12, "unicode": "", **EVENT}
+    held = [0, *accumulate(flag for _, flag in keys)]
+    downs = [{**event, "keycode": code, "flags": after} for (code, _), after in zip(keys, held[1:])]
+    ups = [{**event, "keycode": code, "flags": before} for (code, _), before in zip(keys, held)]
+    return downs, ups[::-1]
 
 
 def chord(code: int, flags: int, own: int = 0, implied: int = 0) -> list[Event]:
@@ -384,6 +381,9 @@ ENDS: dict[str, End] = {
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
     "click: outside the window": End(click(at=Point(30, 300)), NOTHING, "WINDOW_COVERED"),
     "click: stopped while it is held": End(click(), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True),
+    "click: stopped while it and Command are held": End(
+        click(modifiers=("cmd",)), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True
+    ),
     "click: the second, covered": End(click(2), COVER, "WINDOW_COVERED", 2000, on=UP, done=1),
     "click: the second, closed by the first": End(click(2), CLOSE, "WINDOW_NOT_FOUND", on=UP, done=1),
     "move: covered": End(Act("move_pointer", (POINT,)), COVER, "WINDOW_COVERED", 2000, on=MOVE),
@@ -410,6 +410,9 @@ ENDS: dict[str, End] = {
         press("tab", repeat=5), STEAL, "FOCUS_LOST", 1030, on=KEY, skip=1, done=2
     ),
     "press: stopped": End(press("tab"), STOP, "POLICY_DENIED"),
+    "press: stopped while Command alone is held": End(
+        press("cmd+t"), STOP, "POLICY_DENIED", on={"type": 12}, released=True
+    ),
     "press: stopped while it is held": End(
         press("shift+left", hold_ms=9000), STOP, "POLICY_DENIED", on=KEY, done=1, released=True
     ),
@@ -454,10 +457,10 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
     if end.released:
         last = bench.events()[-1]
         # a modifier after its key; a button where it was pressed, so that nothing is dropped elsewhere
-        is_key = end.act.kind == "press"
         assert end.act.kind != "drag" or [bench.events()[-2][axis] for axis in "xy"] == [300, 200]
-        assert (last["flags"], last.get("keycode"), last.get("x"), last.get("y")) == (
-            (0, 56, None, None) if is_key else (0, None, 300, 200)
+        is_modifier = end.act.kind == "press" or end.act.modifiers
+        assert (last["flags"], last.get("x"), last["type"] == 12) == (
+            (0, None, True) if is_modifier else (0, 300, False)
         )
     if end.act.kind == "type":
         assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: end.done]
@@ -557,6 +560,8 @@ def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
     assert keyboard_is_with(bench, **popup) == 1080
     orphan = bench.mac.open_window("Terminal", **ORPHAN)
     assert keyboard_is_with(bench) == keyboard_is_with(bench, id=orphan, is_popup=True) == 1080
+    bench.mac.switch(position_test="silent")
+    assert keyboard_is_with(bench) == orphan
 
 
 PANEL = {"bounds": [400, 100, 600, 80], "layer": 23, "takes_keys": True}

@@ -59,8 +59,7 @@ function isDock(pid) {
 // names none of those listed (without an application object it may not answer). It counts upwards.
 function hitWindow(point, windows) {
     try {
-        const height = Number($.CGDisplayBounds($.CGMainDisplayID()).size.height);
-        const place = $.CGPointMake(point.x, height - point.y);
+        const place = $.CGPointMake(point.x, Number($.CGDisplayBounds($.CGMainDisplayID()).size.height) - point.y);
         const id = Number($.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber(place, 0));
         return windows.find(w => w.id === id) || null;
     } catch (e) {
@@ -213,8 +212,8 @@ function post(event, flags) {
 }
 
 function postMouse(step) {
-    const place = $.CGPointMake(step.x, step.y);
-    const event = $.CGEventCreateMouseEvent(step.no_source ? null : source, step.type, place, step.button || 0);
+    const [from, place] = [step.no_source ? null : source, $.CGPointMake(step.x, step.y)];
+    const event = $.CGEventCreateMouseEvent(from, step.type, place, step.button || 0);
     for (const [name, field] of Object.entries(FIELDS)) {
         // a process's first press is taken only where its number follows the system's last one
         const first = name === 'number' ? pressesBefore : 0;

@@ -2,8 +2,8 @@
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
-of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag that has no deltas,
-has a source, or is let go at once; a chord by flags alone left Command down for a whole session.
+of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag without deltas,
+with a source or let go at once; a chord by flags alone left Command down for a whole session.
 """
 
 from __future__ import annotations

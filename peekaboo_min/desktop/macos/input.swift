@@ -122,8 +122,6 @@ func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
         && isNear(Double(a.width), Double(b.width)) && isNear(Double(a.height), Double(b.height))
 }
 
-func isDock(_ pid: pid_t) -> Bool { NSRunningApplication(processIdentifier: pid)?.bundleIdentifier == dock }
-
 // The window that a press there reaches by the window server's own test, which goes past what lets clicks through; nil where it
 // names none of those listed (without an application object it may not answer). It counts upwards.
 func hitWindow(_ point: CGPoint, _ windows: [Window]) -> Window? {
@@ -146,13 +144,12 @@ func checkReached(_ target: Target, _ point: CGPoint) throws {
         if window.id == now.id { return }
         // an overlay as large as a whole window may let clicks through, which is not in the list of windows
         let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
-        let hit = isOverlay ? hitWindow(point, windows) : window
-        if hit?.id == now.id { return }
-        if let hit = hit {
+        if let hit = isOverlay ? hitWindow(point, windows) : window {
+            if hit.id == now.id { return }
             let message = "window \(now.id) is covered by \(hit.name) there"
             throw Failure(code: "WINDOW_COVERED", message: message, reachedID: hit.id)
         }
-        if !isDock(window.pid) { isCertain = false }
+        if NSRunningApplication(processIdentifier: window.pid)?.bundleIdentifier != dock { isCertain = false }
     }
     throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
 }
@@ -221,8 +218,8 @@ func isOpenMenu(_ window: Window) -> Bool {
         guard let element = found else { break }
         if attribute(element, "AXRole", window.pid) as? String == "AXMenu" { return true }
         if let extent = extent(of: element, window.pid), isSameFrame(extent, frame) { return true }
-        let parent = attribute(element, "AXParent", window.pid)
-        found = parent.flatMap { CFGetTypeID($0) == AXUIElementGetTypeID() ? ($0 as! AXUIElement) : nil }
+        found = attribute(element, "AXParent", window.pid)
+            .flatMap { CFGetTypeID($0) == AXUIElementGetTypeID() ? ($0 as! AXUIElement) : nil }
     }
     return hungPids.contains(window.pid)
 }
