@@ -63,8 +63,8 @@ struct Step: Decodable {
 
 struct Request: Decodable {
     let window: Target!
-    let stopFile: String, record: String
-    let release: [Step], steps: [Step]
+    let stopFile: String, record: String?
+    let release: [Step]?, steps: [Step]
 }
 
 var hungPids: Set<pid_t> = []
@@ -424,7 +424,7 @@ var held: [Step] = []
 var failure: Failure?
 do {
     try checkAccess()
-    try letGo(request.release, request)
+    try letGo(request.release ?? [], request)
     try checkNothingHeld()
     for step in request.steps {
         try execute(step, request)
@@ -436,7 +436,7 @@ do {
     failure = reason
     try letGo(held, request)
 }
-try? FileManager.default.removeItem(atPath: request.record)
+try? FileManager.default.removeItem(atPath: request.record ?? "")
 if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
 let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let answer: [String: Any] = [

@@ -20,7 +20,7 @@ _SOURCE = "desktop/macos/input.swift"
 _PROGRAM, _FAILURE = "peekaboo-input", "failure.txt"
 _COMPILE_S = 120.0  # a first compilation builds the SDK's module cache too
 _ASK_S = 10.0
-_PROBE = b'{"window": null, "stop_file": "", "record": "", "release": [], "steps": []}'
+_PROBE = b'{"window": null, "stop_file": "", "steps": []}'
 _RETRY_AFTER_S = 24 * 3600
 
 
