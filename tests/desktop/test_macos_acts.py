@@ -69,18 +69,6 @@ def test_click_below_a_sheet_is_refused_and_on_it_arrives(desk: Desk) -> None:
     assert desk.mac.window(1041) is None
 
 
-def test_click_below_a_panel_is_refused_but_not_below_the_dock(desk: Desk) -> None:
-    desk.data("screenshot", 1080)
-    panel = desk.mac.open_window("Terminal", title="", bounds=[100, 120, 200, 300], layer=25)
-    listed = {one["window_id"]: one["is_focused"] for one in desk.windows()}
-    assert (listed[1080], panel in listed) == (True, False)
-    refused = desk.run("click", 1080, 100, 100).error
-    assert (refused["code"], f"window {panel} " in refused["message"]) == ("WINDOW_COVERED", True)
-    assert desk.posted() == []
-    desk.data("click", 1080, 1000, 200)
-    assert [one[0] for one in desk.clicks()] == [1080]
-
-
 def test_click_outside_every_display_is_refused(desk: Desk) -> None:
     desk.data("screenshot", 1090)
     desk.mac.move_window(1090, 1200, 700)
