@@ -107,9 +107,9 @@ def _modifiers(names: Sequence[str]) -> tuple[list[Step], list[Step]]:
     held = 0
     for flag, code in _MODIFIER_KEYS.items():
         if _flags_of(names) & flag:
-            lifted = [{"do": "key", "code": code, "is_down": False, "flags": held}, *lifted]
-            held |= flag
-            down = {"do": "key", "code": code, "is_down": True, "flags": held, "release": lifted}
+            up = {"do": "key", "code": code, "is_down": False, "flags": held, "release": lifted}
+            lifted, held = [up, *lifted], held | flag
+            down = {**up, "is_down": True, "flags": held, "release": lifted}
             pressed.append({**down, "ms": _AFTER_MODIFIER_MS})
     return pressed, lifted
 
