@@ -29,9 +29,9 @@ public final class NSWorkspace {
     }
 }
 
-public enum NSWindow {
+@preconcurrency @MainActor public class NSWindow {
     /// The window that a press there reaches, of any application; y counts upwards from the bottom of the main display (NSWindow.h).
-    public static func windowNumber(at point: CGPoint, belowWindowWithWindowNumber below: Int) -> Int {
+    public class func windowNumber(at point: CGPoint, belowWindowWithWindowNumber below: Int) -> Int {
         let world = FakeMac.state()
         let place = CGPoint(x: point.x, y: CGDisplayBounds(CGMainDisplayID()).height - point.y)
         let hit = FakeMac.windowAt(place, world).map { Int(FakeMac.number($0["id"])) } ?? 0
