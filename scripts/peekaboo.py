@@ -2603,7 +2603,7 @@ from typing import Annotated, Any, Callable, Optional
 
 from ..core import models
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid, screen_locked
 from ..core.log import log_warning
 from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
 from ..core.settings import settings
@@ -2851,8 +2851,7 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
         raise denied(message, "act on a window that list_windows shows")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
-        message = "the screen is locked; nothing was clicked or typed"
-        raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
+        raise screen_locked("nothing was clicked or typed")
     return window
 
 
@@ -2923,7 +2922,8 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
         if time.monotonic() > started + _FOCUS_S:
-            message = f"window {window_id} of {window.app_name} could not be brought to the front"
+            where = "" if window.is_on_screen else "; it is minimised, or on another Space or workspace"
+            message = f"window {window_id} of {window.app_name} could not be brought to the front{where}"
             hint = "nothing was done; close a dialog that may be in its way, or bring it forward by hand"
             may_click = "" if settings().may_focus_by_click else _MAY_CLICK
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint + may_click)
@@ -2963,7 +2963,15 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
 from ..system.files import move_into_place, new_temporary_path, sweep, write_privately
-from ..system.images import Bitmap, image_file, model_size, prepare_target, read_bitmap, whole_image
+from ..system.images import (
+    Bitmap,
+    changed_rect,
+    image_file,
+    model_size,
+    prepare_target,
+    read_bitmap,
+    whole_image,
+)
 from .coordinates import Screenshot, find_record, forget_records, save_record
 
 _TRIES = 3
@@ -3059,7 +3067,7 @@ def scene_to_capture(desktop: Desktop) -> Scene:
 
     Raises PERMISSION_DENIED_SCREEN_RECORDING: before a window is focused, a title matched, a folder created.
     """
-    scene = desktop.snapshot()
+    scene = desktop.snapshot(with_minimised=True)
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
     return scene
@@ -3234,7 +3242,9 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """A window's pixels as they are now. Raises CAPTURE_FAILED."""
     with image_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
-        return read_bitmap(_read_captured(path).data)
+        bitmap = read_bitmap(_read_captured(path).data)
+    scale = bitmap.width / max(1.0, window.bounds.width)
+    return bitmap._replace(scale=scale) if desktop.name == "macos" else bitmap
 
 
 def wait_until_painted(desktop: Desktop, window: Window) -> None:
@@ -3249,13 +3259,13 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
             if e.code is not ErrorCode.CAPTURE_FAILED:
                 raise
             continue
-        if bitmap == last and not bitmap.is_of_one_colour:
+        if last and not changed_rect(last, bitmap) and not bitmap.is_of_one_colour:
             return
         last = bitmap
 '''
 
 # ==================== peekaboo_min/automation/coordinates.py ==============================================
-SOURCES['peekaboo_min/automation/coordinates.py'] = 3258, r'''"""The coordinate records: what each window screenshot showed, as files."""
+SOURCES['peekaboo_min/automation/coordinates.py'] = 3268, r'''"""The coordinate records: what each window screenshot showed, as files."""
 
 from __future__ import annotations
 
@@ -3428,7 +3438,7 @@ def _stale(message: str, hint: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/automation/find.py =====================================================
-SOURCES['peekaboo_min/automation/find.py'] = 3431, r'''"""Where a text or an element is in a window; and a click on a text."""
+SOURCES['peekaboo_min/automation/find.py'] = 3441, r'''"""Where a text or an element is in a window; and a click on a text."""
 
 from __future__ import annotations
 
@@ -3692,7 +3702,7 @@ def _element_line(data: dict[str, Any]) -> str:
 '''
 
 # ==================== peekaboo_min/automation/image.py ====================================================
-SOURCES['peekaboo_min/automation/image.py'] = 3695, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3705, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3987,7 +3997,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
 '''
 
 # ==================== peekaboo_min/automation/labels.py ===================================================
-SOURCES['peekaboo_min/automation/labels.py'] = 3990, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 4000, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -4239,7 +4249,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 '''
 
 # ==================== peekaboo_min/automation/listing.py ==================================================
-SOURCES['peekaboo_min/automation/listing.py'] = 4242, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4252, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4271,7 +4281,7 @@ def list_windows(
     Example: peekaboo-min windows --app Safari
     """
     desktop = this_desktop()
-    scene = desktop.snapshot()
+    scene = desktop.snapshot(with_minimised=True)
     windows = list(scene.windows) if all else catalogue_windows(scene)
     if app is not None:
         windows = windows_of(find_app(app, scene.apps), windows)
@@ -4391,7 +4401,7 @@ def _bounds_text(bounds: Rect) -> str:
 '''
 
 # ==================== peekaboo_min/automation/opening.py ==================================================
-SOURCES['peekaboo_min/automation/opening.py'] = 4394, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4404, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4401,7 +4411,7 @@ import time
 from typing import Annotated, Any, Optional
 
 from ..core.cancellation import pause, report_progress
-from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid, screen_locked
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
@@ -4456,8 +4466,7 @@ def open_and_wait(
     with input_lock(desktop.session):
         before = desktop.snapshot()
         if before.is_locked:
-            message = "the screen is locked; nothing was opened"
-            raise PeekabooError(ErrorCode.SCREEN_LOCKED, message, "unlock it")
+            raise screen_locked("nothing was opened")
         where = re.split("[/?#]", target)[2].rpartition("@")[2] if kind == "url" else target
         audit = {"app": handler.app_name, "bundle_id": handler.bundle_id, "kind": kind, "target": where}
         write_audit_line("open", audit)
@@ -4538,7 +4547,7 @@ def _names(*names: str) -> set[str]:
 '''
 
 # ==================== peekaboo_min/automation/policy.py ===================================================
-SOURCES['peekaboo_min/automation/policy.py'] = 4541, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4550, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4615,7 +4624,7 @@ def audited(window: Window) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/automation/wait.py =====================================================
-SOURCES['peekaboo_min/automation/wait.py'] = 4618, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4627, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4638,6 +4647,7 @@ from .listing import window_data
 _LONGEST_S = 45.0
 _LAST_LOOK_S = 4.0  # a look that began in time may end
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _GROWTH = 0.1, 1.0, 1.4
+_RARER_ON_MAC = 2  # macOS 26 flashes the screen at each capture
 _STILL_S = 1.0
 _WINDOWS_READ = 3
 
@@ -4676,7 +4686,8 @@ def wait_for(
     where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
     goal, look = _condition(desktop, where, text, title, closed, still)
     start = time.monotonic()
-    pause_s, last = _FIRST_PAUSE_S, "nothing yet"
+    rarer = _RARER_ON_MAC if desktop.name == "macos" else 1
+    pause_s, last = _FIRST_PAUSE_S * rarer, "nothing yet"
     with time_budget(timeout_s + _LAST_LOOK_S):
         while True:
             try:
@@ -4700,7 +4711,7 @@ def wait_for(
                 hint = "take a screenshot to see what is there, or wait again with a longer timeout_s"
                 raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
             pause(pause_s)
-            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S)
+            pause_s = min(pause_s * _GROWTH, _LONGEST_PAUSE_S * rarer)
 
 
 def _condition(
@@ -4779,7 +4790,7 @@ def _still_look(desktop: Desktop) -> _Look:
             return "no window"
         window = windows[0]
         state = (window.window_id, window.bounds, take_bitmap(desktop, window))
-        if state in states:
+        if any(known[:2] == state[:2] and not changed_rect(known[2], state[2]) for known in states):
             is_rested = time.monotonic() - since >= _STILL_S
             return _result(window, "still") if is_rested else f"window {window.window_id}"
         is_in_place = len(states) == 1 and state[:2] == states[0][:2]
@@ -4794,10 +4805,10 @@ def _still_look(desktop: Desktop) -> _Look:
 '''
 
 # ==================== peekaboo_min/core/__init__.py =======================================================
-SOURCES['peekaboo_min/core/__init__.py'] = 4797, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4808, r''''''
 
 # ==================== peekaboo_min/core/cancellation.py ===================================================
-SOURCES['peekaboo_min/core/cancellation.py'] = 4800, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4811, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4907,7 +4918,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
 '''
 
 # ==================== peekaboo_min/core/errors.py =========================================================
-SOURCES['peekaboo_min/core/errors.py'] = 4910, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4921, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -4962,7 +4973,7 @@ class ErrorCode(str, Enum):
     PROGRAM_FAILED = "PROGRAM_FAILED", 1, "read the details, try again"
     UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM", 1, "run it on a Mac"
     NO_GUI_SESSION = "NO_GUI_SESSION", 1, "set DISPLAY, or log in to a desktop"
-    SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen"
+    SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen, or switch to this session"
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED", 1, "set PEEKABOO_AI_PROVIDERS and a key"
     AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR", 1, "read what the provider says, or choose another"
     INTERNAL_ERROR = "INTERNAL_ERROR", 1, "see the log: it is a fault of ours"
@@ -5012,6 +5023,12 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
 
 
+def screen_locked(undone: str, details: str = "") -> PeekabooError:
+    """SCREEN_LOCKED, to be raised; a user who was switched out, or shares a virtual screen, sees it too."""
+    code, message = ErrorCode.SCREEN_LOCKED, f"the screen is locked, or another session has it; {undone}"
+    return PeekabooError(code, message, code.next_step, details)
+
+
 def check_range(what: str, value: float, least: float, most: float) -> None:
     """Raises INVALID_ARGUMENT for a number that is not from `least` to `most`."""
     if not least <= value <= most:
@@ -5036,7 +5053,7 @@ def file_errors(path: Path) -> Iterator[None]:
 '''
 
 # ==================== peekaboo_min/core/log.py ============================================================
-SOURCES['peekaboo_min/core/log.py'] = 5039, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 5056, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5167,7 +5184,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
 '''
 
 # ==================== peekaboo_min/core/models.py =========================================================
-SOURCES['peekaboo_min/core/models.py'] = 5170, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5187, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5507,7 +5524,7 @@ class Result(NamedTuple):
 '''
 
 # ==================== peekaboo_min/core/settings.py =======================================================
-SOURCES['peekaboo_min/core/settings.py'] = 5510, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5527, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5733,7 +5750,7 @@ def forget_environment() -> None:
 '''
 
 # ==================== peekaboo_min/core/text.py ===========================================================
-SOURCES['peekaboo_min/core/text.py'] = 5736, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5753, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5774,10 +5791,10 @@ def cut_to_bytes(text: str, limit: int) -> str:
 '''
 
 # ==================== peekaboo_min/desktop/__init__.py ====================================================
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5777, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5794, r''''''
 
 # ==================== peekaboo_min/desktop/base.py ========================================================
-SOURCES['peekaboo_min/desktop/base.py'] = 5780, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5797, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5822,8 +5839,11 @@ class Desktop(Protocol):
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
 
-    def snapshot(self) -> Scene:
-        """All windows, apps and displays in one listing. What is shown of them is decided above."""
+    def snapshot(self, with_minimised: bool = False) -> Scene:
+        """All windows, apps and displays in one listing. What is shown of them is decided above.
+
+        with_minimised: of those off the screen it says which are minimised, for which a Mac asks every app.
+        """
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""
@@ -5893,7 +5913,7 @@ class Desktop(Protocol):
 '''
 
 # ==================== peekaboo_min/desktop/keys.py ========================================================
-SOURCES['peekaboo_min/desktop/keys.py'] = 5896, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5916, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5998,10 +6018,10 @@ def _split_chord(text: str) -> list[str]:
 '''
 
 # ==================== peekaboo_min/desktop/macos/__init__.py ==============================================
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6001, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 6021, r''''''
 
 # ==================== peekaboo_min/desktop/macos/accessibility.js =========================================
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6004, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 6024, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6014,11 +6034,19 @@ ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
 
 const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
 const MOST_CHILDREN = 40;
+const MOST_ANCESTORS = 20;
 const hungPids = new Set();
+const PANELS = 'com.apple.appkit.xpc.openAndSavePanelService';
 
 // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
 function limitAccessibility(seconds) {
     $.AXUIElementSetMessagingTimeout($.AXUIElementCreateSystemWide(), seconds);
+}
+
+// An Open or Save panel is a window of another process, to accessibility one of the application that asked for it.
+function isPanel(w) {
+    const app = isOrdinary(w) ? $.NSRunningApplication.runningApplicationWithProcessIdentifier(w.pid) : null;
+    return !isNil(app) && textOf(app.bundleIdentifier) === PANELS;
 }
 
 function attribute(element, name, pid) {
@@ -6061,7 +6089,7 @@ function frameOf(element, pid) {
 // the title. null where that leaves none, or two.
 function windowOf(element, windows, pid) {
     const frame = frameOf(element, pid);
-    let found = frame ? windows.filter(w => w.pid === pid && isSameFrame(w.bounds, frame)) : [];
+    let found = frame ? windows.filter(w => isSameFrame(w.bounds, frame) && (w.pid === pid || isPanel(w))) : [];
     if (found.length > 1) {
         const title = plainAttribute(element, 'AXTitle', pid);
         found = found.filter(w => w.title === title);
@@ -6086,10 +6114,45 @@ function candidates(app, target) {
     if (found.length < 2) return found;
     return found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
 }
+
+function pidOf(element) {
+    const pid = Ref();
+    return $.AXUIElementGetPid(element, pid) === 0 ? Number(pid[0]) : null;
+}
+
+// Whether an application is in front: by its own live answer, else by AppKit's, which is frozen where no run loop turns.
+function isFrontmost(pid) {
+    const live = plainAttribute($.AXUIElementCreateApplication(pid), 'AXFrontmost', pid);
+    return live === null ? frontmostPid() === pid : Boolean(live);
+}
+
+// The panel of another application that has the keyboard, which it may without coming to the front. What is called the focused
+// application can be stale: it counts only where it shows such a panel, larger than a menu bar's item.
+function panelWithKeys(pid, windows) {
+    const app = attribute($.AXUIElementCreateSystemWide(), 'AXFocusedApplication', 0);
+    const owner = app && pidOf(app);
+    if (owner === null || owner === pid) return undefined;
+    return windows.find(w => w.pid === owner && w.layer > 0 && w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50);
+}
+
+// Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
+// Where it cannot tell what is there, it is one.
+function isOpenMenu(w) {
+    if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
+    const at = Ref();
+    const [x, y] = [w.bounds.x + w.bounds.width / 2, w.bounds.y + w.bounds.height / 2];
+    if (hungPids.has(w.pid) || $.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(w.pid), x, y, at) !== 0) return true;
+    for (let [element, depth] = [at[0], 0]; element && depth < MOST_ANCESTORS; depth++) {
+        const frame = frameOf(element, w.pid);
+        if (plainAttribute(element, 'AXRole', w.pid) === 'AXMenu' || (frame && isSameFrame(frame, w.bounds))) return true;
+        element = attribute(element, 'AXParent', w.pid);
+    }
+    return hungPids.has(w.pid);
+}
 '''
 
 # ==================== peekaboo_min/desktop/macos/automation.js ============================================
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6092, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6155, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6108,7 +6171,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/backend.py ===============================================
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6111, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6174, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6117,7 +6180,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Optional, cast
 
-from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.errors import ErrorCode, PeekabooError, invalid, screen_locked
 from ...core.log import log_debug
 from ...core.models import (
     Act,
@@ -6135,7 +6198,7 @@ from ...core.models import (
 from ...core.text import clean_text
 from ...system.files import held_locks
 from ...system.images import read_image_info
-from ...system.process import run_program
+from ...system.process import ProgramTimeout, run_program
 from ..matching import find_app
 from .input import perform, target_of
 from .osascript import WINDOW_SOURCES, mac_error, permission_error, run_jxa
@@ -6145,6 +6208,8 @@ _CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
 _VISION_S = 40.0
 _LINE = 12.0  # elements whose middles are within as many points are read from left to right
 _TITLE_BAR_HALF = 10
+# From macOS 15 on it is asked once a month.
+_PICKER = 'answer what macOS may be asking: whether to "bypass the private window picker"; then try again'
 _NO_SESSION = "there is no GUI session: the window server answers nothing"
 
 
@@ -6170,8 +6235,8 @@ class MacDesktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
-    def snapshot(self) -> Scene:
-        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {})
+    def snapshot(self, with_minimised: bool = False) -> Scene:
+        scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {"with_minimised": with_minimised})
         if scene["windows"] is None:
             raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
         displays = tuple(
@@ -6210,11 +6275,17 @@ class MacDesktop:
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
-        done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
+        try:
+            done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
+        except ProgramTimeout as e:
+            raise PeekabooError(e.code, e.message, _PICKER, e.details) from e
         if done.code or not path.is_file() or not path.stat().st_size:
             details = done.stderr.strip()[-300:]
-            _check_may_capture(details)
+            is_certain = _check_may_capture(details)
             hint = "it may be minimised, closing, protected, or on another Space: bring it to the front"
+            if not is_certain:
+                denied = self.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "")
+                hint = f"macOS says that it may, but shows no titles, as for an older copy: {denied.hint}"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, "screencapture made no image", hint, details)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
@@ -6326,15 +6397,21 @@ def _may_automate_keynote() -> Optional[bool]:
         return None
 
 
-def _check_may_capture(details: str = "") -> None:
-    """Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which screencapture would exit 0 with
-    a screenshot of the wallpaper, up to macOS 15.
+def request_grants() -> None:
+    """Let macOS ask the person at the screen for Screen Recording and Accessibility."""
+    run_jxa([WINDOW_SOURCES[0], "desktop/macos/request.js"], {})
+
+
+def _check_may_capture(details: str = "") -> bool:
+    """Whether the grant is certain. Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which
+    screencapture would exit 0 with a screenshot of the wallpaper, up to macOS 15.
     """
     grants = _grants()
     if grants["is_locked"]:
-        raise mac_error(ErrorCode.SCREEN_LOCKED, "the screen is locked", details)
-    if not grants["screen_recording"]:
+        raise screen_locked("no screenshot was taken", details)
+    if grants["screen_recording"] is False:
         raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
+    return bool(grants["screen_recording"])
 
 
 def _rectangle(rect: Rect) -> list[str]:
@@ -6365,7 +6442,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
 '''
 
 # ==================== peekaboo_min/desktop/macos/elements.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6368, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6445, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6377,7 +6454,7 @@ const MOST_ELEMENTS = 1000;
 const MOST_VISITED = 8000;
 const MOST_DEPTH = 60;
 const MOST_SIBLINGS = 500;
-const WAKE_S = 0.5; // what an Electron application needs to build the tree that it was asked for
+const WAKE_S = 0.5; // what a Chromium application needs to build the tree of a page
 
 const NAMES = ['AXRole', 'AXSubrole', 'AXTitle', 'AXDescription', 'AXValue', 'AXPlaceholderValue', 'AXHelp', 'AXEnabled', 'AXFocused',
     'AXExpanded', 'AXDisclosing', 'AXSelected', 'AXPosition', 'AXSize', 'AXTitleUIElement', 'AXVisibleRows', 'AXChildren'];
@@ -6480,26 +6557,37 @@ function collect(element, pid, clip, depth, search) {
     if (depth >= MOST_DEPTH || (scrolls && !inside)) return;
     // a long table offers the rows that are on the screen
     const list = [about.AXVisibleRows, about.AXChildren].find(isList);
+    if (plain(about.AXRole) === 'AXWebArea') search.page = list && Number(list.count) ? 'full' : 'empty';
     for (let i = 0; list && i < Math.min(Number(list.count), MOST_SIBLINGS); i++) {
         collect(list.objectAtIndex(i), pid, scrolls ? inside : clip, depth + 1, search);
     }
 }
 
-// A menu is no window to accessibility: it is what is above the element in its middle.
-function menuAt(target) {
+// A menu is no window to accessibility: it is what is above the element in its middle, or a child of its application.
+function menuAt(app, target) {
     const at = Ref();
     const [x, y] = [target.x + target.width / 2, target.y + target.height / 2];
-    if ($.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(target.pid), x, y, at) !== 0) return null;
-    let element = at[0];
+    const error = $.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(target.pid), x, y, at);
+    let element = error === 0 ? at[0] : null;
     for (let depth = 0; element && depth < MOST_DEPTH; depth++) {
         if (plainAttribute(element, 'AXRole', target.pid) === 'AXMenu') return element;
         element = attribute(element, 'AXParent', target.pid);
     }
-    return null;
+    const found = elements(app, 'AXChildren', target.pid, MOST_CHILDREN).filter(one =>
+        plainAttribute(one, 'AXRole', target.pid) === 'AXMenu' && isSameFrame(frameOf(one, target.pid) || {}, target));
+    return found[0] || null;
+}
+
+// Chromium, and with it Electron, builds the tree of its pages only once somebody reads roles.
+function isChromium(pid) {
+    const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(pid);
+    if (isNil(app) || isNil(app.bundleURL)) return false;
+    const files = $.NSFileManager.defaultManager.contentsOfDirectoryAtPathError($(`${app.bundleURL.path.js}/Contents/Frameworks`), null);
+    return !isNil(files) && ObjC.deepUnwrap(files).some(name => / Framework\.framework$/.test(name)); // Electron, Google Chrome
 }
 
 function rootOf(app, target) {
-    if (target.is_popup) return menuAt(target);
+    if (target.is_popup) return menuAt(app, target);
     const found = candidates(app, target);
     return found.length === 1 ? found[0][0] : null;
 }
@@ -6512,12 +6600,18 @@ function run(argv) {
     // what a preflight says may be a false no: a read cannot be
     answer.is_trusted = $.AXUIElementCopyAttributeValue(app, $('AXRole'), Ref()) !== API_DISABLED;
     if (!answer.is_trusted) return JSON.stringify(answer);
-    const search = {found: [], visited: 0, until: Date.now() + BUDGET_MS};
     const root = rootOf(app, target);
-    if (root) collect(root, target.pid, target, 0, search);
-    if (root && !search.found.length && $.AXUIElementSetAttributeValue(app, $('AXManualAccessibility'), $(true)) === 0) {
+    const read = () => {
+        const search = {found: [], visited: 0, page: 'missing', until: Date.now() + BUDGET_MS};
+        if (root) collect(root, target.pid, target, 0, search);
+        return search;
+    };
+    let search = read();
+    const isAsleep = () => !search.found.length || search.page === 'empty' || (search.page === 'missing' && isChromium(target.pid));
+    if (root && !hungPids.has(target.pid) && isAsleep()) {
+        $.AXUIElementSetAttributeValue(app, $('AXManualAccessibility'), $(true)); // some refuse it, and wake all the same
         $.NSThread.sleepForTimeInterval(WAKE_S);
-        collect(root, target.pid, target, 0, search);
+        search = read();
     }
     Object.assign(answer, {is_found: Boolean(root), is_hung: hungPids.has(target.pid), elements: search.found});
     return JSON.stringify(answer);
@@ -6525,12 +6619,27 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/focus.js =================================================
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6528, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6622, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
+const RAISES = 'makeKeyAndOrderFront:'; // an item of the Window menu that raises a window: Cocoa names it by what it does
+
+// Accessibility lists the windows of the active Space; the application's Window menu, its last but one, has all by their titles.
+function chooseInMenu(app, target) {
+    const bar = target.title ? attribute(app, 'AXMenuBar', target.pid) : null;
+    const within = element => elements(element, 'AXChildren', target.pid, MOST_CHILDREN);
+    for (const title of bar ? within(bar).reverse() : []) {
+        const windows = [].concat(...within(title).map(within)).filter(item => plainAttribute(item, 'AXIdentifier', target.pid) === RAISES);
+        const found = windows.filter(item => plainAttribute(item, 'AXTitle', target.pid) === target.title);
+        if (found.length === 1) $.AXUIElementPerformAction(found[0], $('AXPress'));
+        if (windows.length) return found.length;
+    }
+    return 0;
+}
 
 function raise(app, target) {
     const found = candidates(app, target);
+    if (!found.length && !(windowList(ON_SCREEN_ONLY) || []).some(w => w.id === target.id)) return chooseInMenu(app, target);
     if (found.length !== 1) return found.length;
     const element = found[0][1];
     $.AXUIElementSetAttributeValue(element, $('AXMinimized'), $(false));
@@ -6566,7 +6675,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/handler.js ===============================================
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6569, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6678, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6609,20 +6718,20 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.js =================================================
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6612, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6721, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
 ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['void *', 'double']]);
 ObjC.bindFunction('CGEventSourceFlagsState', ['unsigned long', ['int']]);
 ObjC.bindFunction('CGEventSourceButtonState', ['bool', ['int', 'unsigned int']]);
+ObjC.bindFunction('CGEventSourceCounterForEventType', ['unsigned int', ['int', 'unsigned int']]);
 // As the bridge declares it, it takes no JavaScript value and silently types "a"; it takes the bytes of an NSData as a pointer.
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 
 // Numbers: the bridge does not have every enum (CGEventTypes.h, CGEventSource.h).
 const HID_TAP = 0;
-const PRIVATE_STATE = -1;
-const HID_STATE = 1;
+const PRIVATE_STATE = -1, HID_STATE = 1;
 const FIELDS = {number: 0, clicks: 1, dx: 4, dy: 5}; // CGEventField, by our names
 const LINE_UNIT = 1;
 const SHIFT = 0x20000, COMMAND = 0x100000, MODIFIERS = 0x1e0000;
@@ -6640,6 +6749,7 @@ let source = null;
 let pointer = null;
 let isCertain = true;
 let settledAt = 0;
+let pressesBefore = 0;
 
 function failure(code, message, reachedId) {
     return {isFailure: true, code: code, message: message, reached_id: reachedId === undefined ? null : reachedId};
@@ -6665,24 +6775,16 @@ function isDock(pid) {
     return !isNil(app) && textOf(app.bundleIdentifier) === DOCK;
 }
 
-// Whose element accessibility finds at a point; null where it cannot tell.
-function pidAt(point) {
-    const element = Ref();
-    const pid = Ref();
+// The window that a press there reaches by the window server's own test, which goes past what lets clicks through; null where it
+// names none of those listed (without an application object it may not answer). It counts upwards.
+function hitWindow(point, windows) {
     try {
-        if ($.AXUIElementCopyElementAtPosition($.AXUIElementCreateSystemWide(), point.x, point.y, element) !== 0) return null;
-        return $.AXUIElementGetPid(element[0], pid) === 0 ? Number(pid[0]) : null;
+        const place = $.CGPointMake(point.x, Number($.CGDisplayBounds($.CGMainDisplayID()).size.height) - point.y);
+        const id = Number($.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber(place, 0));
+        return windows.find(w => w.id === id) || null;
     } catch (e) {
         return null;
     }
-}
-
-// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
-function letsThrough(over, target, point) {
-    if (isDock(over.pid)) return true;
-    const pid = pidAt(point);
-    if (pid === null || over.pid === target.pid) return null;
-    return pid === target.pid;
 }
 
 // Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
@@ -6693,21 +6795,24 @@ function checkReached(target, point) {
     if (!isSameFrame(now.bounds, target)) {
         throw failure('STALE_SCREENSHOT', `window ${target.id} moved or changed its size just now`);
     }
-    if (windows.some(w => w.layer === MENU_LAYER && w.alpha > 0 && w.id !== target.id)) isCertain = false;
+    if (windows.some(w => w.id !== target.id && isOpenMenu(w))) isCertain = false;
     for (const w of windows) {
         if (w.alpha <= 0 || !holds(w.bounds, point)) continue;
         if (w.id === target.id) return;
-        const passes = w.layer !== 0 && encloses(w.bounds, now.bounds) ? letsThrough(w, now, point) : false;
-        if (passes === false) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(w)} there`, w.id);
-        if (passes === null) isCertain = false;
+        // an overlay as large as a whole window may let clicks through, which is not in the list of windows
+        const isOverlay = w.layer !== 0 && encloses(w.bounds, now.bounds);
+        const hit = isOverlay ? hitWindow(point, windows) : w;
+        if (hit && hit.id === target.id) return;
+        if (hit) throw failure('WINDOW_COVERED', `window ${target.id} is covered by ${named(hit)} there`, hit.id);
+        if (!isDock(w.pid)) isCertain = false;
     }
     throw failure('WINDOW_COVERED', `that point is outside window ${target.id}`);
 }
 
-// The window that accessibility calls focused; null where it cannot tell, or where two have its frame.
-function focusedWindow(pid, windows) {
+// The window that accessibility calls focused, the one in front where it tells none; null for one that is not listed, or two.
+function focusedWindow(pid, windows, front) {
     const element = attribute($.AXUIElementCreateApplication(pid), 'AXFocusedWindow', pid);
-    return element && windowOf(element, windows, pid);
+    return element ? windowOf(element, windows, pid) : front;
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
@@ -6716,18 +6821,21 @@ function checkKeyboard(target, stopFile) {
     // what AppKit tells of the frontmost app does not change before the run loop turns
     $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
     const windows = look();
-    const pid = frontmostPid();
     const lost = w => failure('FOCUS_LOST', `the keyboard is with ${w ? named(w) : 'another application'}`, w ? w.id : null);
+    const panel = panelWithKeys(target.pid, windows);
+    if (panel) throw lost(panel);
+    const isInFront = isFrontmost(target.pid);
+    const pid = isInFront ? target.pid : frontmostPid();
     const front = windows.find(w => w.pid === pid && isOrdinary(w));
-    const menu = windows.find(w => w.pid === pid && w.layer === MENU_LAYER && w.alpha > 0);
-    if (pid !== target.pid) throw lost(front);
+    if (!isInFront) throw lost(pid === target.pid ? null : front);
     // an open menu takes every key
+    const menu = windows.find(w => w.pid === pid && isOpenMenu(w));
     if (menu || target.is_popup) {
         if (menu && target.is_popup && menu.id === target.id) return;
         throw lost(menu || front);
     }
     const own = windows.filter(w => w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);
-    const focused = focusedWindow(pid, own) || front;
+    const focused = focusedWindow(pid, own, front);
     if (!focused || focused.id !== target.id) throw lost(focused);
 }
 
@@ -6765,6 +6873,8 @@ function checkAccess() {
     // A private source does not inherit the modifier keys that somebody is holding down.
     source = $.CGEventSourceCreate(PRIVATE_STATE);
     $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
+    // of the left, right and other buttons
+    for (const type of [1, 3, 25]) pressesBefore += Number($.CGEventSourceCounterForEventType(HID_STATE, type));
 }
 
 // the keyboard's layout ------------------------------------------------------------------------------------------------
@@ -6822,9 +6932,12 @@ function post(event, flags) {
 }
 
 function postMouse(step) {
-    const event = $.CGEventCreateMouseEvent(source, step.type, $.CGPointMake(step.x, step.y), step.button || 0);
+    const [from, place] = [step.no_source ? null : source, $.CGPointMake(step.x, step.y)];
+    const event = $.CGEventCreateMouseEvent(from, step.type, place, step.button || 0);
     for (const [name, field] of Object.entries(FIELDS)) {
-        if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, step[name]);
+        // a process's first press is taken only where its number follows the system's last one
+        const first = name === 'number' ? pressesBefore : 0;
+        if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, first + step[name]);
     }
     post(event, step.flags || 0);
 }
@@ -6867,6 +6980,13 @@ const STEPS = {
     },
 };
 
+function letGo(steps, request) {
+    for (const step of steps) {
+        STEPS[step.do](step, request);
+        sleep((step.ms || 0) / 1000);
+    }
+}
+
 function pause(ms, stopFile) {
     for (let left = ms || 0; left > 0; left -= SLICE_MS) {
         sleep(Math.min(left, SLICE_MS) / 1000);
@@ -6879,6 +6999,7 @@ function run(argv) {
     let [count, held, failed] = [0, [], null];
     try {
         checkAccess();
+        letGo(request.release, request);
         checkNothingHeld();
         for (const step of request.steps) {
             STEPS[step.do](step, request);
@@ -6887,13 +7008,11 @@ function run(argv) {
             pause(step.ms, request.stop_file);
         }
     } catch (reason) {
-        for (const step of held) {
-            STEPS[step.do](step, request);
-            sleep((step.ms || 0) / 1000);
-        }
+        letGo(held, request);
         if (!reason.isFailure) throw reason;
         failed = reason;
     } finally {
+        $.NSFileManager.defaultManager.removeItemAtPathError($(request.record), null);
         if (settledAt) sleep(Math.min(Math.max(settledAt - Date.now(), LEAST_SETTLE_MS), MOST_SETTLE_MS) / 1000);
     }
     const {code, message, reached_id} = failed || {code: null, message: '', reached_id: null};
@@ -6905,11 +7024,12 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.py =================================================
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6908, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 7027, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
-of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag without deltas.
+of Apple's, public reports say so: programs lose a click that is held for 20 ms, and a drag without deltas,
+with a source or let go at once; a chord by flags alone left Command down for a whole session.
 """
 
 from __future__ import annotations
@@ -6926,17 +7046,19 @@ from ...core.errors import ErrorCode, invalid
 from ...core.log import log_debug
 from ...core.models import Act, Delivery, KeyChord, Point, Window
 from ...core.text import clean_text
-from ...system.files import held_locks
+from ...system.files import held_locks, state_folder, write_privately
 from ...system.process import run_program
 from ..keys import character_of
 from .osascript import WINDOW_SOURCES, mac_error, run_jxa
-from .swift_helper import find_helper
+from .swift_helper import drop_helper, find_helper
 
 _INPUT_S, _S_PER_EVENT = 20.0, 0.1
-_CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS = 60, 30, 20
-_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 120
+_CLICK_HELD_MS, _BETWEEN_CLICKS_MS, _AFTER_NOTCH_MS, _AFTER_MODIFIER_MS = 60, 30, 20, 5
+_DRAG_BEGINS_MS, _DRAG_STEP_MS, _DRAG_ENDS_MS = 100, 20, 200
 _DRAG_POINTS = 15  # an application follows a drag only through several points
 _LINES_A_NOTCH = 3
+_HELD = "held-macos.json"  # what an act holds while it lasts
+_AFTER_RELEASE_MS = 100
 _MOST_AT_ONCE = 20  # characters between two looks at who has the keyboard
 # Some programs lose a character that equals the one before it, or that follows a return or tab at once.
 _AFTER_KEY_MS = 40
@@ -6959,6 +7081,7 @@ _KEY_CODES = {
 _FLAGS = {
     "shift": 0x20000, "ctrl": 0x40000, "alt": 0x80000, "cmd": 0x100000, "super": 0x100000, "fn": 0x800000,
 }  # fmt: skip
+_MODIFIER_KEYS = {0x40000: 59, 0x80000: 58, 0x20000: 56, 0x100000: 55}  # not fn's: alone it does things
 # A keyboard sends these with such keys by itself; without them ctrl+left and the like are ignored
 # (CGEventTypes.h: secondary fn, numeric pad).
 _FUNCTION, _KEYPAD = 0x800000, 0x200000
@@ -6993,13 +7116,33 @@ def _mouse(kind: int, point: Point, **fields: Any) -> Step:
 def _click(act: Act) -> list[list[Step]]:
     button, down, _, up = _BUTTONS[act.button]
     event = {"button": button, "flags": _flags_of(act.modifiers)}
+    pressed, lifted = _modifiers(act.modifiers)
     presses = []
     for count in range(1, act.clicks + 1):
         event |= {"clicks": count, "number": count}
-        release = [_mouse(up, act.points[0], **event)]
-        press = _mouse(down, act.points[0], **event, ms=_CLICK_HELD_MS, release=release, counts=1)
-        presses.append([press, _mouse(up, act.points[0], **event, ms=_BETWEEN_CLICKS_MS, release=[])])
+        release = _mouse(up, act.points[0], **event)
+        press = _mouse(down, act.points[0], **event, ms=_CLICK_HELD_MS, release=[release, *lifted], counts=1)
+        presses.append(_ended([*pressed, press, {**release, "release": lifted}, *lifted], _BETWEEN_CLICKS_MS))
     return presses
+
+
+def _modifiers(names: Sequence[str]) -> tuple[list[Step], list[Step]]:
+    """The modifiers' own keys, pressed and lifted as a person does; after the last no flag is left."""
+    pressed: list[Step] = []
+    lifted: list[Step] = []
+    held = 0
+    for flag, code in _MODIFIER_KEYS.items():
+        if _flags_of(names) & flag:
+            up = {"do": "key", "code": code, "is_down": False, "flags": held, "release": lifted}
+            lifted, held = [up, *lifted], held | flag
+            down = {**up, "is_down": True, "flags": held, "release": lifted}
+            pressed.append({**down, "ms": _AFTER_MODIFIER_MS})
+    return pressed, lifted
+
+
+def _ended(steps: list[Step], ms: int) -> list[Step]:
+    """Steps after which nothing is held any more."""
+    return [*steps[:-1], {**steps[-1], "ms": ms, "release": []}]
 
 
 def _scroll(act: Act) -> list[list[Step]]:
@@ -7011,7 +7154,7 @@ def _scroll(act: Act) -> list[list[Step]]:
 def _drag(act: Act) -> list[list[Step]]:
     start, end = act.points
     button, down, dragged, up = _BUTTONS[act.button]
-    event = {"button": button, "clicks": 1, "number": 1}
+    event = {"button": button, "clicks": 1, "number": 1, "no_source": True}
     let_go = _mouse(up, start, **event)
     # back to where it was pressed, so that nothing is dropped elsewhere
     back = _mouse(dragged, start, **event, dx=1, dy=1, ms=_DRAG_ENDS_MS)
@@ -7030,9 +7173,12 @@ def _drag(act: Act) -> list[list[Step]]:
 
 def _press(chord: KeyChord, hold_ms: int = 0, counts: int = 1) -> list[Step]:
     key = {"do": "key", **_key_of(chord)}
-    up = {**key, "is_down": False, "flags": key["flags"] & (_FUNCTION | _KEYPAD)}
-    down = {**key, "is_down": True, "ms": hold_ms, "release": [up], "counts": counts}
-    return [{"do": "has_keyboard"}, down, {**up, "ms": _AFTER_KEY_MS, "release": []}]
+    pressed, lifted = _modifiers(chord.modifiers)
+    own = key["flags"] & (_FUNCTION | _KEYPAD)
+    up = {**key, "is_down": False, "flags": _flags_of(chord.modifiers) | own}
+    down = {**key, "is_down": True, "ms": hold_ms, "release": [up, *lifted], "counts": counts}
+    steps = [{"do": "has_keyboard"}, *pressed, down, {**up, "release": lifted}, *lifted]
+    return _ended(steps, _AFTER_KEY_MS)
 
 
 def _key_of(chord: KeyChord) -> dict[str, Any]:
@@ -7124,7 +7270,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     """Do an act as Desktop.act says. stop_file: what ends texts and keys."""
     steps = steps_of(act)
     # a program that is killed while something is held would leave it down
-    holds = act.kind in ("click", "drag") or act.hold_ms > 0
+    holds = act.kind in ("click", "drag") or act.hold_ms > 0 or (act.kind == "press" and act.chord.modifiers)
     with uninterrupted(1.0 + act.hold_ms * act.repeat / 1000) if holds else nullcontext():
         answer = _execute(window, steps, None if act.points else stop_file)
     if answer["ok"]:
@@ -7143,7 +7289,13 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
 
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
     """The answer of the Swift helper where there is one, else of JXA."""
+    # what an act that was killed left down goes up before the next
+    record, release = state_folder() / _HELD, max((step.get("release", []) for step in steps), key=len)
+    left = json.loads(record.read_text(encoding="utf-8")) if record.exists() else []
+    if release:
+        write_privately(record, json.dumps([*left, *_ended(release, _AFTER_RELEASE_MS)]))
     request = {"window": target_of(window), "stop_file": str(stop_file or ""), "steps": steps}
+    request |= {"record": str(record), "release": left}
     events = sum(max(1, len(step.get("text", ""))) for step in steps)
     timeout_s = _INPUT_S + events * _S_PER_EVENT + sum(step.get("ms", 0) for step in steps) / 1000
     helper = find_helper()
@@ -7156,19 +7308,22 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
         return dict(json.loads(done.stdout))
     except ValueError as e:
         message = f"the Swift helper ended with exit code {done.code} and no answer"
+        drop_helper(message)
         raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, done.stderr.strip()[-300:]) from e
 '''
 
 # ==================== peekaboo_min/desktop/macos/input.swift ==============================================
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7163, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...]}
-// Before the first step: may this process post, and does nobody hold a mouse button or a modifier key?
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7316, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...],
+//    "release": what an act that was killed left to do, "record": a file that is deleted once nothing is held}
+// Before the first step: may this process post? Then comes "release"; and does nobody hold a mouse button or a modifier key?
 // questions, each of which ends the steps where the answer is no:
 //   window_at x y       would a press there reach the window, where it was and as large?
 //   pointer_at x y      is the pointer there, within 200 ms?
 //   has_keyboard        would a key reach the window, and is there no stop file?
 // acts, in screen points; flags are CGEventFlags, button 0 to 2:
-//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType
+//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType;
+//                       no_source: from none, else from a private one
 //   wheel vertical horizontal      in lines, positive is up and left
 //   key is_down code flags         with a `character`, the key that makes it on this layout, when it goes down with the flags `held`
 //   type text                      has_keyboard, then each UTF-16 unit by its key; with "code" all of it by that key, at once
@@ -7188,6 +7343,7 @@ let lastTypingKey: UInt16 = 50  // beyond it are keys without text, and the nume
 let typedSeconds = 0.004
 let slice = 0.05  // so often a pause looks at the stop file
 let answerSeconds: Float = 0.5
+let mostAncestors = 20
 let dock = "com.apple.dock"
 // Events of a process that ends at once may be lost: one library gives each 20 ms.
 let (settleSeconds, leastSettleSeconds, mostSettleSeconds) = (0.02, 0.06, 0.5)
@@ -7212,7 +7368,7 @@ struct Step: Decodable {
     let x: Double!, y: Double!, ms: Double?
     let type: UInt32!, button: UInt32?, number: Int64?, clicks: Int64?, dx: Int64?, dy: Int64?
     let vertical: Int32!, horizontal: Int32!
-    let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!
+    let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!, noSource: Bool?
     let character: String?, text: String?
     let release: [Step]?
 
@@ -7222,8 +7378,8 @@ struct Step: Decodable {
 
 struct Request: Decodable {
     let window: Target!
-    let stopFile: String
-    let steps: [Step]
+    let stopFile: String, record: String?
+    let release: [Step]?, steps: [Step]
 }
 
 var hungPids: Set<pid_t> = []
@@ -7231,6 +7387,7 @@ var isCertain = true
 var pointer: CGPoint?
 var source: CGEventSource?
 var settledAt: Date?
+var pressesBefore: Int64 = 0
 
 // looking last ---------------------------------------------------------------------------------------------------------
 
@@ -7280,22 +7437,12 @@ func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
         && isNear(Double(a.width), Double(b.width)) && isNear(Double(a.height), Double(b.height))
 }
 
-// Whose element accessibility finds at a point; nil where it cannot tell.
-func pidAt(_ point: CGPoint) -> pid_t? {
-    var found: AXUIElement?
-    var pid: pid_t = 0
-    let everything = AXUIElementCreateSystemWide()
-    guard AXUIElementCopyElementAtPosition(everything, Float(point.x), Float(point.y), &found) == .success,
-        let element = found, AXUIElementGetPid(element, &pid) == .success
-    else { return nil }
-    return pid
-}
-
-// An overlay as large as a whole window may let clicks through: the Dock's does, others are not in the list of windows.
-func letsThrough(_ over: Window, _ target: Window, _ point: CGPoint) -> Bool? {
-    if NSRunningApplication(processIdentifier: over.pid)?.bundleIdentifier == dock { return true }
-    guard let pid = pidAt(point), over.pid != target.pid else { return nil }
-    return pid == target.pid
+// The window that a press there reaches by the window server's own test, which goes past what lets clicks through; nil where it
+// names none of those listed (without an application object it may not answer). It counts upwards.
+func hitWindow(_ point: CGPoint, _ windows: [Window]) -> Window? {
+    let height = CGDisplayBounds(CGMainDisplayID()).height
+    let id = NSWindow.windowNumber(at: CGPoint(x: point.x, y: height - point.y), belowWindowWithWindowNumber: 0)
+    return windows.first { $0.id == id }
 }
 
 // Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
@@ -7307,17 +7454,17 @@ func checkReached(_ target: Target, _ point: CGPoint) throws {
     guard isSameFrame(now.frame, target.frame) else {
         throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
     }
-    if windows.contains(where: { $0.layer == menuLayer && $0.alpha > 0 && $0.id != now.id }) { isCertain = false }
+    if windows.contains(where: { $0.id != now.id && isOpenMenu($0) }) { isCertain = false }
     for window in windows where window.alpha > 0 && window.frame.contains(point) {
         if window.id == now.id { return }
+        // an overlay as large as a whole window may let clicks through, which is not in the list of windows
         let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
-        switch isOverlay ? letsThrough(window, now, point) : false {
-        case true?: continue
-        case nil: isCertain = false
-        case false?:
-            let message = "window \(now.id) is covered by \(window.name) there"
-            throw Failure(code: "WINDOW_COVERED", message: message, reachedID: window.id)
+        if let hit = isOverlay ? hitWindow(point, windows) : window {
+            if hit.id == now.id { return }
+            let message = "window \(now.id) is covered by \(hit.name) there"
+            throw Failure(code: "WINDOW_COVERED", message: message, reachedID: hit.id)
         }
+        if NSRunningApplication(processIdentifier: window.pid)?.bundleIdentifier != dock { isCertain = false }
     }
     throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
 }
@@ -7340,20 +7487,58 @@ func extent(of element: AXUIElement, _ pid: pid_t) -> CGRect? {
     return CGRect(origin: origin, size: size)
 }
 
-// The window that accessibility calls focused. It knows no window numbers: the frame tells windows apart, then the title.
-// nil where it cannot tell, or where that leaves two.
-func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
+// The window that accessibility calls focused, the one in front where it tells none. It knows no window numbers: the frame
+// tells windows apart, then the title. nil where that leaves none, or two.
+func focusedWindow(_ target: Target, _ windows: [Window], _ front: Window?) -> Window? {
+    let pid = target.pid
     guard let value = attribute(AXUIElementCreateApplication(pid), "AXFocusedWindow", pid),
         CFGetTypeID(value) == AXUIElementGetTypeID()
-    else { return nil }
+    else { return front }
     let element = value as! AXUIElement
     guard let frame = extent(of: element, pid) else { return nil }
-    var found = windows.filter { $0.pid == pid && isSameFrame($0.frame, frame) }
+    // an Open or Save panel is a window of another process
+    var found = windows.filter { ($0.pid == pid || $0.id == target.id) && isSameFrame($0.frame, frame) }
     if found.count > 1 {
         let title = attribute(element, "AXTitle", pid) as? String
         found = found.filter { $0.title == title }
     }
     return found.count == 1 ? found[0] : nil
+}
+
+// Whether an application is in front: by its own live answer, else by AppKit's, which is frozen where no run loop turns.
+func isFrontmost(_ pid: pid_t) -> Bool {
+    let live = attribute(AXUIElementCreateApplication(pid), "AXFrontmost", pid) as? Bool
+    return live ?? (NSWorkspace.shared.frontmostApplication?.processIdentifier == pid)
+}
+
+// The panel of another application that has the keyboard, which it may without coming to the front. What is called the focused
+// application can be stale: it counts only where it shows such a panel, larger than a menu bar's item.
+func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
+    var owner: pid_t = 0
+    guard let value = attribute(AXUIElementCreateSystemWide(), "AXFocusedApplication", 0),
+        CFGetTypeID(value) == AXUIElementGetTypeID(),
+        AXUIElementGetPid(value as! AXUIElement, &owner) == .success, owner != pid
+    else { return nil }
+    return windows.first { $0.pid == owner && $0.layer > 0 && $0.alpha > 0 && $0.frame.width >= 50 && $0.frame.height >= 50 }
+}
+
+// Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
+// Where it cannot tell what is there, it is one.
+func isOpenMenu(_ window: Window) -> Bool {
+    guard window.layer == menuLayer, window.alpha > 0 else { return false }
+    var found: AXUIElement?
+    let (app, frame) = (AXUIElementCreateApplication(window.pid), window.frame)
+    guard !hungPids.contains(window.pid),
+        AXUIElementCopyElementAtPosition(app, Float(frame.midX), Float(frame.midY), &found) == .success
+    else { return true }
+    for _ in 0..<mostAncestors {
+        guard let element = found else { break }
+        if attribute(element, "AXRole", window.pid) as? String == "AXMenu" { return true }
+        if let extent = extent(of: element, window.pid), isSameFrame(extent, frame) { return true }
+        found = attribute(element, "AXParent", window.pid)
+            .flatMap { CFGetTypeID($0) == AXUIElementGetTypeID() ? ($0 as! AXUIElement) : nil }
+    }
+    return hungPids.contains(window.pid)
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
@@ -7362,21 +7547,23 @@ func checkKeyboard(_ target: Target, _ stopFile: String) throws {
     // what AppKit tells of the frontmost app does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
     let windows = try look()
-    let pid = NSWorkspace.shared.frontmostApplication?.processIdentifier
     func lost(_ window: Window?) -> Failure {
         let message = "the keyboard is with \(window?.name ?? "another application")"
         return Failure(code: "FOCUS_LOST", message: message, reachedID: window?.id)
     }
+    if let panel = panelWithKeys(target.pid, windows) { throw lost(panel) }
+    let isInFront = isFrontmost(target.pid)
+    let pid = isInFront ? target.pid : NSWorkspace.shared.frontmostApplication?.processIdentifier
     let front = windows.first { $0.pid == pid && $0.isOrdinary }
-    let menu = windows.first { $0.pid == pid && $0.layer == menuLayer && $0.alpha > 0 }
-    guard let pid = pid, pid == target.pid else { throw lost(front) }
+    guard isInFront, let pid = pid else { throw lost(pid == target.pid ? nil : front) }
     // an open menu takes every key
+    let menu = windows.first { $0.pid == pid && isOpenMenu($0) }
     if menu != nil || target.isPopup {
         if let menu = menu, target.isPopup, menu.id == target.id { return }
         throw lost(menu ?? front)
     }
     let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
-    let focused = focusedWindow(pid, own) ?? front
+    let focused = focusedWindow(target, own, front)
     if focused?.id != target.id { throw lost(focused) }
 }
 
@@ -7417,6 +7604,9 @@ func checkAccess() throws {
     // A private source does not inherit the modifier keys that somebody is holding down.
     source = CGEventSource(stateID: .privateState)
     source?.localEventsSuppressionInterval = 0
+    for type: CGEventType in [.leftMouseDown, .rightMouseDown, .otherMouseDown] {
+        pressesBefore += Int64(CGEventSource.counterForEventType(.hidSystemState, eventType: type))
+    }
 }
 
 // the keyboard's layout ------------------------------------------------------------------------------------------------
@@ -7474,10 +7664,12 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
 
 func postMouse(_ step: Step) throws {
     let (type, button) = (CGEventType(rawValue: step.type) ?? .null, CGMouseButton(rawValue: step.button ?? 0) ?? .left)
-    let event = CGEvent(mouseEventSource: source, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    let from = step.noSource == true ? nil : source
+    let event = CGEvent(mouseEventSource: from, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    // a process's first press is taken only where its number follows the system's last one
+    let number = step.number.map { pressesBefore + $0 }
     let fields: [(CGEventField, Int64?)] = [
-        (.mouseEventNumber, step.number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx),
-        (.mouseEventDeltaY, step.dy),
+        (.mouseEventNumber, number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx), (.mouseEventDeltaY, step.dy),
     ]
     for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
     try post(event, step.eventFlags)
@@ -7527,6 +7719,13 @@ func execute(_ step: Step, _ request: Request) throws {
     }
 }
 
+func letGo(_ steps: [Step], _ request: Request) throws {
+    for step in steps {
+        try execute(step, request)
+        sleep((step.ms ?? 0) / 1000)
+    }
+}
+
 func pause(_ seconds: Double, _ stopFile: String) throws {
     for left in stride(from: seconds, to: 0, by: -slice) {
         sleep(min(left, slice))
@@ -7542,6 +7741,7 @@ var held: [Step] = []
 var failure: Failure?
 do {
     try checkAccess()
+    try letGo(request.release ?? [], request)
     try checkNothingHeld()
     for step in request.steps {
         try execute(step, request)
@@ -7551,11 +7751,9 @@ do {
     }
 } catch let reason as Failure {
     failure = reason
-    for step in held {
-        try execute(step, request)
-        sleep((step.ms ?? 0) / 1000)
-    }
+    try letGo(held, request)
 }
+try? FileManager.default.removeItem(atPath: request.record ?? "")
 if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
 let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let answer: [String: Any] = [
@@ -7567,7 +7765,7 @@ try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
 # ==================== peekaboo_min/desktop/macos/osascript.py =============================================
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7570, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7768, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7575,6 +7773,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
@@ -7670,7 +7869,7 @@ _PS_S = 5.0
 _SETTINGS = "x-apple.systempreferences:com.apple.preference.security?"
 _PYTHONS_OWN = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _PROCESS = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)
-_OUTERMOST_APP = re.compile(r"^(.*?/([^/]+)\.app)/")
+_OUTERMOST_APP, _INNERMOST_APP = re.compile(r"^.*?/[^/]+\.app(?=/)"), re.compile(r"^.*/[^/]+\.app(?=/)")
 
 # A missing grant -> the name of its pane, and the last part of its address.
 _PANES: dict[ErrorCode, tuple[str, str]] = {
@@ -7680,10 +7879,11 @@ _PANES: dict[ErrorCode, tuple[str, str]] = {
 }
 
 
-def responsible_app() -> str:
-    """The name of the app that our grants belong to, by the process ancestry, or a phrase for it.
+def _responsible() -> str:
+    """The path of the application or program that our grants belong to; empty where it is not known.
 
-    The nearest ancestor that is in an app bundle; Python's own Python.app hosts nothing.
+    As macOS tells: a launcher may have let go of us, and python answers for itself. Else the nearest ancestor
+    that is in an app bundle; Python's own Python.app hosts nothing.
     """
     try:
         # without ww it may cut a line at 79 columns, as it does where there is no terminal
@@ -7692,37 +7892,51 @@ def responsible_app() -> str:
         log_debug(f"the process ancestry is unknown: {e.message}")
         listed = ""
     processes = {pid: (parent, command) for pid, parent, command in _PROCESS.findall(listed)}
-    pid = str(os.getpid())
+    pid = own = str(os.getpid())
+    with suppress(PeekabooError):  # not by run_jxa, whose errors name this very program
+        source, argv = native_source("desktop/macos/responsible.js"), ["-l", "JavaScript", "-", own]
+        told = run_program(["osascript", *argv], timeout_s=_PS_S, stdin=source.encode()).text.strip()
+        command = processes.get(told, ("", ""))[1]
+        if command:
+            app = _INNERMOST_APP.match(command)  # Python.app lies in Xcode.app
+            return app[0] if app else command
     while pid in processes:
         pid, command = processes.pop(pid)
         app = _OUTERMOST_APP.match(command)
         if app and not _PYTHONS_OWN.search(command):
-            return app.group(2)
-    return "the app that started this"
+            return app[0]
+    return ""
 
 
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
     """The error for a missing grant: which app needs it, how to open the pane for it, and the restart."""
     import platform
 
-    app, (pane, address) = responsible_app(), _PANES[code]
+    path, (pane, address) = _responsible(), _PANES[code]
+    app = os.path.basename(path).removesuffix(".app") or "the app that started this"
     version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 where that is not known
     if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and version >= 15:
         pane = "Screen & System Audio Recording"
+    missing = f"; if it is not in the list, add {path} by the + button" if path else ""
+    renewed = "" if path.endswith(".app") or not path else "; an upgrade of it may need that again"
     hint = (
         f"switch {app} on in System Settings > Privacy & Security > {pane} "
-        f'(open "{_SETTINGS}{address}"), then quit and reopen {app}'
+        f'(open "{_SETTINGS}{address}"){missing}{renewed}; then quit and reopen {app}'
     )
     return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)
 '''
 
 # ==================== peekaboo_min/desktop/macos/permissions.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7720, r'''// {} -> {"screen_recording": bool, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7930, r'''// {} -> {"screen_recording": bool or null, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+// screen_recording is null where two applications show windows and none a title: a preflight's yes may be of an older copy of our host.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
+    const records = canRecord(onScreen || []);
+    const shown = (onScreen || []).filter(isOrdinary);
+    const [pids, titled] = [shown, shown.filter(w => w.title)].map(windows => new Set(windows.map(w => w.pid))); // our host's own always are
     const locked = isLocked();
     return JSON.stringify({
-        screen_recording: canRecord(onScreen || []),
+        screen_recording: records && titled.size < 2 && pids.size - titled.size > 1 ? null : records,
         accessibility: mayAct(),
         has_session: locked !== null && onScreen !== null,
         is_locked: Boolean(locked),
@@ -7731,7 +7945,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/read_text.js =============================================
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7734, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7948, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7776,8 +7990,29 @@ function partsOfImage() {
 }
 '''
 
+# ==================== peekaboo_min/desktop/macos/request.js ===============================================
+SOURCES['peekaboo_min/desktop/macos/request.js'] = 7994, r'''// {} -> {}: macOS asks the person for Screen Recording and Accessibility, and lists our host in both panes. Comes after window_list.js.
+ObjC.bindFunction('CGRequestScreenCaptureAccess', ['bool', []]);
+ObjC.bindFunction('AXIsProcessTrustedWithOptions', ['bool', ['id']]);
+
+function run(argv) {
+    $.CGRequestScreenCaptureAccess();
+    $.AXIsProcessTrustedWithOptions($({AXTrustedCheckOptionPrompt: true}));
+    return '{}';
+}
+'''
+
+# ==================== peekaboo_min/desktop/macos/responsible.js ===========================================
+SOURCES['peekaboo_min/desktop/macos/responsible.js'] = 8006, r'''// pid -> the pid of the process that its grants belong to. Private, so in a child of its own: it may crash.
+ObjC.bindFunction('responsibility_get_pid_responsible_for_pid', ['int', ['int']]);
+
+function run(argv) {
+    return JSON.stringify(Number($.responsibility_get_pid_responsible_for_pid(JSON.parse(argv[0]))));
+}
+'''
+
 # ==================== peekaboo_min/desktop/macos/snapshot.js ==============================================
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7780, r'''// {} -> one look at the desktop, or {"windows": null} without a GUI session:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 8015, r'''// {"with_minimised": bool} -> one look at the desktop, or {"windows": null} without a GUI session; with_minimised: tell which are, else all are not:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -7812,17 +8047,12 @@ function screens() {
     let mainHeight = 0;
     for (let i = 0; i < Number(list.count); i++) {
         const screen = list.objectAtIndex(i);
-        const frame = screen.frame;
-        const width = Number(frame.size.width);
-        const height = Number(frame.size.height);
+        const {origin, size} = screen.frame;
+        const [x, up, width, height] = [origin.x, origin.y, size.width, size.height].map(Number);
         if (i === 0) mainHeight = height;
         // Cocoa counts upwards from the bottom of the main screen, everything else downwards from its top
-        const y = mainHeight - Number(frame.origin.y) - height;
-        displays.push({
-            name: textOf(screen.localizedName) || '',
-            scale: Number(screen.backingScaleFactor),
-            bounds: {x: Number(frame.origin.x), y: y, width: width, height: height},
-        });
+        const bounds = {x: x, y: mainHeight - up - height, width: width, height: height};
+        displays.push({name: textOf(screen.localizedName) || '', scale: Number(screen.backingScaleFactor), bounds: bounds});
     }
     return displays;
 }
@@ -7834,6 +8064,20 @@ function markPopups(windows, regular) {
         const owner = windows.find(one => one.pid === w.pid && one.on_screen && isOrdinary(one));
         Object.assign(w, {kind: 'popup', parent_id: owner ? owner.id : null});
     }
+}
+
+// A panel is its application's: that of the window below it, and of one that is in front of all others, the one in front.
+// Returns pairs of a panel and the window that it belongs to.
+function adoptPanels(onScreen, frontmost) {
+    const shown = onScreen.filter(isOrdinary);
+    const panels = shown.filter(isPanel);
+    return panels.map((panel, number) => {
+        const at = shown.indexOf(panel);
+        const parent = shown.slice(at + 1).find(w => at === number ? w.pid === frontmost : !panels.includes(w));
+        const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(parent ? parent.pid : frontmost || 0);
+        if (!isNil(app)) Object.assign(panel, {pid: Number(app.processIdentifier), app: textOf(app.localizedName)});
+        return [panel, parent];
+    });
 }
 
 function markDialog(dialog, parent) {
@@ -7861,13 +8105,14 @@ function markMinimised(pid, windows) {
 }
 
 // Only what a decision needs is asked: the dialogs of the application in front (an act brings its own there first, and
-// looks again), and which windows off the screen are minimised rather than on another Space.
-function askAccessibility(windows, frontmost, regular) {
+// looks again), and for a list, which windows off the screen are minimised rather than on another Space: nearly every
+// application has hidden ones, and those that nap answer slowly.
+function askAccessibility(windows, frontmost, asked) {
     if (!mayAct()) return;
     limitAccessibility(ANSWER_S);
     const until = Date.now() + BUDGET_MS;
     if (frontmost !== null) markModal(frontmost, windows);
-    const away = new Set(windows.filter(w => !w.on_screen && isOrdinary(w) && regular.has(w.pid)).map(w => w.pid));
+    const away = new Set(windows.filter(w => !w.on_screen && isOrdinary(w) && asked.has(w.pid)).map(w => w.pid));
     for (const pid of away) {
         if (Date.now() < until) markMinimised(pid, windows);
     }
@@ -7880,6 +8125,7 @@ function run(argv) {
     const seen = new Set(onScreen.map(w => w.id));
     const windows = onScreen.concat((windowList(ALL_WINDOWS) || []).filter(w => !seen.has(w.id)));
     const frontmost = frontmostPid();
+    const panels = adoptPanels(onScreen, frontmost);
     const apps = runningApps(onScreen, frontmost);
     const bundleIds = new Map(apps.map(app => [app.pid, app.bundle_id]));
     for (const w of windows) {
@@ -7889,7 +8135,8 @@ function run(argv) {
     const locked = isLocked() !== false;
     const regular = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
     markPopups(windows, regular);
-    if (!locked) askAccessibility(windows, frontmost, regular);
+    for (const [panel, parent] of panels) markDialog(panel, parent);
+    if (!locked) askAccessibility(windows, frontmost, JSON.parse(argv[0]).with_minimised ? regular : new Set());
     return JSON.stringify({
         windows: windows,
         apps: apps,
@@ -7902,7 +8149,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/desktop/macos/swift_helper.py ==========================================
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 7905, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8152, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -7930,7 +8177,26 @@ _RETRY_AFTER_S = 24 * 3600
 
 def find_helper() -> Optional[Path]:
     """The helper that was compiled of exactly this source; None where there is none (yet): then JXA acts."""
-    return _file(_PROGRAM) if os.access(_file(_PROGRAM), os.X_OK) else None
+    helper = _file(_PROGRAM)
+    if not os.access(helper, os.X_OK):
+        return None
+    system_started = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
+    if helper.stat().st_mtime < system_started:  # since then endpoint security may have learnt of it
+        try:
+            run_program([str(helper)], timeout_s=_ASK_S, stdin=_PROBE)
+        except PeekabooError as e:
+            if e.code is ErrorCode.CANCELLED:
+                raise
+            drop_helper(f"{e.message} {e.details}")
+            return None
+        os.utime(helper)
+    return helper
+
+
+def drop_helper(reason: str) -> None:
+    """Note that the helper does not live, so that JXA acts until it is compiled again."""
+    _file(_PROGRAM).unlink(missing_ok=True)
+    write_privately(_file(_FAILURE), reason.strip()[:500])
 
 
 def last_failure() -> str:
@@ -7967,7 +8233,7 @@ def build_helper(is_forced: bool = False) -> None:
                 raise  # it says nothing about the compiler
             log_debug(f"no Swift helper: {e.message} {e.details}")
             if e.code is not ErrorCode.TIMEOUT:
-                write_privately(failure, f"{e.message} {e.details}".strip()[:500])
+                drop_helper(f"{e.message} {e.details}")
 
 
 def _compile() -> None:
@@ -7996,7 +8262,7 @@ def _file(name: str) -> Path:
 '''
 
 # ==================== peekaboo_min/desktop/macos/window_list.js ===========================================
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 7999, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8265, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8100,7 +8366,7 @@ function frontmostPid() {
 '''
 
 # ==================== peekaboo_min/desktop/matching.py ====================================================
-SOURCES['peekaboo_min/desktop/matching.py'] = 8103, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8369, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8369,13 +8635,16 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
         if window.window_id == target.window_id:
             return None
         is_there = window.is_on_screen and window.alpha > 0 and window.outer.overlaps(place)
+        # a capture may add a tiny one to the application of a Mac that it is of
+        is_own = window.bundle_id and window.bundle_id == target.bundle_id and window.title in ("", "Window")
+        is_there = is_there and not (is_own and not window.is_ordinary and not window.is_popup)
         if is_there and not (window.layer != 0 and window.outer.encloses(target.bounds)):
             return window
     return None
 '''
 
 # ==================== peekaboo_min/desktop/select.py ======================================================
-SOURCES['peekaboo_min/desktop/select.py'] = 8378, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8647, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8399,10 +8668,10 @@ def this_desktop() -> Desktop:
 '''
 
 # ==================== peekaboo_min/desktop/x11/__init__.py ================================================
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8402, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8671, r''''''
 
 # ==================== peekaboo_min/desktop/x11/backend.py =================================================
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8405, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8674, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8416,7 +8685,7 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Window
+from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -8446,7 +8715,8 @@ class X11Desktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return PeekabooError(code, what)  # nothing is ever denied here
 
-    snapshot = staticmethod(take_scene)
+    def snapshot(self, with_minimised: bool = False) -> Scene:
+        return take_scene()  # the window manager tells it of all
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
         from .ocr import read_characters_by_tesseract, read_text_by_tesseract
@@ -8550,7 +8820,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
 '''
 
 # ==================== peekaboo_min/desktop/x11/clipboard.py ===============================================
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8553, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8823, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8772,7 +9042,7 @@ class Clipboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/connection.py ==============================================
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8775, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 9045, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9123,7 +9393,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements.py ================================================
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9126, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9396, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9205,7 +9475,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/elements_atspi.py ==========================================
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9208, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9478, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9546,7 +9816,7 @@ if __name__ == "__main__":
 '''
 
 # ==================== peekaboo_min/desktop/x11/keyboard.py ================================================
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9549, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9819, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -9864,7 +10134,7 @@ class _Keyboard:
 '''
 
 # ==================== peekaboo_min/desktop/x11/ocr.py =====================================================
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 9867, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10137, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10043,7 +10313,7 @@ def _character(found: RecognisedText) -> RecognisedText:
 '''
 
 # ==================== peekaboo_min/desktop/x11/opening.py =================================================
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10046, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10316, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10163,7 +10433,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/pointer.py =================================================
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10166, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10436, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10355,7 +10625,7 @@ class _Pointer:
 '''
 
 # ==================== peekaboo_min/desktop/x11/presses.py =================================================
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10358, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10628, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10597,7 +10867,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
 '''
 
 # ==================== peekaboo_min/desktop/x11/windows.py =================================================
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10600, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10870, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -10916,10 +11186,10 @@ def _apps(windows: Sequence[Window]) -> list[App]:
 '''
 
 # ==================== peekaboo_min/frontends/__init__.py ==================================================
-SOURCES['peekaboo_min/frontends/__init__.py'] = 10919, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11189, r''''''
 
 # ==================== peekaboo_min/frontends/arguments.py =================================================
-SOURCES['peekaboo_min/frontends/arguments.py'] = 10922, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 11192, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11161,7 +11431,7 @@ def _item(parameter: Parameter, text: str) -> Any:
 '''
 
 # ==================== peekaboo_min/frontends/capture_tools.py =============================================
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11164, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11434, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11436,7 +11706,7 @@ def screenshot_app_window(
     except PeekabooError as e:
         if e.code not in _DOCUMENT_NAMES:
             raise
-        hint = "raise timeoutMs" if e.code is ErrorCode.TIMEOUT else e.hint
+        hint = f"raise timeoutMs; {e.hint}" if e.code is ErrorCode.TIMEOUT else e.hint
         raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
     path = Path(image.path)
@@ -11457,7 +11727,7 @@ def screenshot_app_window(
 '''
 
 # ==================== peekaboo_min/frontends/cli.py =======================================================
-SOURCES['peekaboo_min/frontends/cli.py'] = 11460, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11730, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11608,7 +11878,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     note = ""
     if isinstance(values.get("window_id"), str):
         acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
-        window = window_named(values["window_id"], this_desktop().snapshot(), acts)
+        window = window_named(values["window_id"], this_desktop().snapshot(with_minimised=True), acts)
         values["window_id"] = window.window_id
         note = str(window)
     result = _piped(command, values) if is_piped else command(**values)
@@ -11667,7 +11937,7 @@ def _help(arguments: Sequence[str]) -> str:
 '''
 
 # ==================== peekaboo_min/frontends/desktop_tools.py =============================================
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11670, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11940, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -11885,7 +12155,7 @@ def press_key(
 '''
 
 # ==================== peekaboo_min/frontends/doctor.py ====================================================
-SOURCES['peekaboo_min/frontends/doctor.py'] = 11888, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12158, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -11906,6 +12176,7 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import child_environment, platform_name, settings, unknown_variables
 from ..desktop.base import Desktop
+from ..desktop.macos.backend import request_grants
 from ..desktop.macos.swift_helper import build_helper
 from ..desktop.select import this_desktop
 from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
@@ -12020,8 +12291,10 @@ def _grants(desktop: Desktop) -> list[Check]:
     for code, is_granted in desktop.permissions().items():
         purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
-        found = {True: "granted", False: "NOT granted", None: "macOS asks at first use"}[is_granted]
-        advice = desktop.denied(code, f"needed for {purpose}").hint if is_granted is False else ""
+        is_asked = is_granted is None and code is ErrorCode.PERMISSION_DENIED_AUTOMATION
+        unknown = "macOS asks at first use" if is_asked else "not known: macOS says yes, and shows no titles"
+        found = {True: "granted", False: "NOT granted", None: unknown}[is_granted]
+        advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
         checks.append(Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code))
     return checks
 
@@ -12054,6 +12327,9 @@ def _lines(checks: Iterable[Check]) -> str:
 
 def doctor(
     compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+    request: Annotated[
+        bool, "let macOS ask you for its permissions; then the app that you started this in is in their lists"
+    ] = False,
 ) -> Result:
     """Checks that everything needed is here: programs, the display, folders, permissions; says what is
     missing and how to get it.
@@ -12063,6 +12339,10 @@ def doctor(
     desktop = this_desktop()
     if compile and desktop.name == "macos":
         build_helper(is_forced=True)
+    if request and not (sys.stdin and sys.stdin.isatty()):
+        raise invalid("--request asks a person", "run it yourself, in a terminal")
+    if request and desktop.name == "macos":
+        request_grants()
     checks = _checks(desktop, asks_programs=True)
     missing = [check for check in checks if check.is_problem]
     if missing:
@@ -12244,7 +12524,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
 '''
 
 # ==================== peekaboo_min/frontends/results.py ===================================================
-SOURCES['peekaboo_min/frontends/results.py'] = 12247, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
+SOURCES['peekaboo_min/frontends/results.py'] = 12527, r'''"""Results, errors and schemas as MCP messages, as real clients need them."""
 
 from __future__ import annotations
 
@@ -12356,7 +12636,7 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
 '''
 
 # ==================== peekaboo_min/frontends/server.py ====================================================
-SOURCES['peekaboo_min/frontends/server.py'] = 12359, r'''"""The MCP server: translates between the protocol and the tools."""
+SOURCES['peekaboo_min/frontends/server.py'] = 12639, r'''"""The MCP server: translates between the protocol and the tools."""
 
 from __future__ import annotations
 
@@ -12583,7 +12863,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/frontends/tools.py =====================================================
-SOURCES['peekaboo_min/frontends/tools.py'] = 12586, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
+SOURCES['peekaboo_min/frontends/tools.py'] = 12866, r'''"""COMMANDS and TOOLS: all that the shell and MCP offer, by their functions."""
 
 from __future__ import annotations
 
@@ -12890,10 +13170,10 @@ def variable_reference() -> str:
 '''
 
 # ==================== peekaboo_min/integrations/__init__.py ===============================================
-SOURCES['peekaboo_min/integrations/__init__.py'] = 12893, r''''''
+SOURCES['peekaboo_min/integrations/__init__.py'] = 13173, r''''''
 
 # ==================== peekaboo_min/integrations/gmail.py ==================================================
-SOURCES['peekaboo_min/integrations/gmail.py'] = 12896, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+SOURCES['peekaboo_min/integrations/gmail.py'] = 13176, r'''"""send_email, one mail through Gmail; gmail-login, Google's permission."""
 
 from __future__ import annotations
 
@@ -13158,7 +13438,7 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
 '''
 
 # ==================== peekaboo_min/integrations/keynote.js ================================================
-SOURCES['peekaboo_min/integrations/keynote.js'] = 13161, r'''// One JSON argument in, JSON out, by its "do":
+SOURCES['peekaboo_min/integrations/keynote.js'] = 13441, r'''// One JSON argument in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the Keynote that is installed. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -13280,7 +13560,7 @@ function run(argv) {
 '''
 
 # ==================== peekaboo_min/integrations/keynote.py ================================================
-SOURCES['peekaboo_min/integrations/keynote.py'] = 13283, r'''"""The five Keynote tools."""
+SOURCES['peekaboo_min/integrations/keynote.py'] = 13563, r'''"""The five Keynote tools."""
 
 from __future__ import annotations
 
@@ -13595,7 +13875,7 @@ def screenshot_slide(
 '''
 
 # ==================== peekaboo_min/integrations/keynote_export.applescript ================================
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13598, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13878, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13614,7 +13894,7 @@ end run
 '''
 
 # ==================== peekaboo_min/integrations/peekaboo_cli.py ===========================================
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13617, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13897, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -13909,10 +14189,10 @@ def _invalid_output(what: str) -> PeekabooError:
 '''
 
 # ==================== peekaboo_min/system/__init__.py =====================================================
-SOURCES['peekaboo_min/system/__init__.py'] = 13912, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14192, r''''''
 
 # ==================== peekaboo_min/system/ending.py =======================================================
-SOURCES['peekaboo_min/system/ending.py'] = 13915, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 14195, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -13968,7 +14248,7 @@ def call_exit_hooks() -> None:
 '''
 
 # ==================== peekaboo_min/system/files.py ========================================================
-SOURCES['peekaboo_min/system/files.py'] = 13971, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14251, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14222,7 +14502,7 @@ def _is_locked(descriptor: int, path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/images.py =======================================================
-SOURCES['peekaboo_min/system/images.py'] = 14225, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14505, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14253,6 +14533,10 @@ MODEL_BYTES = 700_000
 # Screen points: the block caret of a large terminal font.
 _CARET_WIDTH, _CARET_HEIGHT = 14, 40
 _CARET_LINE_WIDTH = 3  # pixels
+# Public reports: two captures of an idle window on a Mac differ at its edges and round corners. Points.
+_RIM, _CORNER_RADIUS = 4, 26
+_STEPS = [bytes(min(255, level + start) & ~3 for level in range(256)) for start in (0, 2)]
+_MARKS = bytes([0, *[255] * 255])
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
@@ -14343,6 +14627,7 @@ class Bitmap(NamedTuple):
     width: int
     step: int
     rows: tuple[bytes, ...]
+    scale: float = 0.0  # of a Mac's window, whose rim and faint differences are no change: pixels per point
 
     @property
     def is_of_one_colour(self) -> bool:
@@ -14355,6 +14640,18 @@ class Bitmap(NamedTuple):
         rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
         columns = slice(left * self.step, right * self.step)
         return Bitmap(right - left, self.step, tuple(row[columns] for row in rows))
+
+    def without_rim(self) -> Bitmap:
+        """A Mac's window, black where two captures of it may differ."""
+        rows = []
+        for place, row in enumerate(self.rows):
+            from_edge = min(place + 1, len(self.rows) - place) / self.scale
+            from_centre = max(0.0, _CORNER_RADIUS - from_edge)
+            inner = (_CORNER_RADIUS - _RIM) ** 2 - from_centre**2
+            rim = math.ceil((_CORNER_RADIUS - math.sqrt(inner)) * self.scale) if inner > 0 else self.width
+            black = bytes(rim * self.step)
+            rows.append((black + row[len(black) : -len(black)] + black)[: len(row)])
+        return self._replace(rows=tuple(rows))
 
     def as_png(self) -> bytes:
         def chunk(kind: bytes, data: bytes) -> bytes:
@@ -14388,16 +14685,31 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
     """The smallest rectangle around all pixels that differ; None for none, all where the sizes differ."""
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return Rect(0, 0, after.width, len(after.rows))
-    changed = [place for place, pair in enumerate(zip(before.rows, after.rows)) if pair[0] != pair[1]]
+    if after.scale:
+        before, after = before.without_rim(), after.without_rim()
+    changed, difference = [], 0  # of all rows
+    for place, (row, other) in enumerate(zip(before.rows, after.rows)):
+        if row != other and (differing := _difference(row, other, after.scale > 0)):
+            changed.append(place)
+            difference |= differing
     if not changed:
         return None
-    difference = 0  # of all rows: a row is compared as one large number, a loop over bytes is slow
-    for place in changed:
-        difference |= int.from_bytes(before.rows[place], "big") ^ int.from_bytes(after.rows[place], "big")
     lowest_bit = (difference & -difference).bit_length() - 1
     same_at_start = (len(before.rows[0]) * 8 - difference.bit_length()) // 8
     left, same_at_end = same_at_start // before.step, lowest_bit // 8 // before.step
     return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
+
+
+def _difference(row: bytes, other: bytes, is_of_mac: bool) -> int:
+    """One large number, with a byte that is not 0 where they differ: a loop over bytes is slow."""
+    if not is_of_mac:
+        return int.from_bytes(row, "big") ^ int.from_bytes(other, "big")
+    # levels that differ by at most two are in one step of four, whether those count from 0 or from 2
+    marks = []
+    for steps in _STEPS:
+        difference = _difference(row.translate(steps), other.translate(steps), False)
+        marks.append(int.from_bytes(difference.to_bytes(len(row), "big").translate(_MARKS), "big"))
+    return marks[0] & marks[1]
 
 
 def is_caret(rect: Rect, width: int, window: Window) -> bool:
@@ -14456,7 +14768,7 @@ def _is_image_or_empty(path: Path) -> bool:
 '''
 
 # ==================== peekaboo_min/system/process.py ======================================================
-SOURCES['peekaboo_min/system/process.py'] = 14459, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14771, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14490,6 +14802,7 @@ _FLAG = r"--?[A-Za-z][a-z-]{0,20}"
 _OUTPUT_CAP = 64 * 1024 * 1024
 _STDERR_CAP = 64 * 1024
 _LOGGED_STDERR = 2000  # characters
+_OPTIONAL = ("xcode-select",)  # what it says without developer tools is an answer
 _POLL_S = 0.05
 _NAP_S = 0.0001
 _START_S = 5.0  # what a process that is being started gets before a signal ends us
@@ -14721,7 +15034,8 @@ class RunningProgram:
     def _completed(self, code: int) -> Completed:
         stderr = self._stderr.decode("utf-8", "replace")
         for line in stderr.strip()[-_LOGGED_STDERR:].splitlines():
-            log_warning(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
+            log = log_debug if self._name in _OPTIONAL else log_warning
+            log(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
         return Completed(code, self._stdout, stderr)
 
     def _time_to_wait(self) -> float:
@@ -14773,7 +15087,7 @@ exit_hooks.insert(0, end_all_programs)
 '''
 
 # ==================== peekaboo_min/system/programs.py =====================================================
-SOURCES['peekaboo_min/system/programs.py'] = 14776, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 15090, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -14864,7 +15178,7 @@ def how_to_install() -> str:
 '''
 
 # ==================== peekaboo_min/system/web.py ==========================================================
-SOURCES['peekaboo_min/system/web.py'] = 14867, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15181, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

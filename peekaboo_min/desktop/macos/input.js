@@ -89,10 +89,10 @@ function checkReached(target, point) {
     throw failure('WINDOW_COVERED', `that point is outside window ${target.id}`);
 }
 
-// The window that accessibility calls focused; null where it cannot tell, or where two have its frame.
-function focusedWindow(pid, windows) {
+// The window that accessibility calls focused, the one in front where it tells none; null for one that is not listed, or two.
+function focusedWindow(pid, windows, front) {
     const element = attribute($.AXUIElementCreateApplication(pid), 'AXFocusedWindow', pid);
-    return element && windowOf(element, windows, pid);
+    return element ? windowOf(element, windows, pid) : front;
 }
 
 // Throws unless a key that is posted now goes to the window that is meant.
@@ -115,7 +115,7 @@ function checkKeyboard(target, stopFile) {
         throw lost(menu || front);
     }
     const own = windows.filter(w => w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);
-    const focused = focusedWindow(pid, own) || front;
+    const focused = focusedWindow(pid, own, front);
     if (!focused || focused.id !== target.id) throw lost(focused);
 }
 

@@ -172,15 +172,17 @@ func extent(of element: AXUIElement, _ pid: pid_t) -> CGRect? {
     return CGRect(origin: origin, size: size)
 }
 
-// The window that accessibility calls focused. It knows no window numbers: the frame tells windows apart, then the title.
-// nil where it cannot tell, or where that leaves two.
-func focusedWindow(_ pid: pid_t, _ windows: [Window]) -> Window? {
+// The window that accessibility calls focused, the one in front where it tells none. It knows no window numbers: the frame
+// tells windows apart, then the title. nil where that leaves none, or two.
+func focusedWindow(_ target: Target, _ windows: [Window], _ front: Window?) -> Window? {
+    let pid = target.pid
     guard let value = attribute(AXUIElementCreateApplication(pid), "AXFocusedWindow", pid),
         CFGetTypeID(value) == AXUIElementGetTypeID()
-    else { return nil }
+    else { return front }
     let element = value as! AXUIElement
     guard let frame = extent(of: element, pid) else { return nil }
-    var found = windows.filter { $0.pid == pid && isSameFrame($0.frame, frame) }
+    // an Open or Save panel is a window of another process
+    var found = windows.filter { ($0.pid == pid || $0.id == target.id) && isSameFrame($0.frame, frame) }
     if found.count > 1 {
         let title = attribute(element, "AXTitle", pid) as? String
         found = found.filter { $0.title == title }
@@ -246,7 +248,7 @@ func checkKeyboard(_ target: Target, _ stopFile: String) throws {
         throw lost(menu ?? front)
     }
     let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
-    let focused = focusedWindow(pid, own) ?? front
+    let focused = focusedWindow(target, own, front)
     if focused?.id != target.id { throw lost(focused) }
 }
 
