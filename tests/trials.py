@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parent), str(HERE / "support"), str(HERE.parent / "scripts")]
 
-from hostile import calm, clicks, faults, keys, models, paste, person, wire  # noqa: E402
+from hostile import calm, clicks, faults, keys, paste, person, wire  # noqa: E402
 from hostile.stage import Stage, stage  # noqa: E402
 from hostile.tally import COLUMNS, Tally, table  # noqa: E402
 
@@ -52,10 +52,6 @@ CLASSES = {
     "programs": TrialClass(faults.break_programs, 0.5),
     "display-gone": TrialClass(faults.end_displays, 0.1, "none"),
     "arguments": TrialClass(wire.fuzz_arguments, 1.0),
-    "lines": TrialClass(wire.fuzz_lines, 1.0),
-    "argv": TrialClass(wire.fuzz_argv, 1.0),
-    "models": TrialClass(models.lie_to_models, 0.5, "none"),
-    "replies": TrialClass(models.read_lies, 5.0, "none"),
     "calm": TrialClass(calm.stay_calm, 0.5),
 }
 

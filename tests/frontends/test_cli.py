@@ -43,7 +43,7 @@ def assert_fails(program: Program, words: list[str], code: str, exit_code: int, 
     text = program.run(*words)
     assert (text.code, text.out) == (exit_code, "")
     assert text.err.startswith("peekaboo-min: ") and message in text.err and "Traceback" not in text.err
-    assert NEXT_STEP in text.err
+    assert NEXT_STEP in text.err and "\x1b" not in text.err
     assert_is_refused(program.run("--json", *words), code, exit_code, message)
 
 
@@ -89,6 +89,7 @@ ODD_USAGE = [
     (["type", "7", "a\x1b[31m"], "control character"),
     (["type", "7", "x" * 20_001], "20000"),
     (["focus", "0x" + "f" * 6000], "is not a whole number"),
+    (["click", "7", "1", "\x1b[2J\udcff"], "is not a number"),
 ]
 
 # words => the error's code => a part of the message; on a display that is there and empty
@@ -121,6 +122,7 @@ ODD_ON_A_DISPLAY = [
     (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
     (["image", "--app", "PID:" + "1" * 5000], "APP_NOT_FOUND", "PID:111"),
     (["image", "--app", HOSTILE], "APP_NOT_FOUND", f"is called {HOSTILE!r}"),
+    (["image", "--app", "\x1b[2J\udcff"], "APP_NOT_FOUND", "is called"),  # bytes that are no UTF-8
 ]
 EXIT_CODES = {
     "AI_NOT_CONFIGURED": 1,
