@@ -16,7 +16,7 @@ from typing import Any, Callable, Optional
 import pytest
 from in_process import InProcessProgram
 from tk_windows import FORM_COLOUR, pixels_of, window_titled
-from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
+from worlds import Form, Program, clean_environment, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
 from peekaboo_min.system.images import read_image_info
@@ -401,21 +401,3 @@ def test_acts_that_cannot_write_their_files_are_refused(
     finished = program.run(*argv)
     assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
     assert form.events("key") == []
-
-
-def test_type_at_once_by_two_programs_does_not_interleave(
-    display: str, form: Form, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
-    """Each must keep the focus while it types."""
-    environment = clean_environment(tmp_path, DISPLAY=display)
-    other = open_form("Other book", "+600+300")
-    one, two = (Program(program_words(name), environment) for name in ("package", "single file"))
-    first, second = (window_titled(one, each.title)["window_id"] for each in (form, other))
-    jobs = [(one, first, "a" * 40), (two, second, "b" * 40), (two, first, "c" * 40)]
-    with ThreadPoolExecutor(3) as pool:
-        finished = list(pool.map(lambda job: job[0].run("type", job[1], job[2]), jobs))
-    assert [one.code for one in finished] == [0] * 3, finished
-    one.data("press", first, "f12")
-    one.data("press", second, "f12")
-    assert form.wait_for_event("text")["name"] in ("a" * 40 + "c" * 40, "c" * 40 + "a" * 40)
-    assert other.wait_for_event("text")["name"] == "b" * 40

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from answers import pictures_of
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from mcp_server import Server, serving
+from mcp_server import serving
 from tk_windows import pixels_of, window_titled
 from worlds import Form, Program, both_forms, clean_environment, wait_for, x_server
 
@@ -70,41 +70,28 @@ def test_region_of_a_large_window_is_larger(tmp_path: Path) -> None:
     ):
         server.shake_hands()
         window_id = window_titled(InProcessProgram(environment), form.title)["window_id"]
-        server.call("take_window_screenshot", window_id=window_id)
+        whole = server.call("take_window_screenshot", window_id=window_id)
+        for data in pictures_of(whole) + pictures_of(server.call("image", return_data=True)):
+            size = sniff_image(data)
+            assert size and size.width * size.height <= 1_150_000 and max(size.width, size.height) <= 1568
+            assert len(data) <= 700_000
         answer = server.call("take_window_screenshot", window_id=window_id, region=[0, 0, 500, 300])
-        info = sniff_image(base64.b64decode(answer["content"][1]["data"]))
+        info = sniff_image(pictures_of(answer)[0])
         # about 1.5 pixels of the window for each one of its screenshot
         assert info and 700 < info.width < 1000
         assert "u / 1." in answer["content"][0]["text"]
-        assert_no_jam(server, form, window_id, tmp_path / "whole.png")
-
-
-def assert_no_jam(server: Server, form: Form, window_id: int, path: Path) -> None:
-    """After a file and a smaller copy an id tells whose pixels are meant, and a new screenshot settles it."""
-    answer = json_of(server.call("image", window_id=window_id, path=str(path), return_data=True))
-    (full,), (copy,) = answer["saved_files"], answer["images"]
-    sizes = [f"({one['image_width']}x{one['image_height']})" for one in (full, copy)]
-    x, y = form.centre("agree")
-    region = [x - 20, y - 20, 40, 40]
-    for tool, arguments in (("take_window_screenshot", {"region": region}), ("click", {"x": x, "y": y})):
-        refused = server.call(tool, window_id=window_id, **arguments)["content"][0]["text"]
-        assert refused.startswith("STALE_SCREENSHOT"), tool
-        for known in (full["screenshot_id"], copy["screenshot_id"], *sizes, "take_window_screenshot"):
-            assert known in refused, tool
-
-    def look(**arguments: Any) -> dict[str, Any]:
-        return json_of(server.call("take_window_screenshot", window_id=window_id, **arguments))
-
-    part = look(region=region, screenshot_id=full["screenshot_id"])
-    assert (part["screenshot_id"], part["region_image_width"]) == (full["screenshot_id"], 40)
-    whole = look()
-    factor = whole["scale"]
-    small = [round(value * factor) for value in region]
-    assert look(region=small)["screenshot_id"] == whole["screenshot_id"]
-    server.call("click", window_id=window_id, x=x * factor, y=y * factor)
-    assert form.wait_for_event("toggle")["value"] == 1
-    server.call("click", window_id=window_id, x=x, y=y, screenshot_id=full["screenshot_id"])
-    wait_for(lambda: form.events("toggle")[-1]["value"] == 0, "the older one counts by its id")
+        # after a file and a smaller copy an id tells whose pixels are meant, and a new screenshot settles it
+        path = str(tmp_path / "whole.png")
+        pair = json_of(server.call("image", window_id=window_id, path=path, return_data=True))
+        ids = [one["screenshot_id"] for one in (*pair["saved_files"], *pair["images"])]
+        x, y = form.centre("agree")
+        refused = server.call("click", window_id=window_id, x=x, y=y)["content"][0]["text"]
+        assert refused.startswith("STALE_SCREENSHOT") and all(known in refused for known in ids)
+        scale = json_of(server.call("take_window_screenshot", window_id=window_id))["scale"]
+        server.call("click", window_id=window_id, x=x * scale, y=y * scale)
+        assert form.wait_for_event("toggle")["value"] == 1
+        server.call("click", window_id=window_id, x=x, y=y, screenshot_id=ids[0])
+        wait_for(lambda: form.events("toggle")[-1]["value"] == 0, "the older one counts by its id")
 
 
 def json_of(answer: dict[str, Any]) -> dict[str, Any]:

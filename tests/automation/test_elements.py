@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
 from samples import window
-from worlds import Program, need_optional, wait_for
+from worlds import Program, wait_for
 
 from peekaboo_min.core.models import Rect
 from peekaboo_min.system.images import is_caret
@@ -101,23 +100,6 @@ def test_elements_of_gtk_are_typed_into_and_clicked(on_gtk: Program, scale: str)
         told = elements_of(on_gtk, process, "button")
         click(next(one for one in told["elements"] if one["name"] == "OK"), told)
         assert process.communicate(timeout=60)[0] == "Zürich\n"
-
-
-@pytest.mark.parametrize("scale", ["1", "1.5", "2"])
-def test_elements_of_qt_are_clicked_at_any_scale(on_gtk: Program, scale: str) -> None:
-    need_optional("kcalc")
-    environment = {**on_gtk.environment, "QT_SCALE_FACTOR": scale, "QT_LINUX_ACCESSIBILITY_ALWAYS_ON": "1"}
-    with group_of(["kcalc"], environment) as process:
-        told = elements_of(on_gtk, process, "button")
-        for name in "4242":
-            key = next(one for one in told["elements"] if one["name"] == name)
-            shot = ("--screenshot-id", told["screenshot_id"])
-            on_gtk.data("click", told["window_id"], key["x"], key["y"], *shot)
-        on_gtk.data("press", told["window_id"], "ctrl+c")
-        words = ["xclip", "-selection", "clipboard", "-o"]
-        copied = lambda: subprocess.run(words, env=environment, capture_output=True, timeout=20).stdout  # noqa: E731
-        wait_for(lambda: copied() == b"4242", "the calculator shows it")
-        assert process.poll() is None
 
 
 PAGE = """<!doctype html><title>Join</title><label>Name <input id="name" value="old"></label>

@@ -147,12 +147,6 @@ def program(tmp_path: Path) -> Program:
     return InProcessProgram(clean_environment(tmp_path))
 
 
-def test_connection_without_a_server_names_the_next_step(program: Program) -> None:
-    for name in ("", ":999", "nonsense", "localhost:999", "127.0.0.1:999.7"):
-        error = program.error("windows", DISPLAY=name)
-        assert (error["code"], "set DISPLAY" in error["message"]) == ("NO_GUI_SESSION", True), name
-
-
 @pytest.mark.parametrize("error", [OSError("disk full"), EOFError("no more"), struct.error("short")])
 def test_connection_passes_on_errors_of_its_user(
     display: str, environment: Callable[..., None], error: Exception

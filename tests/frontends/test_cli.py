@@ -169,12 +169,13 @@ DISPLAYS = {
     "": "DISPLAY is not set",
     NOBODY: f"DISPLAY is '{NOBODY}': No such file or directory",
     "no display": "DISPLAY is 'no display'",
+    "127.0.0.1:999.7": "DISPLAY is '127.0.0.1:999.7': Connection refused",
 }
 
 
 @pytest.mark.parametrize(
     ("display", "words"),
-    [("", "windows"), ("", "list apps"), ("", "image"), (NOBODY, "windows"), ("no display", "image")],
+    [("", "windows"), ("", "list apps"), ("", "image"), *((name, "windows") for name in [*DISPLAYS][1:])],
 )
 def test_display_that_is_missing_is_an_error_with_a_next_step(
     forked: Program, display: str, words: str

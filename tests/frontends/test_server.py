@@ -22,7 +22,7 @@ from fake_ai import FakeAI
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import FORMS, Server, assert_all_dead, is_alive, pids_in, serving
-from worlds import PATIENCE_S, Form, clean_environment, need, wait_for, x_server
+from worlds import PATIENCE_S, Form, clean_environment, need, wait_for
 
 from peekaboo_min.system.images import sniff_image
 
@@ -449,52 +449,3 @@ def test_screenshot_is_the_window_and_a_click_by_it_arrives(shared: Server, form
     answer = seen(shared.call("click", window_id=window["window_id"], x=x, y=y, verify=True))
     assert form.wait_for_event("toggle")["value"] == 1
     assert (answer["delivered"], answer["clamped"], answer["changed"]) == (True, False, True)
-
-
-def test_form_is_filled_in_by_clicks_texts_and_keys(shared: Server, window_id: int, form: Form) -> None:
-    def act(tool: str, **arguments: Any) -> dict[str, Any]:
-        return seen(shared.call(tool, window_id=window_id, **arguments))
-
-    act("focus_window")
-    act("take_window_screenshot")
-    act("click", **dict(zip("xy", form.centre("name"))))
-    assert act("type_text", text="Zoë")["characters"] == 3
-    told = {"window_id": window_id, "key": "tab", "delivered": True, "changed": None}
-    assert act("press_key", key="tab") == told
-    act("type_text", text="zoe@example.org")
-    act("press_key", key="a", modifiers=["ctrl"])
-    act("click", **dict(zip("xy", form.centre("sign"))), clicks=1)
-    signed = form.wait_for_event("sign")
-    assert (signed["name"], signed["mail"]) == ("Zoë", "zoe@example.org")
-
-
-def test_screenshots_at_once_do_not_disturb_one_another(shared: Server, window_id: int) -> None:
-    numbers = [shared.start_call("take_window_screenshot", window_id=window_id) for _ in range(5)]
-    shots = [seen(shared.answer_to(number)["result"]) for number in numbers]
-    assert len({shot["screenshot_id"] for shot in shots}) == 5
-
-
-def test_screenshot_that_is_shrunk_has_pixels_that_still_hit(tmp_path: Path) -> None:
-    with (
-        x_server(screen="2560x1600x24") as display,
-        serving("package", clean_environment(tmp_path, DISPLAY=display)) as server,
-    ):
-        server.shake_hands()
-        form = Form(display, tmp_path / "report.jsonl", place="2400x1500+40+40")
-        try:
-            window = window_of(server, form)
-            assert window["bounds"]["width"] >= 2300
-            result = server.call("take_window_screenshot", window_id=window["window_id"])
-            shot = seen(result)
-            scale = shot["scale"]
-            pictures = [*pictures_of(result), *pictures_of(server.call("image", return_data=True))]
-            infos = [info for info in map(sniff_image, pictures) if info]
-            assert (infos[0].width, infos[0].height) == (shot["image_width"], shot["image_height"])
-            assert infos[0].width * infos[0].height <= 1_150_000
-            assert all(max(info.width, info.height) <= 1568 for info in infos)
-            assert [len(picture) <= 700_000 for picture in pictures] == [True, True]
-            x, y = form.centre("agree")
-            seen(server.call("click", window_id=window["window_id"], x=x * scale, y=y * scale))
-            assert form.wait_for_event("toggle")["value"] == 1
-        finally:
-            form.close()

@@ -88,6 +88,8 @@ TARGETS: dict[str, Any] = {
     "--app Calculator --mode window": ["Calculator"],
     "--app '' --mode multi": "2 INVALID_ARGUMENT",
     "--app a:b --mode multi": "18 APP_NOT_FOUND",
+    "--app PID:9": "18 APP_NOT_FOUND",
+    "--app Notes": "15 WINDOW_NOT_FOUND",
 }
 TAILS = [("png", "background"), ("png", "auto"), ("jpg", "auto")]  # foreground changes the world: see below
 
@@ -171,32 +173,10 @@ def test_list_windows_has_the_shape_that_the_original_reads(
     assert data == {"windows": rows, "target_application_info": SAFARI}
 
 
-REFUSED = {
-    "list windows": "2 INVALID_ARGUMENT",
-    "list windows --app Zzzz": "18 APP_NOT_FOUND",
-    "list windows --app PID:9": "18 APP_NOT_FOUND",
-    "list windows --app Ca": "19 AMBIGUOUS_APP_IDENTIFIER",
-    "list menus": "2 INVALID_ARGUMENT",
-    "image --mode area": "2 INVALID_ARGUMENT",
-    "image --capture-focus front": "2 INVALID_ARGUMENT",
-    "image --app Ca": "19 AMBIGUOUS_APP_IDENTIFIER",
-    "image --app Notes": "15 WINDOW_NOT_FOUND",
-    "image --app Form --path /etc/passwd/a.png": "17 FILE_IO_ERROR",
-}
-
-
-@pytest.mark.parametrize(("words", "outcome"), REFUSED.items(), ids=REFUSED)
-def test_failure_is_one_document_with_the_specifications_code(
-    shell: Shell, mac: FakeMac, words: str, outcome: str
-) -> None:
-    before = kept_by(mac)
-    assert shell.refusal(*words.split()) == outcome
-    assert kept_by(mac) == before
-
-
 def test_failure_of_an_ambiguous_app_shows_its_candidates(shell: Shell) -> None:
     candidates = "Calendar (com.apple.iCal, PID:440), Calculator (com.apple.calculator, PID:450)"
     assert shell.run("image", "--app", "Ca", "--json-output").error["message"].endswith(candidates)
+    assert shell.refusal("list", "windows", "--app", "Zzzz") == "18 APP_NOT_FOUND"
     done = shell.run("list", "windows", "--app", "Ca")
     assert (done.code, done.out) == (19, "")
     assert done.err.startswith("peekaboo-min: 'Ca' could be 2 applications; name one of them: Calendar")

@@ -196,11 +196,13 @@ screenshot_app_window {"appName": "Notes"}               => NoWindow:
 screenshot_app_window {"appName": "Safari", "windowIndex": 2} => NoWindow:
 """
 DEEP = json.dumps({"window_id": "[" * 100_000})
+LONG = json.dumps({"args": ["x"], "cwd": "/" + "x" * 300})
 
 
 CALLS = [
     *([call, f"INVALID_ARGUMENT: {said}"] for call, said in table(INVALID)),
     [f"focus_window {DEEP}", "INVALID_ARGUMENT: focus_window: window_id:"],
+    [f"peekaboo_exec {LONG}", "INVALID_ARGUMENT: cwd /xxx"],
     *table(REFUSALS),
 ]
 
