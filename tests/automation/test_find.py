@@ -286,28 +286,6 @@ def test_find_text_on_a_mac_is_where_a_click_hits(mac: FakeMac) -> None:
         assert [(one["window"], one["widget"]) for one in mac.events("click")][-1] == (1090, widget)
 
 
-# Light on dark and coloured keys, as calculators have them; the last column in another colour.
-KEYS = ("C", "CE", "%", "/", "7", "8", "9", "*", "4", "5", "6", "-", "1", "2", "3", "+", "0", "=")
-CALCULATOR = """
-wm title . "Tk calculator"
-wm geometry . +40+60
-. configure -background #333333
-set at 0
-foreach key {%s} {
-    set colour [expr {$at %% 4 == 3 ? "#ff9500" : "#505050"}]
-    button .key$at -text $key -width 3 -font {{DejaVu Sans} 13 bold} -background $colour -foreground white \\
-        -activebackground $colour -activeforeground white -command "puts {$key}"
-    grid .key$at -row [expr {$at / 4}] -column [expr {$at %% 4}] -padx 3 -pady 3 -sticky nsew
-    incr at
-}
-update
-foreach key [winfo children .] {
-    puts "[$key cget -text] [winfo x $key] [winfo y $key] [winfo width $key] [winfo height $key]"
-}
-puts ready
-"""
-
-
 def is_in(hit: dict[str, Any], box: Rect) -> bool:
     return box.x <= hit["x"] < box.x + box.width and box.y <= hit["y"] < box.y + box.height
 
@@ -337,6 +315,13 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
             assert name == "0" or not wrong, (name, wrong)
             assert all(is_in(hit, rect_of(display)) for hit in wrong), (name, wrong)
         assert on_gtk.data("find-text", window_id, "+/-")["found"][0]["text"] == "+/-"
+        # only where a single character is asked for
+        log = tmp_path / "runs"
+        logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
+        for text, runs in (("Xylophone", 0), ("AC", 0), ("7", 2)):
+            log.write_text("")
+            on_gtk.run("find-text", window_id, text, "--json", **logged)
+            assert (log.read_text().count("--psm 11"), log.read_text().count("--psm 10")) == (1, runs), text
         for name in "75":
             assert on_gtk.data("click-text", "--", window_id, name)["text"] == name
 
@@ -344,26 +329,6 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
             return elements_of(on_gtk, process, "textbox")["elements"][0]["value"]
 
         wait_for(lambda: shown() == "75", f"the display shows the number, not {shown()!r}")
-
-
-def test_find_text_reads_single_characters_where_asked(
-    peek: Program, wish: Callable[..., Wish], tmp_path: Path
-) -> None:
-    calculator = wish(CALCULATOR % " ".join(KEYS))
-    calculator.wait_for("ready")
-    keys = {name: Rect(*map(float, place)) for name, *place in map(str.split, calculator.lines()[:-1])}
-    window_id, log = window_titled(peek, "Tk calculator")["window_id"], tmp_path / "runs"
-    texts = texts_of(peek, window_id, tmp_path / "window.png")
-    for name in KEYS:
-        found = [hit.as_data() for hit in find_in_lines(name, texts)]
-        assert [is_in(hit, keys[name]) for hit in found] == [True], (name, found)
-    logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
-    for text, runs in (("Xylophone", 0), ("CE", 0), ("7", 2)):
-        log.write_text("")
-        finished = peek.run("find-text", window_id, text, "--json", **logged)
-        assert (log.read_text().count("--psm 11"), log.read_text().count("--psm 10")) == (1, runs), text
-    (hit,) = finished.data["found"]
-    assert is_in(hit, keys["7"])
 
 
 def test_read_characters_of_an_empty_picture_finds_none(tmp_path: Path) -> None:

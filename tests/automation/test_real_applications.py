@@ -175,12 +175,6 @@ menu .m; menu .m.f -tearoff 0; .m add cascade -label File -menu .m.f; . configur
 text .t; pack .t; focus .t
 bind . <F12> {puts [.t get 1.0 end]; exit}
 """
-CHANGING = """wm title . Changing
-wm geometry . 500x300+100+100
-button .b -text Archive -font {{DejaVu Sans} -20} -command {puts archived}
-pack .b -pady 60
-bind . <Key-s> {after 50 {.b configure -text Delete -command {puts DELETED}}}
-"""
 
 
 def test_type_into_a_window_with_an_open_menu_is_refused(on: RealDesktop) -> None:
@@ -196,20 +190,6 @@ def test_type_into_a_window_with_an_open_menu_is_refused(on: RealDesktop) -> Non
     on.done("type_text", window, text="dear all")
     on.done("press_key", window, key="f12")
     assert on.output(wish).strip() == "dear all"
-
-
-@on_openbox
-def test_click_text_that_changed_meanwhile_is_refused(on: RealDesktop) -> None:
-    need("tesseract")
-    wish = start_wish(on, CHANGING)
-    window = on.window_titled("Changing")
-    on.done("wait_for", window, still=True)  # a window that is still being drawn is refused, too
-    assert on.done("click_text", window, text="Archive")["text"] == "Archive"
-    on.done("press_key", window, key="s")
-    reply = on.call("click_text", window, text="Archive")
-    assert reply.code in ("STALE_SCREENSHOT", "TEXT_NOT_FOUND"), reply
-    on.done("press_key", window, key="f12")
-    assert on.output(wish) == "archived\n"
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from fake_ai import FakeAI, script
 from fakemac import FakeMac
-from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, clean_environment
+from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, clean_environment
 
 PACKAGE = ROOT / "peekaboo_min" / "__main__.py"
 FORMS = {"package": PACKAGE, "single file": SINGLE_FILE}
@@ -111,27 +111,14 @@ def test_foreign_path_that_python_p_keeps_is_respected(tmp_path: Path) -> None:
         assert done.err == "found by PYTHONPATH\n"
 
 
-# Both agents start their server by the same code, which knows two forms: one of them for each.
-
-
-def test_foreign_folder_gives_the_vision_agent_no_module(
-    tmp_path: Path, foreign: ForeignFolder, open_form: Callable[..., Form], display: str
+# Both agents start their server by the same code, which knows two forms.
+@pytest.mark.parametrize("form", FORMS)
+def test_foreign_folder_gives_an_agents_server_no_module(
+    own_mac: FakeMac, foreign: ForeignFolder, form: str
 ) -> None:
-    open_form()
-    nothing = dict.fromkeys(("x", "y", "button", "clicks", "text", "key", "modifiers", "confidence"))
-    done_at_once = {**nothing, "action": "done", "done": True, "why": "it is reached"}
-    with FakeAI(brain=lambda request: done_at_once) as ai:
-        environment = without_pythonpath(tmp_path, DISPLAY=display, **ai.env("openai", "gpt-5.4-mini"))
-        words = ["agent", "--goal", "Look", "--app", "Form", "--run-folder", tmp_path / "run"]
-        done = run([sys.executable, SINGLE_FILE, *words], foreign.path, environment)
-    assert foreign.executed() == []
-    assert done.code == 0, done.err
-
-
-def test_foreign_folder_gives_the_keynote_agent_no_module(own_mac: FakeMac, foreign: ForeignFolder) -> None:
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", *["FINAL_ANSWER: [done]"] * 2])) as ai:
         environment = {**own_mac.env(), **ai.env("gemini", "gemini-3.6-flash")}
-        done = run([sys.executable, PACKAGE, "keynote-agent", "x", "--json"], foreign.path, environment)
+        done = run([sys.executable, FORMS[form], "keynote-agent", "x", "--json"], foreign.path, environment)
     assert foreign.executed() == []
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")
 

@@ -21,7 +21,7 @@ from answers import pictures_of, refused, seen
 from fake_ai import FakeAI
 from fakemac import FakeMac
 from macs import mac_environment
-from mcp_server import FORMS, Server, assert_all_dead, is_alive, pids_in, serving
+from mcp_server import FORMS, SLOW, Server, assert_all_dead, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, need, wait_for
 
 from peekaboo_min.system.images import sniff_image
@@ -37,14 +37,6 @@ def shared(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         yield server
 
 
-SLOW = """#!/bin/sh
-[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
-trap '' TERM INT HUP
-echo $$ >> {pids}
-sleep 600 &
-echo $! >> {pids}
-wait
-"""
 SLOW_CALL: dict[str, Any] = {"tool": "image", "app": "Form"}  # of itself given up after 45 seconds
 SOON_S = 30
 

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +43,6 @@ PACKAGE_PROGRAMS = [
     ("xclip", MISSING, "apt-get install xclip"),
     ("tesseract", MISSING, "apt-get install tesseract-ocr"),
 ]
-
-
-# what the fixture `stuck` starts while other tests run
-pytestmark = pytest.mark.leaves(".*/stuck.*", "sleep 1000", ".*/peekaboo_min/__main__.py.*")
 
 
 class Demo:
@@ -128,27 +125,6 @@ def only_path(folder: Path, name: str, body: str) -> str:
     return str(folder)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, subprocess.Popen[str]]]:
-    """Demos that wait for what hangs or is dead, by its name: they give up while the other tests run."""
-    need(*X_PROGRAMS, "tesseract")
-    runs: dict[str, subprocess.Popen[str]] = {}
-    folders = [tmp_path_factory.mktemp("stuck") for _ in range(5)]
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
-        for folder, name in zip(folders, [*OWN_HANGING, *displays]):
-            demo = Demo(folder)
-            if name in OWN_HANGING:
-                runs[name] = demo.start(PATH=only_path(folder / name, name, HANGS))
-            else:
-                runs[name] = demo.start(DISPLAY=name)
-        yield runs
-        for process in runs.values():
-            with process:  # closes its pipes
-                process.kill()
-    wait_for(lambda: not any(map(processes_of, folders)), "all that the demos started has ended")
-
-
 @pytest.mark.parametrize("name, body, advice", PACKAGE_PROGRAMS)
 def test_demo_names_a_strange_or_missing_program_of_the_package(
     demo: Demo, tmp_path: Path, name: str, body: str, advice: str
@@ -162,6 +138,25 @@ def test_demo_names_a_strange_or_missing_program_of_the_package(
     demo.words = ["unshare", "-rm", "sh", "-c", mounted, "sh", other, real, *demo.words]
     sentence = sentence_of(demo.run())
     assert name in sentence and advice in sentence
+
+
+def test_demo_gives_up_what_hangs_or_is_dead(tmp_path: Path) -> None:
+    """All at once: each is waited for."""
+    need(*X_PROGRAMS, "tesseract")
+    with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as stack:
+        displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
+        advice = {name: f"apt-get install {package}" for name, package in OWN_HANGING.items()}
+        advice |= dict.fromkeys(displays, "env -u DISPLAY sh scripts/demo.sh")
+        runs = {}
+        for number, name in enumerate(advice):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            hangs = {"PATH": only_path(folder / "bin", name, HANGS)} if name in OWN_HANGING else {}
+            runs[name] = stack.enter_context(Demo(folder).start(**(hangs or {"DISPLAY": name})))
+        for name, process in runs.items():
+            sentence = sentence_of(finished(process))
+            assert name in sentence and advice[name] in sentence
+    wait_for(lambda: not any(map(processes_of, tmp_path.iterdir())), "all that the demos started has ended")
 
 
 def test_demo_is_not_changed_by_other_programs_and_variables(demo: Demo, tmp_path: Path) -> None:
@@ -209,22 +204,3 @@ def test_demo_ends_all_that_it_started_at_a_signal(demo: Demo, number: signal.Si
     process.send_signal(number)
     _, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, err) == (128 + number, "")
-
-
-# last, as they have been waiting since the first test -------------------------------------------------------
-
-
-@pytest.mark.parametrize(("name", "package"), OWN_HANGING.items())
-def test_demo_names_a_program_that_hangs(
-    stuck: dict[str, subprocess.Popen[str]], name: str, package: str
-) -> None:
-    sentence = sentence_of(finished(stuck[name]))
-    assert name in sentence and f"apt-get install {package}" in sentence
-
-
-def test_demo_names_a_display_that_is_dead_or_hangs(stuck: dict[str, subprocess.Popen[str]]) -> None:
-    displays = [name for name in stuck if ":" in name]
-    assert len(displays) == 2
-    for display in displays:
-        sentence = sentence_of(finished(stuck[display]))
-        assert display in sentence and "env -u DISPLAY sh scripts/demo.sh" in sentence

@@ -17,6 +17,15 @@ import warm_python
 from leftovers import replied
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
+# a program that notes its pid and that of a child, and does not end
+SLOW = """#!/bin/sh
+[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
+trap '' TERM INT HUP
+echo $$ >> {pids}
+sleep 600 &
+echo $! >> {pids}
+wait
+"""
 FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
 
 

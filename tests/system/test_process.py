@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import Any, Callable
 
 import pytest
-from mcp_server import assert_all_dead, is_alive, pids_in
+from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
@@ -245,16 +245,6 @@ def test_running_does_its_last_line_when_we_are_killed(tmp_path: Path) -> None:
     path = tmp_path / "done"
     python(OUTLIVED.format(path=str(path)))
     wait_for(path.exists, "it did all of its line")
-
-
-SLOW = """#!/bin/sh
-[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
-trap '' TERM INT HUP
-echo $$ >> {pids}
-sleep 600 &
-echo $! >> {pids}
-wait
-"""
 
 
 SIGNALS = [("package", signal.SIGINT), ("package", signal.SIGHUP), ("single file", signal.SIGTERM)]
