@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parent), str(HERE / "support"), str(HERE.parent / "scripts")]
 
-from hostile import calm, clicks, faults, keys, paste, person, wire  # noqa: E402
+from hostile import calm, clicks, faults, keys, paste, person  # noqa: E402
 from hostile.stage import Stage, stage  # noqa: E402
 from hostile.tally import COLUMNS, Tally, table  # noqa: E402
 
@@ -45,13 +45,11 @@ CLASSES = {
     "standing-cover": TrialClass(partial(clicks.race, standing=True), 0.1),
     "typing": TrialClass(keys.steal_focus, 0.5),
     "crowd": TrialClass(keys.crowd, 0.5),
-    "four-servers": TrialClass(keys.cross_displays, 0.1),
     "paste": TrialClass(paste.break_pastes, 0.2),
     "paste-ended": TrialClass(paste.end_pastes, 0.1),
     "person": TrialClass(person.stay_beside, 0.5),
     "programs": TrialClass(faults.break_programs, 0.5),
     "display-gone": TrialClass(faults.end_displays, 0.1, "none"),
-    "arguments": TrialClass(wire.fuzz_arguments, 1.0),
     "calm": TrialClass(calm.stay_calm, 0.5),
 }
 

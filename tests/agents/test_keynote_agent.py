@@ -205,7 +205,7 @@ SHOT = "FUNCTION_CALL: screenshot_slide|"
 # argv, replies, the first prompt, the text in the document
 RUNS = {
     "default": ([], [OPEN, DRAW, write(TEXT), DONE], ASKED + TEXT, TEXT),
-    "query": (["--query", QUERY], [OPEN, DRAW, write("Hi ¦ there"), DONE], QUERY, "Hi | there"),
+    "query": (["--new", "--query", QUERY], [OPEN, DRAW, write("Hi ¦ there"), DONE], QUERY, "Hi | there"),
     "lines": (["a\nb\n"], [OPEN, DRAW, write("a b"), SHOT, DONE], f"{ASKED}a b", "a b"),
 }
 
@@ -216,9 +216,11 @@ def test_keynote_agent_takes_a_text_or_a_query(mac: FakeMac, folder: Path, case:
     not insert newlines in arguments." And: "`screenshot_slide` saves a PNG to `${SCREENSHOT_PATH}`."
     """
     argv, replies, prompt, text = RUNS[case]
+    mac.keynote(restores_a_deck=True)
     (folder / ".env").write_text(f"SCREENSHOT_PATH={folder / 'slide.png'}\n")
     done, prompts = run_script(mac, replies, *argv)
     assert (done.code, prompts[0], done.data["text"], shape_texts(mac)) == (0, prompt, text, [text])
+    assert len(mac.state()["keynote"]["documents"]) == 1 + ("--new" in argv)
     source, summary = log_lines(folder)[-1]
     pattern = rf"summary: done in {len(replies)} turns with gemini/[\w.-]+: wrote {re.escape(repr(text))}"
     assert source == "client" and re.fullmatch(pattern, summary)

@@ -34,6 +34,8 @@ def test_record_comes_back_and_is_its_owners_only(records: Path) -> None:
     assert kept.to_point(Point(599, 0), Rect(0, 0, 300, 200)) == Point(299.5, 0)
     moved = SHOWN._replace(bounds=Rect(-500, 900, 300, 200))
     assert find_record("x11-0", moved) == kept
+    # X servers of one user give out the same window ids
+    assert error_of(find_record, "x11-1", SHOWN, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
     for path in records.rglob("record_*.json"):
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 

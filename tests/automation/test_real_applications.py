@@ -92,17 +92,6 @@ def bare(bare_desktop: RealDesktop) -> Iterator[RealDesktop]:
 
 
 @on_openbox
-def test_type_and_press_reach_a_calculator(on: RealDesktop) -> None:
-    need("galculator")
-    on.start("galculator")
-    window = on.window(lambda one: one["owner_name"].lower() == "galculator", "the calculator")
-    on.done("press_key", window, key="5", repeat=4)
-    on.done("type_text", window, text="+1111-11*2=")
-    on.done("press_key", window, key="ctrl+c")
-    wait_for(lambda: on.pasted() == b"6644", f"the result, not {on.pasted()!r}")
-
-
-@on_openbox
 @pytest.mark.parametrize("layout", ["us", "de", "ru"])
 def test_type_any_text_on_any_keyboard_into_a_gtk_field(on: RealDesktop, layout: str) -> None:
     """German keys type no ^ and no ` alone, Russian ones no Latin letter."""

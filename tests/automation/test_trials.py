@@ -14,11 +14,10 @@ from hostile import stage as stages
 from hostile.calm import judge_calm
 from hostile.clicks import judge_click
 from hostile.faults import judge_operation, judge_without_display
-from hostile.keys import judge_crossing, judge_killed, judge_neighbour, judge_typing, judge_typist
+from hostile.keys import judge_killed, judge_typing, judge_typist
 from hostile.paste import OLD_TEXT, judge_ended, judge_paste
 from hostile.rpc import GONE, HUNG, Client, Reply
 from hostile.tally import Tally, table
-from hostile.wire import judge_arguments
 from trials import run_class
 from worlds import X_PROGRAMS, need
 
@@ -37,12 +36,10 @@ A_RACE = ("wrong", "lost")
         ("standing-cover", 4, None, 0, ()),
         ("typing", 8, None, None, ()),
         ("crowd", 3, "3", None, ()),
-        ("four-servers", 2, "2", 2, ()),
         ("paste", 5, None, None, ()),
         ("paste-ended", 2, None, 2, ()),
         ("programs", 8, None, None, ()),
         ("display-gone", 1, None, None, ()),
-        ("arguments", 15, None, None, ("lost",)),
         ("calm", 12, None, 12, ()),
     ],
 )
@@ -88,14 +85,11 @@ VIOLATIONS: list[tuple[Callable[..., None], tuple[Any, ...], str]] = [
     (judge_typist, ("abc", "ab", DONE), "lost"),
     (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
     (judge_killed, (TEXT, TEXT[:30], [1.0, 3.0], [2.0]), "wrong"),
-    (judge_crossing, (DONE, 0), "wrong unreported"),
-    (judge_neighbour, (DONE, "a", False), "lost"),
     (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),
     (judge_paste, ("", DONE, "é", "", True), "lost unreported"),
     (judge_paste, ("", DONE, "é", "é", False), "acted lost"),
     (judge_ended, ("", b"Traceback\nKeyError", OLD_TEXT, False), "tracebacks wrong lost"),
     (judge_without_display, ("list", DONE), "unreported"),
-    (judge_arguments, ("", HANGS, True), "lost"),
     (judge_calm, ("", DONE, False), "lost unreported"),
     (judge_calm, ("", REFUSED, False), "doubted"),
 ]

@@ -157,22 +157,6 @@ def test_act_reports_what_its_window_does_meanwhile(peek: Program, opened: Opene
     assert ({key: answer.get(key) for key in expected}, program.lines()) == (expected, [])
 
 
-def test_press_on_a_parent_is_blocked_by_a_modal_dialog(peek: Program, wish: Run) -> None:
-    wish("wm title . Parent; wm geometry . 300x200+600+100; toplevel .d; wm title .d Sure; wm transient .d .")
-    parent = window_titled(peek, "Parent")["window_id"]
-    wait_for(lambda: window_titled(peek, "Sure")["is_focused"], "the window manager has focused it")
-    dialog = window_titled(peek, "Sure")
-    assert (dialog["kind"], dialog["parent_id"], dialog["is_modal"]) == ("dialog", parent, False)
-    peek.data("press", parent, "escape")
-    state = ["-f", "_NET_WM_STATE", "32a", "-set", "_NET_WM_STATE", "_NET_WM_STATE_MODAL"]
-    subprocess.run(["xprop", "-id", str(dialog["window_id"]), *state], env=peek.environment, check=True)
-    assert window_titled(peek, "Sure")["is_modal"] is True
-    for words in (["press", parent, "escape"], ["type", parent, "x"]):
-        error = peek.error(*words)
-        assert (error["code"], str(dialog["window_id"]) in error["message"]) == ("WINDOW_BLOCKED", True)
-    peek.data("press", dialog["window_id"], "escape")
-
-
 def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: Run) -> None:
     def open_same() -> tuple[Wish, dict[str, Any]]:
         started = wish("wm title . Same; wm geometry . 300x200+600+100")

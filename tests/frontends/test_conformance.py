@@ -162,14 +162,6 @@ def test_messages_are_of_the_protocols_shape(session: Recorded) -> None:
     assert are_refused == {name: is_refused for name, (_, _, is_refused) in calls_of(session.version).items()}
 
 
-def test_messages_name_a_file_by_its_path_and_have_no_link(session: Recorded) -> None:
-    """ "{path, uri, appName, rect, scale, format}" """
-    answer = session.answers["a file"]
-    assert [part["type"] for part in answer["content"]] == ["text"]
-    data = answer["structuredContent"]
-    assert all(f'"{key}":"{data[key]}"' in answer["content"][0]["text"] for key in ("path", "uri"))
-
-
 # tools/list -------------------------------------------------------------------------------------------------
 
 NOT_ON_X11 = """peekaboo_exec open_keynote get_slide_size draw_rectangle add_text_in_keynote screenshot_slide

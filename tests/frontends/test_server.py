@@ -103,6 +103,36 @@ def test_stdin_that_holds_no_message_ends_no_server(tmp_path: Path) -> None:
         assert_only_messages(server)
 
 
+# what a model, or a client of it, may send for any parameter
+ODD: tuple[Any, ...] = (
+    *("", " ", "a\0b", "\x1b[2J\u202e", "-", "~nosuchuser/x.png", "a/../../x.png", "PID:-1", "x" * 100_000),
+    *("1e999", -1, 0.5, 2**64, 10**400, 1e308, True, [], {}, [[]], {"type": "x"}, [None] * 50),
+)
+
+
+def test_tools_refuse_odd_arguments_as_expected_errors(tmp_path: Path, display: str) -> None:
+    """Each parameter of each tool; what opens something or sends a mail is not called."""
+    log = tmp_path / "log"
+    environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_LOG_FILE=str(log))
+    with serving("package", environment) as server:
+        server.shake_hands()
+        for tool in server.ask("tools/list")["result"]["tools"]:
+            if tool["name"] in ("open", "send_email"):
+                continue
+            names = tool["inputSchema"]["properties"]
+            usual = {"window_id": 7, "timeout_s": 0.1, "x": 1, "y": 1, "to_x": 2, "to_y": 2}
+            usual |= {"text": "a", "key": "a", "question": "?", "direction": "up", "image_path": "/a.png"}
+            for name in names:
+                for value in ODD:
+                    given = {**{key: usual[key] for key in names if key in usual}, name: value}
+                    answer = server.call(tool["name"], **given)
+                    code = (answer.get("_meta") or {}).get("backend_error_code")
+                    assert code != "INTERNAL_ERROR", (tool["name"], name, str(value)[:20])
+        assert_only_messages(server)
+        assert server.errors == ""
+    assert "unexpected" not in log.read_text(), "no error of ours"
+
+
 def test_cancelled_call_kills_its_programs_and_the_next_works(
     tmp_path: Path, slow_world: dict[str, str]
 ) -> None:

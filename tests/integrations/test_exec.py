@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Callable
@@ -66,9 +67,13 @@ def test_exec_of_a_removed_program_has_its_output(shell: Program, tmp_path: Path
 
 def test_exec_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
     """ "Add `peekaboo --version` to environment capability probe (helps tool selection)" """
-    data = shell.data("exec", "--json", "--", "true")
+    data = shell.data("exec", "--json", "--", "true", "hunter2")
     path = str(tmp_path / "cli" / "peekaboo")
     assert (data["program"], data["version"]) == (path, "Peekaboo 9.8.7")
+    (log,) = mac.home.rglob("audit.jsonl")
+    audited = json.loads(log.read_text())
+    del audited["time"], audited["pid"]
+    assert audited == {"action": "exec", "program": path, "command": "true", "arguments": 2}
     ours = InProcessProgram(mac_environment(mac)).data("exec", "--json", "--", "--version")
     assert (ours["version"], ours["stdout"]) == (__version__, f"{__version__}\n")
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out

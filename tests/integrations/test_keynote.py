@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
-from fake_ai import FakeAI, script
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
 from in_process import InProcessProgram
 from worlds import PATIENCE_S, ROOT, Program, need, wait_for
@@ -216,21 +215,6 @@ def test_keynote_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeM
     assert wrong.startswith(
         "INVALID_ARGUMENT: KEYNOTE_DOCUMENT_MODE is 'sometimes'; set it to reuse_or_create or always_new"
     )
-
-
-def test_keynote_agent_new_draws_in_a_new_document(
-    caller: Caller, mac: FakeMac, ai: FakeAI, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mac.keynote(restores_a_deck=True)
-    caller.call(OPEN)
-    calls = ["open_keynote", "draw_rectangle|384|378|1152|324", "add_text_in_keynote|new"]
-    ai.brain = script([*(f"FUNCTION_CALL: {call}" for call in calls), "FINAL_ANSWER: [done]"])
-    monkeypatch.chdir(mac.folder)
-    agent = caller.shell.start("keynote-agent", "new", "--new", **ai.env("gemini", "gemini-3.6-flash"))
-    _, errors = agent.communicate(timeout=2 * PATIENCE_S)
-    assert agent.returncode == 0, errors.decode()
-    texts = [[shape["object_text"] for shape in caller.shapes(number)] for number in range(2)]
-    assert (texts, len(caller.documents)) == ([["new"], []], 2)
 
 
 def test_keynote_open_again_forgets_the_rectangle_of_our_document(caller: Caller) -> None:

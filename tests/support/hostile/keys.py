@@ -1,4 +1,4 @@
-"""Typing under attack: a stolen focus, the stop file, a cancelled call; many clients; several displays."""
+"""Typing under attack: a stolen focus, the stop file, a cancelled call; and many clients."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 import string
 import subprocess
 import time
-from contextlib import ExitStack
 from typing import Optional
 
 from worlds import PATIENCE_S, comes_true
 
 from .rpc import Reply
-from .stage import Event, Field, Stage, XWitness, stage
+from .stage import Event, Field, Stage, XWitness
 from .tally import Tally
 
 PIECE = 20
@@ -176,54 +175,3 @@ def judge_typist(tally: Tally, text: str, got: str, reply: Reply) -> None:
         tally.count("wrong unreported", said)
     else:
         tally.count("lost", said)
-
-
-def cross_displays(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """X servers of one user give out the same window ids: what is known of one is not used on another."""
-    # one user: one home, one state folder, one temporary folder
-    shared = {name: on.environment[name] for name in ("HOME", "XDG_STATE_HOME", "TMPDIR")}
-    with ExitStack() as stages:
-        displays = [on, *(stages.enter_context(stage(on.tally)) for _ in range(int(kind or 4) - 1))]
-        typists = [one.field(number, **shared) for number, one in enumerate(displays)]
-        for _ in range(trials):
-            here, there = rng.sample(typists, 2)
-            on.tally.count("trials")
-            (_cross_screenshots if rng.random() < 0.5 else _type_on_both)(on.tally, here, there)
-
-
-def _cross_screenshots(tally: Tally, here: Field, there: Field) -> None:
-    """A fresh screenshot here, its id used there."""
-    shot = here.client.call("take_window_screenshot", window_id=here.window_id)
-    place = {"window_id": there.window_id, "x": 20, "y": 20}
-    reply = there.client.call("click", **place, screenshot_id=shot.data.get("screenshot_id", ""))
-    judge_crossing(tally, reply, len(there.witness.take("press")))
-
-
-def judge_crossing(tally: Tally, reply: Reply, presses: int) -> None:
-    if not reply.code:
-        tally.count("wrong unreported", "a screenshot of another display was taken for this one's")
-    else:
-        tally.count("wrong" if presses else "acted")
-
-
-def _type_on_both(tally: Tally, here: Field, there: Field) -> None:
-    """Typing here must not keep the other display waiting."""
-    there.witness.take("key")
-    number = here.type("wxyz" * 100)
-    reply = there.client.call("press_key", window_id=there.window_id, key="a")
-    is_first = number not in here.client.arrived()
-    here.client.reply(number)
-    judge_neighbour(tally, reply, text_of(there.witness.take_characters()), is_first)
-
-
-def judge_neighbour(tally: Tally, reply: Reply, got: str, is_first: bool) -> None:
-    """What a key became on a display beside typing on another."""
-    if tally.has_failed("press beside typing on another display", reply):
-        return
-    if reply.code or got != "a":
-        said = f"{reply.code or 'delivered'}, {got!r} arrived"
-        tally.count("lost", f"a key beside typing on another display: {said}")
-    elif not is_first:
-        tally.count("lost", "a key waited for typing on another display")
-    else:
-        tally.count("acted")
