@@ -52,12 +52,22 @@ def test_type_goes_out_in_pieces_with_pauses() -> None:
     assert {key: [round(seconds * 1000) for seconds in value] for key, value in pauses.items()} == PAUSES
 
 
-def test_window_that_is_rolled_up_is_not_shown() -> None:
-    none: Any = defaultdict(lambda: None)
-    kinds = frozenset(("_NET_WM_STATE_SHADED",))  # a manager need not set _HIDDEN besides
-    facts = _Facts(7, 7, Rect(0, 0, 9, 9), (), True, False, False, none, kinds)
-    rolled_up = _window(facts, facts.bounds, _Root(1, 0, None, frozenset((7,))), {7}, set())
-    assert (rolled_up.is_on_screen, rolled_up.is_minimised) == (False, True)
+@pytest.mark.parametrize(
+    ("state", "owner", "expected"),
+    [
+        ("SHADED", 0, (False, True, "window", False)),  # a manager need not set _HIDDEN besides
+        ("MODAL", 0, (True, False, "window", False)),
+        ("MODAL", 1, (True, False, "dialog", True)),
+        ("", 1, (True, False, "dialog", False)),  # a find bar
+    ],
+)
+def test_window_state_says_what_is_shown_and_modal(state: str, owner: int, expected: Any) -> None:
+    owners = struct.pack("<xB14xI12xI", 32, 1, owner)  # as the server replies
+    properties: Any = defaultdict(lambda: None, WM_TRANSIENT_FOR=owners)
+    kinds = frozenset((f"_NET_WM_STATE_{state}",))
+    facts = _Facts(7, 7, Rect(0, 0, 9, 9), (0, 0, 0, 0), True, False, False, properties, kinds)
+    read = _window(facts, facts.bounds, _Root(1, 0, None, frozenset((7,))), {1, 7}, set())
+    assert (read.is_on_screen, read.is_minimised, read.kind, read.is_modal) == expected
 
 
 def scene(*windows: Window) -> Scene:
