@@ -161,14 +161,6 @@ def test_foreground_restores_an_only_window(peek: Program, form: Form, mode: str
     assert colour(entry, left + 2, top + 2) == FORM_COLOUR
 
 
-def test_window_index_in_the_answer_is_the_asked(peek: Program, two: list[int]) -> None:
-    """ ""window_index": 0, // Optional, if relevant (e.g. for multi-window or indexed capture)" """
-    peek.data("focus", two[0])
-    argv = ["image", "--app", "Form", "--window-index", 1, "--capture-focus", "foreground"]
-    (entry,) = peek.data(*argv)["saved_files"]
-    assert (entry["window_id"], entry["window_index"]) == (two[1], 1)
-
-
 def test_image_of_another_apps_window_is_refused(mac_peek: Program) -> None:
     error = mac_peek.error("image", "--app", "Terminal", "--window-id", 1050)
     assert error["code"] == "INVALID_ARGUMENT"
@@ -207,25 +199,6 @@ def test_foreground_screen_is_captured_without_a_window(mac: FakeMac, mac_peek: 
     _kept, message = finished.json["messages"]
     assert message.startswith("nothing was brought to the front: the 'Calculator' process is running")
     assert mac_peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
-
-
-def test_foreground_without_accessibility_is_a_warning(mac: FakeMac, mac_peek: Program) -> None:
-    """ "If specific window raise fails (or Accessibility not used/permitted), it logs a warning to the
-    debug_logs array
-    [...] and captures the most suitable front window of the activated app."
-    """
-    mac.activate("Terminal")
-    mac.deny("accessibility")
-    image = ["image", "--app", "Safari", "--capture-focus", "foreground"]
-    finished = mac_peek.run(*image, "--window-index", 1, "--json")
-    (entry,) = finished.data["saved_files"]
-    assert (entry["window_index"], entry["window_title"]) == (1, "Bug 12/34: crash in usr/bin")
-    (entry,) = mac_peek.data(*image, "--window-title", "crash in")["saved_files"]
-    assert entry["window_index"] == 1  # it is not in front
-    raised = "Could not raise specific window; proceeding with frontmost of activated app."
-    assert raised in finished.json["debug_logs"]
-    assert "Accessibility" in finished.json["messages"][1]
-    assert (mac.front_window() or {})["id"] in (1004, 1012)  # the app itself was activated
 
 
 # What xdotool does to the window (600x400) before and after maim runs, n counting the runs, and how often.

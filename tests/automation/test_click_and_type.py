@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
-from fakemac import FakeMac
-from in_process import InProcessProgram
-from macs import mac_environment
 from tk_windows import Wish, programs_by, window_titled
 from worlds import Form, Program, both_forms, wait_for
 
@@ -326,18 +323,6 @@ def test_press_repeats_and_holds_and_type_pauses(peek: Program, pad: Pad, pad_id
     assert int(up[2]) - int(down[2]) >= 350
 
 
-def test_stop_file_ends_a_held_key(peek: Program, pad: Pad, pad_id: int, tmp_path: Path) -> None:
-    stop = tmp_path / "HALT"
-    words = ("press", pad_id, "f5", "--hold-ms", 5000, "--repeat", 3, "--json")
-    with peek.start(*words, PEEKABOO_STOP_FILE=str(stop)) as process:
-        pad.wait_for("key")
-        stop.touch()
-        out = process.communicate(timeout=60)[0].decode()
-    assert "POLICY_DENIED" in out and "1 of 3 key press(es) went out" in out
-    pad.wait_for("up")
-    assert {row[0] for row in pad.lines("key")} == {"F5"}
-
-
 # an act, and what its refusal says; what is one above a limit would be done at the limit
 BAD = (
     ("scroll 60 50 down --amount 0", "amount is 0"),
@@ -378,11 +363,3 @@ def test_type_of_a_text_beyond_its_limits_is_refused(peek: Program) -> None:
         ("a\x07", "INVALID_ARGUMENT"),
     ):
         assert peek.error("type", 1, "--", text)["code"] == code, text[-3:]
-
-
-def test_focus_that_fails_names_what_would_allow_it(mac: FakeMac) -> None:
-    """ "Fallback to clicking a safe point (e.g. window center) to ensure focus": where the user allows it."""
-    on_mac = InProcessProgram(mac_environment(mac))
-    mac.switch(activation="stubborn")
-    error = on_mac.error("focus", 1090)
-    assert (error["code"], "PEEKABOO_SAFE_CLICK=1" in error["message"]) == ("FOCUS_FAILED", True)

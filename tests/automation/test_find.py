@@ -1,4 +1,7 @@
-"""Finding a text or a single character: what is found, how it is ranked, and that a click there hits it."""
+"""Finding a text or a single character: what is found, how it is ranked, and that a click there hits it.
+
+What changed between two looks is not acted on.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,12 @@ from samples import error_of
 from tk_windows import Wish, programs_by, window_titled
 from worlds import Form, Program, clean_environment, need, wait_for, x_server
 
+from peekaboo_min.automation import find as finding
 from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
 from peekaboo_min.desktop.x11.ocr import read_characters_by_tesseract, read_text_by_tesseract
+from peekaboo_min.system.images import Bitmap
 
 # Light texts on coloured buttons, as applications have them.
 COLOURED_WINDOW = """
@@ -358,3 +363,28 @@ def test_label_of_one_character_that_looks_alike() -> None:
     lines = [text_at(text, 30 * at, 0.9) for at, text in enumerate("1l!")]
     assert [(place.text, place.match) for place in find_in_lines("1", lines)] == [("1", "label")]
     assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]
+
+
+def test_click_text_that_changed_while_it_was_read_is_refused(
+    mac: FakeMac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = [Bitmap(960, 3, (bytes([grey] * 3 * 960),) * 720) for grey in (255, 0)]
+    monkeypatch.setattr(finding, "take_bitmap", lambda *_: looks.pop(0))
+    error = InProcessProgram(mac_environment(mac)).error("click-text", 1090, "Twice")
+    assert (error["code"], mac.events("click")) == ("STALE_SCREENSHOT", [])
+
+
+def test_elements_of_a_window_that_moved_meanwhile_are_refused(
+    mac: FakeMac, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_image = finding.take_image
+
+    def take_moved(*arguments: Any) -> Any:
+        image = take_image(*arguments)
+        assert image.subject.window
+        moved = image.subject.window._replace(bounds=Rect(300, 300, 480, 360))
+        return image._replace(subject=image.subject._replace(window=moved))
+
+    monkeypatch.setattr(finding, "take_image", take_moved)
+    error = InProcessProgram(mac_environment(mac)).error("elements", 1090)
+    assert "keeps moving" in error["message"]

@@ -9,9 +9,6 @@ from types import SimpleNamespace
 from typing import Callable
 
 import pytest
-from fakemac import FakeMac
-from in_process import InProcessProgram
-from macs import mac_environment
 from samples import app, window
 from tk_windows import Wish, programs_by, window_titled
 from worlds import PATIENCE_S, Program, need
@@ -78,15 +75,6 @@ def test_wait_for_text_reads_each_picture_once(peek: Program, open_window: Opene
     assert (counts["tesseract"] <= 5, counts["maim"] > 4) == (True, True), counts
     # what is read is what was compared: no second screenshot, of another kind, of a state that is new
     assert {run.split()[3] for run in runs if run.startswith("maim --hide")} == {"png"}, runs
-
-
-def test_wait_for_text_on_a_mac(mac: FakeMac) -> None:
-    peek = InProcessProgram(mac_environment(mac))
-    answer = peek.data("wait-for", "--window-id", 1090, "--text", "entry", "--timeout-s", 20)
-    (hit,) = answer["found"]
-    assert (hit["text"], hit["match"]) == ("entry", "part")
-    peek.data("click", 1090, hit["x"], hit["y"], "--screenshot-id", answer["screenshot_id"])
-    assert [one["widget"] for one in mac.events("click")] == ["new"]
 
 
 def test_wait_for_what_does_not_come_tells_what_was_seen(peek: Program, open_window: Opener) -> None:

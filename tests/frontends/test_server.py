@@ -223,7 +223,8 @@ def test_log_is_json_for_the_owner_and_holds_no_typed_text(tmp_path: Path, displ
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert all({"time", "level", "pid", "msg"} <= set(line) for line in lines)
     assert lines[0]["msg"] == "PeekabooMCP 0.1.0 serves"
-    assert any(line["msg"].startswith("refused: INVALID_ARGUMENT: click: x:") for line in lines)
+    errors = [line["msg"].split(": ")[1:3] for line in lines if line["level"] == "error"]
+    assert errors == [["WINDOW_NOT_FOUND", "there is no window 7"], ["INVALID_ARGUMENT", "click"]]
     assert "my secret words" not in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 

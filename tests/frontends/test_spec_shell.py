@@ -206,6 +206,7 @@ def test_image_in_the_foreground_raises_the_window_or_says_why_not(
     (row,) = answer["data"]["saved_files"]
     assert (row["window_id"], row["window_title"]) == BUG
     assert (own_mac.front_window()["id"] == BUG[0]) is (world == "usual")
+    assert (own_mac.front_window()["pid"] == SAFARI["pid"]) is (world != "stubborn"), "the app itself"
     problem = "Could not raise specific window; proceeding with frontmost of activated app."
     assert (problem in answer["debug_logs"]) is (world != "usual")
     assert ("Accessibility" in "".join(answer["messages"])) is (world == "no Accessibility")

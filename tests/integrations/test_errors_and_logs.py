@@ -89,22 +89,6 @@ def test_log_shows_of_a_programs_arguments_flags_and_numbers_only() -> None:
     ]
 
 
-def test_log_of_the_server_has_refusals_but_no_typed_text(
-    server: Server, mac: FakeMac, tmp_path: Path
-) -> None:
-    """ "If invalid, log error with Pino and return MCP error ToolResponse." """
-    window: Any = mac.front_window()
-    server.call("type_text", window_id=window["id"], text="hunter2 in the field")
-    server.call("list", app="Nobody at all")
-    server.call("type_text", window_id="none", text="hunter2")
-    logged = map(json.loads, (tmp_path / "log").read_text().splitlines())
-    lines = [(line["level"], line["msg"]) for line in logged]
-    assert "hunter2" not in str(lines)
-    assert any(re.match(r"ran osascript -l <10 characters> .*: exit code 0", text) for _, text in lines)
-    refusals = [text.split(":")[1].strip() for level, text in lines if level == "error"]
-    assert refusals[-2:] == ["APP_NOT_FOUND", "INVALID_ARGUMENT"]
-
-
 def test_log_of_the_server_has_keynotes_tools_with_any_client(
     server: Server, mac: FakeMac, tmp_path: Path
 ) -> None:

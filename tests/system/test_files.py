@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Callable
 
@@ -22,6 +23,7 @@ from peekaboo_min.system.files import (
     asked_path,
     file_lock,
     file_name,
+    held_locks,
     move_into_place,
     remove_all,
     state_folder,
@@ -29,6 +31,7 @@ from peekaboo_min.system.files import (
     temporary_folder,
     working_folder,
 )
+from peekaboo_min.system.process import running
 
 
 @pytest.fixture(autouse=True)
@@ -109,6 +112,14 @@ def test_remove_all_where_another_process_deletes_too(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(files_module, "_delete_unused", deleted_meanwhile)
     assert remove_all([], []) == []
+
+
+def test_file_lock_is_kept_by_the_program_that_inherits_it() -> None:
+    with ExitStack() as programs:
+        with file_lock("input-test.lock", 1.0, "the mouse"):
+            programs.enter_context(running(["sleep", "600"], b"", pass_fds=held_locks()))
+        again = error_of(file_lock("input-test.lock", 0.1, "the mouse").__enter__)
+    assert (again.code, held_locks()) == (ErrorCode.TIMEOUT, ())
 
 
 def test_file_lock_on_a_file_system_without_locks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
