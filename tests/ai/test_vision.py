@@ -12,6 +12,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from fake_ai import MODELS, FakeAI, Reply, picture, script
+from samples import error_of
 from worlds import PATIENCE_S, wait_for
 
 from peekaboo_min.ai import client, providers
@@ -95,12 +96,6 @@ def an_image(kind: str = "png", width: int = 64, height: int = 64, padding: int 
     return ImageData(data, ImageInfo(kind, width, height))
 
 
-def failing(call: Callable[..., Any], *args: Any, **more: Any) -> PeekabooError:
-    with pytest.raises(PeekabooError) as caught:
-        call(*args, **more)
-    return caught.value
-
-
 def save(folder: Path, name: str, data: bytes) -> str:
     (folder / name).write_bytes(data)
     return str(folder / name)
@@ -154,7 +149,7 @@ def test_provider_that_cannot_be_chosen_is_an_error(
     use: Use, configured: str, asked: tuple[str, ...], code: ErrorCode, message: str
 ) -> None:
     use(PEEKABOO_AI_PROVIDERS=configured)
-    wrong = failing(choose_provider, *asked)
+    wrong = error_of(choose_provider, *asked)
     assert (wrong.code, wrong.message) == (code, message)
 
 
@@ -172,7 +167,7 @@ def test_provider_auto_is_the_first_that_is_operational(ai: FakeAI, use: Use) ->
     assert choose_provider() == choose_provider("auto") == ModelChoice("gemini", "g")
     assert choose_provider("auto", "asked") == ModelChoice("gemini", "asked")
     use(PEEKABOO_AI_PROVIDERS="ollama;openai")
-    wrong = failing(choose_provider)
+    wrong = error_of(choose_provider)
     assert wrong.message == ("No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational.")
     assert f"ollama: Ollama gave no answer: connection refused by {host}; start it" in wrong.hint
     assert "openai: OPENAI_API_KEY is not set" in wrong.hint
@@ -200,7 +195,7 @@ def test_provider_auto_asks_no_other_where_a_model_is_missing(
     use(**{**ai.env("openai", "x"), "PEEKABOO_AI_PROVIDERS": providers})
     if "memory" in problem:
         ai.fail_with("server_error", text="out of memory", path="/api/show")
-    wrong = failing(analyze_file, OcrDesktop(), save(tmp_path, "shot.png", picture()), "?", model=model)
+    wrong = error_of(analyze_file, OcrDesktop(), save(tmp_path, "shot.png", picture()), "?", model=model)
     assert problem in wrong.message
     assert [each for each in ai.requests if each.vendor != "ollama"] == ai.questions == []
 
@@ -300,7 +295,7 @@ def test_model_that_thinks_answers_without_its_thoughts(ai: FakeAI, ask: Ask, ve
     unclosed = "<think>" * 200_000
     ai.brain = script([thinking, "<think>\nHm.\n</think>\n\nA window.", unclosed, "<think>Hm.</think>\n"])
     assert [ask(vendor).text for _ in range(3)] == ["A window.", "A window.", unclosed]
-    assert failing(ask, vendor).message.endswith("sent no whole answer: it is empty")
+    assert error_of(ask, vendor).message.endswith("sent no whole answer: it is empty")
 
 
 @CLOUD
@@ -417,7 +412,7 @@ def test_ask_model_reports_a_failure_and_retries_what_may_pass(
     kind, options, message, hint, questions = failed
     ai.gemini_errors_in_list = "retry_after" not in options
     ai.fail_with(kind, times=None, **options)
-    wrong = failing(ask, vendor)
+    wrong = error_of(ask, vendor)
     model = VENDORS[vendor]
     get_model = f"run: ollama pull {model}" if vendor == "ollama" else "choose another model"
     names = {"refusal": ai.questions[-1].refusal, "model": model, "get_model": get_model}
@@ -443,7 +438,7 @@ def test_ask_model_reports_a_models_refusal(
     ai: FakeAI, ask: Ask, vendor: str, failure: str, reason: str
 ) -> None:
     ai.fail_with(failure)
-    wrong = failing(ask, vendor)
+    wrong = error_of(ask, vendor)
     assert wrong.message.split(" ", 1)[1] == reason
     assert "choose another provider" in wrong.hint
 
@@ -452,19 +447,19 @@ def test_ask_model_reports_a_models_refusal(
 def test_ask_model_reports_a_model_that_takes_no_images(ai: FakeAI, ask: Ask, name: str) -> None:
     vendor, model = name.split("/", 1)
     ai.blind_text_models = True  # which would answer
-    wrong = failing(ask, vendor, model)
+    wrong = error_of(ask, vendor, model)
     assert f"reports that its model {model} takes no images" in wrong.message
     assert VENDORS[vendor] in wrong.hint
     assert len(ai.questions) == (vendor != "ollama")
     assert ask(vendor, model, images=[]).text == "I see nothing"
     ai.fail_with("text_only_model")
-    assert "takes no images: " in failing(ask, vendor).message
+    assert "takes no images: " in error_of(ask, vendor).message
 
 
 @CLOUD
 def test_ask_model_reports_a_missing_key(use: Use, vendor: str) -> None:
     use(PEEKABOO_AI_PROVIDERS=vendor)
-    wrong = failing(ask_model, OcrDesktop(), [], "What?", choice=choose_provider(vendor))
+    wrong = error_of(ask_model, OcrDesktop(), [], "What?", choice=choose_provider(vendor))
     assert wrong.code is ErrorCode.AI_NOT_CONFIGURED
     assert f"{vendor.upper()}_API_KEY is not set" in wrong.message
 
@@ -490,14 +485,14 @@ def test_ask_model_waits_longer_each_time_and_never_past_its_time(
     pauses.clear()
     ai.fail_with("overloaded", times=None)
     monkeypatch.setattr(client, "_FIRST_PAUSE_S", 60)  # at most 90 with its jitter, and then twice as much
-    assert "failed with a server error (503)" in failing(ask, "gemini", timeout_s=119).message
+    assert "failed with a server error (503)" in error_of(ask, "gemini", timeout_s=119).message
     assert len(pauses) == 1
 
 
 @pytest.mark.parametrize("failure", ["stalled", "slow_drip"])
 def test_ask_model_leaves_a_model_that_takes_too_long(ai: FakeAI, ask: Ask, failure: str) -> None:
     ai.fail_with(failure)
-    wrong = failing(ask, "anthropic", timeout_s=0.4)
+    wrong = error_of(ask, "anthropic", timeout_s=0.4)
     assert "did not answer within 0.4 seconds" in wrong.message and "PEEKABOO_AI_TIMEOUT" in wrong.hint
     assert len(ai.questions) == 1
 
@@ -509,7 +504,7 @@ def test_ask_model_leaves_the_model_when_it_is_cancelled(ai: FakeAI, ask: Ask) -
 
     def work() -> None:
         use_cancel_token(token)
-        caught.append(failing(ask, "openai"))
+        caught.append(error_of(ask, "openai"))
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -525,7 +520,7 @@ def test_ask_model_reports_at_once_a_local_server_that_does_not_run(
 ) -> None:
     base, place = variables_of(vendor)["base"], f"127.0.0.1:{ai.refused_port()}"
     use(**{**ai.env(vendor, VENDORS[vendor]), base: f"http://{place}"})
-    wrong = failing(ask_model, OcrDesktop(), [an_image()], "What?", choice=choose_provider(vendor))
+    wrong = error_of(ask_model, OcrDesktop(), [an_image()], "What?", choice=choose_provider(vendor))
     assert f"gave no answer: connection refused by {place}" in wrong.message
     assert base in wrong.hint and pauses == []
 
@@ -537,7 +532,7 @@ def test_ask_model_uses_a_proxy_but_not_for_this_machine(
     use(http_proxy=proxy, HTTP_PROXY=proxy)
     assert ask("ollama").text == "I see a 64x64 image/png"
     use(PEEKABOO_OLLAMA_BASE_URL="http://ollama.invalid")
-    wrong = failing(ask_model, OcrDesktop(), [], "What?", choice=choose_provider("ollama"))
+    wrong = error_of(ask_model, OcrDesktop(), [], "What?", choice=choose_provider("ollama"))
     assert "connection refused by ollama.invalid" in wrong.message  # the proxy refused
     assert len(pauses) == 3
 
@@ -553,7 +548,7 @@ def test_ask_model_uses_a_proxy_but_not_for_this_machine(
 )
 def test_ask_model_does_not_quote_what_cannot_be_sent(ai: FakeAI, use: Use, name: str, value: str) -> None:
     use(**{**ai.env("openai", "gpt-4o"), name: value})
-    wrong = failing(ask_model, OcrDesktop(), [], "What?", choice=choose_provider())
+    wrong = error_of(ask_model, OcrDesktop(), [], "What?", choice=choose_provider())
     assert name in wrong.hint and value[:9] not in wrong.sentence() and "secret" not in wrong.sentence()
     assert "URL" not in name or wrong.message.endswith("the address is not a plain http or https URL")
     assert ai.requests == []
@@ -580,7 +575,7 @@ def test_ask_model_puts_neither_key_nor_pixels_into_log_error_or_repr(
     with collected_debug_lines() as lines:
         answer = ask(vendor, images=[image])
         ai.fail_with("server_error", status=400, text=f"your key {key} sent {pixels}")
-        wrong = failing(ask, vendor, images=[image])
+        wrong = error_of(ask, vendor, images=[image])
     for text in [*lines, repr(answer), repr(wrong), wrong.sentence(), wrong.details, repr(settings())]:
         assert (key not in text or vendor == "ollama") and pixels[:64] not in text
     assert any(f"{vendor}/{VENDORS[vendor]} answered in" in line and "64x64 png" in line for line in lines)
@@ -596,7 +591,7 @@ def test_analyze_by_ocr_reads_the_text_without_a_key_or_a_network(use: Use, tmp_
     assert (result.text, result.data["model_used"]) == ("Hello\nw orld\n" + "x" * 1000, "ocr/local")
     assert analyze_file(OcrDesktop(), path, "").text == "No text was found in this image."
     for images, schema in (([], None), ([an_image()], SCHEMA)):
-        wrong = failing(ask_model, OcrDesktop(), images, "Draw.", choice=choose_model("ocr"), schema=schema)
+        wrong = error_of(ask_model, OcrDesktop(), images, "Draw.", choice=choose_model("ocr"), schema=schema)
         assert wrong.code is ErrorCode.INVALID_ARGUMENT
 
 
@@ -630,7 +625,7 @@ def test_analyze_checks_name_configuration_and_file_in_this_order(
     use: Use, providers: str, name: str, provider: Optional[str], code: str, message: str
 ) -> None:
     use(PEEKABOO_AI_PROVIDERS=providers)
-    wrong = failing(analyze_file, OcrDesktop(), name, "What?", provider)
+    wrong = error_of(analyze_file, OcrDesktop(), name, "What?", provider)
     expected = message + ".png, .jpg, .jpeg, .webp" * message.endswith("formats: ")
     assert (wrong.code.value, wrong.message) == (code, expected)
 
@@ -643,7 +638,7 @@ def test_analyze_does_not_send_an_unsuitable_file(ai: FakeAI, use: Use, tmp_path
     for number, data in enumerate((b"root:x:0:0", b"", png[:20], png[:-20], picture("gif"))):
         save(tmp_path, f"{number}.png", data)
     for path in sorted(tmp_path.glob("*.png")):
-        wrong = failing(analyze_file, OcrDesktop(), str(path), "What?")
+        wrong = error_of(analyze_file, OcrDesktop(), str(path), "What?")
         message = f"{path} is not a whole image that a model takes"
         assert (wrong.code, wrong.message) == (ErrorCode.INVALID_ARGUMENT, message)
         assert "at most 64 MB and 200 megapixels" in wrong.hint
@@ -657,4 +652,4 @@ def test_analyze_takes_files_up_to_the_limits(tmp_path: Path) -> None:
     paths = [Path(save(tmp_path, f"{number}.png", data)) for number, data in enumerate(images)]
     for large, too_large in (paths[:2], paths[2:]):
         assert load_image(large).info.width > 0
-        assert failing(load_image, too_large).code is ErrorCode.INVALID_ARGUMENT
+        assert error_of(load_image, too_large).code is ErrorCode.INVALID_ARGUMENT

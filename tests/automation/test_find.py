@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable
 
@@ -18,7 +17,7 @@ from in_process import InProcessProgram
 from macs import mac_environment
 from samples import error_of
 from tk_windows import Wish, programs_by, window_titled
-from worlds import Form, Program, clean_environment, need, wait_for, x_server
+from worlds import Form, Program, need, wait_for
 
 from peekaboo_min.automation import find as finding
 from peekaboo_min.automation.labels import find_in_lines, with_characters
@@ -239,21 +238,6 @@ def test_click_text_in_what_is_no_region_is_refused(peek: Program, form: Form, f
             error = peek.error(command, form_id, "Details", *flags.split())
             assert (error["code"], said in error["message"]) == (code, True), error
     assert form.events("click") == []
-
-
-def test_find_text_in_a_large_window_is_in_its_pixels(tmp_path: Path) -> None:
-    with (
-        x_server(screen="2560x1600x24") as name,
-        closing(Form(name, tmp_path / "report.jsonl", place="2400x1500+40+40")) as form,
-    ):
-        peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
-        told = find(peek, window_titled(peek, form.title)["window_id"], "Sign the book")
-        # as take_window_screenshot gives it
-        size = (told["image_width"], told["image_height"])
-        assert max(size) <= 1568 and size[0] * size[1] <= 1_150_000
-        best = told["found"][0]
-        peek.data("click", told["window_id"], best["x"], best["y"])
-        form.wait_for_event("sign")
 
 
 def test_find_text_of_what_cannot_be_looked_for_is_refused(peek: Program) -> None:

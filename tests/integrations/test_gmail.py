@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from fake_ai import FakeAI
 from fake_google import SCOPE, SEND_PATH, FakeGoogle, consent, open_page
+from samples import error_of
 from worlds import PATIENCE_S, ROOT, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -62,14 +63,8 @@ def logged_in(google: FakeGoogle, folder: Path) -> Path:
     return folder
 
 
-def failing(call: Callable[..., Any], *args: Any) -> PeekabooError:
-    with pytest.raises(PeekabooError) as caught:
-        call(*args)
-    return caught.value
-
-
 def failing_send() -> PeekabooError:
-    return failing(send_email, "ann@example.org", "Hello", "How are you?")
+    return error_of(send_email, "ann@example.org", "Hello", "How are you?")
 
 
 def posts(google: FakeGoogle) -> list[str]:
@@ -147,7 +142,7 @@ def test_send_email_refuses_what_is_no_mail_or_smuggles_a_header(google: FakeGoo
     mails = [(to, "Hello", "body") for to in WRONG_ADDRESSES]
     mails += [(ANN, subject, "body") for subject in WRONG_SUBJECTS]
     for mail in (*mails, (ANN, "Hello", "\ud800")):
-        assert failing(send_email, *mail).code is ErrorCode.INVALID_ARGUMENT, mail
+        assert error_of(send_email, *mail).code is ErrorCode.INVALID_ARGUMENT, mail
     assert google.requests == []
 
 
@@ -318,7 +313,7 @@ def test_gmail_login_is_not_held_up_by_a_silent_connection(
 
 
 def test_gmail_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) -> None:
-    wrong = failing(gmail_login, 0.3)
+    wrong = error_of(gmail_login, 0.3)
     message = "the permission was not granted in the browser within 0.3 seconds"
     assert (wrong.code, wrong.message) == (ErrorCode.TIMEOUT, message)
 
@@ -364,7 +359,7 @@ def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder
         (folder / name).unlink(missing_ok=True)
         if text is not None:
             (folder / name).write_text(text, encoding="latin-1")
-        wrong = failing_send() if name == TOKEN else failing(gmail_login, 1)
+        wrong = failing_send() if name == TOKEN else error_of(gmail_login, 1)
         assert wrong.code is ErrorCode.FILE_IO_ERROR and str(folder / name) in wrong.message
         assert wrong.hint == LOGIN or (
             name == CREDENTIALS and "Desktop app in Google's console" in wrong.hint
@@ -372,6 +367,6 @@ def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder
 
 
 def test_gmail_state_is_what_doctor_tells(google: FakeGoogle, folder: Path) -> None:
-    assert failing(gmail_state).code is ErrorCode.FILE_IO_ERROR
+    assert error_of(gmail_state).code is ErrorCode.FILE_IO_ERROR
     (folder / "token.json").write_text('{"refresh_token": "r"}')
     assert gmail_state() == f"logged in, by {folder}"
