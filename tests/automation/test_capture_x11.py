@@ -170,6 +170,8 @@ def test_multi_writes_nothing_over_a_file_of_the_users(
     finished = peek.run("image", *words, "--json")
     assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
     assert (files_below(tmp_path / "all"), second.read_text()) == ([second.name], "my notes")
+    error = peek.error("screenshot", book_id, "--path", tmp_path)
+    assert (error["code"], "is a folder" in error["message"]) == ("FILE_IO_ERROR", True)
 
 
 def test_image_at_once_into_one_folder_does_not_meet(peek: Program, book_id: int, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import PATIENCE_S, Finished, Form, Program, both_forms, need, wait_for, x_server
+from worlds import PATIENCE_S, Finished, Program, both_forms, need, wait_for, x_server
 
 from peekaboo_min import __version__
 from peekaboo_min.frontends.tools import COMMANDS, TOOLS
@@ -449,16 +449,6 @@ def test_import_of_mcp_is_needed_by_no_command(forked: Program, tmp_path: Path) 
     finished = program.run("doctor", "--json", DISPLAY=NOBODY)
     assert (finished.code, finished.error["code"]) == (1, "NO_GUI_SESSION")
     assert program.run("--help").code == 0
-
-
-def test_image_is_not_written_over_a_folder(forked: Program, form: Form, tmp_path: Path) -> None:
-    program = forked.having(DISPLAY=form.display)
-    (window_id,) = wait_for(
-        lambda: [row["window_id"] for row in program.data("windows", "--app", "Form")["windows"]],
-        "the form is listed",
-    )
-    error = program.error("screenshot", window_id, "--path", tmp_path)
-    assert (error["code"], "is a folder" in error["message"]) == ("FILE_IO_ERROR", True)
 
 
 # what stays -------------------------------------------------------------------------------------------------
