@@ -24,7 +24,7 @@ from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
 from peekaboo_min.desktop.x11.ocr import read_characters_by_tesseract, read_text_by_tesseract
-from peekaboo_min.system.images import Bitmap
+from peekaboo_min.system.images import Bitmap, model_size
 
 # Light texts on coloured buttons, as applications have them.
 COLOURED_WINDOW = """
@@ -265,12 +265,13 @@ def test_read_text_of_what_is_no_image_is_refused(tmp_path: Path) -> None:
 
 def test_find_text_on_a_mac_is_where_a_click_hits(mac: FakeMac) -> None:
     program = InProcessProgram(mac_environment(mac))
+    mac.change_window(1090, {"bounds": [100, 80, 1200, 800]})  # 2400x1600 pixels, more than a model is shown
     buttons = (("entry", "entry", "part", "new"), ("twice", "Twice", "label", "double"))
     for text, found, match, widget in buttons:
         told = find(program, 1090, text)
         best = told["found"][0]
         assert (best["text"], best["match"]) == (found, match)
-        assert (told["image_width"], told["image_height"]) == (960, 720)
+        assert (told["image_width"], told["image_height"]) == model_size(2400, 1600)
         program.data("click", 1090, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
         assert [(one["window"], one["widget"]) for one in mac.events("click")][-1] == (1090, widget)
 
