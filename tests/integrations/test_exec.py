@@ -83,7 +83,7 @@ def test_exec_keeps_what_was_printed_before_the_time_ran_out(shell: Program, tmp
     """ "`timeout_seconds` (optional) `number`: process timeout" """
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "work").mkdir()
-    line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; ln -s b.png link.png; exec sleep 600"
+    line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; ln -sf b.png link.png; exec sleep 600"
     argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
     done, as_json = in_parallel(
         lambda words: shell.run(*argv, *words), [["--", line], ["--json", "--", line]]
