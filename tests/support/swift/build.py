@@ -92,11 +92,13 @@ def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path
 
 @functools.cache
 def compiler_version() -> bytes:
-    # a swiftc in a chroot may not see the folder that the caller stands in
-    asked = ["swiftc", "--version"]
-    return subprocess.run(
-        asked, cwd="/tmp", stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=60
-    ).stdout
+    # a swiftc in a chroot may not see the folder that the caller stands in; some leave files of their own
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        environment, closed = {**os.environ, "TMPDIR": folder}, subprocess.DEVNULL
+        asked = ["swiftc", "--version"]
+        return subprocess.run(
+            asked, cwd=folder, env=environment, stdin=closed, capture_output=True, check=True, timeout=60
+        ).stdout
 
 
 def build_modules(folder: Path) -> None:
