@@ -10,7 +10,6 @@ from typing import Callable
 
 import mcp.client.stdio  # noqa: F401  # it keeps the stderr of its first import
 import pytest
-import warm_python
 from fake_ai import FakeAI, script
 from fakemac import FakeMac
 from in_process import InProcessProgram
@@ -33,7 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the agent is run, in this process; its server is a child."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.setattr(sys, "executable", warm_python.python())
     return tmp_path / "work"
 
 

@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +17,6 @@ from typing import Any, Callable, Optional, Union
 
 import mcp.client.stdio  # noqa: F401  # it keeps the stderr of its first import
 import pytest
-import warm_python
 from fake_ai import FakeAI, Reply, Request, pointer, script
 from fakemac import FakeMac
 from in_process import InProcessProgram
@@ -89,9 +87,7 @@ class Agent:
         return ["agent", *map(str, options), *([] if is_chosen else ["--app", self.app])]
 
     def run(self, *more: Any, goal: str = "Do it", model: str = "openai/gpt-5.4-mini") -> Finished:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "executable", warm_python.python())
-            return self.program(model).run(*self.argv(*more, goal=goal))
+        return self.program(model).run(*self.argv(*more, goal=goal))
 
     def saved(self, name: str = "run") -> Any:
         return json.loads((self.run_folder / f"{name}.json").read_text("utf-8"))

@@ -69,7 +69,7 @@ def assert_only_messages(server: Server) -> None:
 @pytest.mark.parametrize("form_name", FORMS)
 def test_server_shakes_hands_and_ends_with_its_stdin(tmp_path: Path, display: str, form_name: str) -> None:
     """Each version of the protocol: test_conformance."""
-    with serving(form_name, clean_environment(tmp_path, DISPLAY=display), python=sys.executable) as server:
+    with serving(form_name, clean_environment(tmp_path, DISPLAY=display)) as server:
         answer = server.shake_hands()
         assert (answer["serverInfo"]["name"], answer["serverInfo"]["version"]) == ("PeekabooMCP", "0.1.0")
         assert 200 < len(answer["instructions"]) <= 1500
@@ -142,7 +142,7 @@ def test_cancelled_call_kills_its_programs_and_the_next_works(
 def test_end_of_stdin_in_the_middle_of_a_call_ends_everything(
     form_name: str, tmp_path: Path, slow_world: dict[str, str]
 ) -> None:
-    with serving(form_name, slow_world, python=sys.executable) as server:
+    with serving(form_name, slow_world) as server:
         server.shake_hands()
         server.start_call(**SLOW_CALL)
         server.start_call("list", item_type="running_applications")
@@ -164,7 +164,7 @@ def test_signal_ends_the_server_and_all_that_it_runs(
     process.exit(0);)."
     """
     environment = {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with serving(form_name, environment, python=sys.executable) as server:
+    with serving(form_name, environment) as server:
         server.shake_hands()
         server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
@@ -272,7 +272,7 @@ def test_tools_are_chosen_by_the_environment(tmp_path: Path, display: str, varia
 def test_variable_that_is_bad_keeps_the_server_from_starting(
     form_name: str, tmp_path: Path, name: str, value: str
 ) -> None:
-    with serving(form_name, clean_environment(tmp_path, **{name: value}), python=sys.executable) as server:
+    with serving(form_name, clean_environment(tmp_path, **{name: value})) as server:
         assert (server.wait(), server.lines) == (2, [])
         assert server.errors.startswith("peekaboo-min: ") and name in server.errors
         assert server.errors.count("\n") == 1

@@ -36,13 +36,6 @@ OWN_PROGRAMS = [
     ("wish", MISSING, "apt-get install tk"),
 ]
 OWN_HANGING = {"Xvfb": "xvfb", "openbox": "openbox", "wish": "tk"}
-# A program that the package needs, which looks in the system's folders too: there, in a mount namespace.
-PACKAGE_PROGRAMS = [
-    ("convert", FAILS, "apt-get install imagemagick"),
-    ("maim", MISSING, "apt-get install maim"),
-    ("xclip", MISSING, "apt-get install xclip"),
-    ("tesseract", MISSING, "apt-get install tesseract-ocr"),
-]
 
 
 class Demo:
@@ -123,21 +116,6 @@ def only_path(folder: Path, name: str, body: str) -> str:
         (folder / program).symlink_to(shutil.which(program) or "/missing")
     stranger(folder, name, body)
     return str(folder)
-
-
-@pytest.mark.parametrize("name, body, advice", PACKAGE_PROGRAMS)
-def test_demo_names_a_strange_or_missing_program_of_the_package(
-    demo: Demo, tmp_path: Path, name: str, body: str, advice: str
-) -> None:
-    """In a namespace where the system's own program of this name is another one."""
-    if subprocess.run(["unshare", "-rm", "mount", "--bind", tmp_path, tmp_path]).returncode:
-        pytest.skip("this user may not mount in a namespace of its own")
-    real = os.path.realpath(shutil.which(name, path="/usr/bin") or "")
-    mounted = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-    other = str(stranger(tmp_path / "bin", name, body))
-    demo.words = ["unshare", "-rm", "sh", "-c", mounted, "sh", other, real, *demo.words]
-    sentence = sentence_of(demo.run())
-    assert name in sentence and advice in sentence
 
 
 def test_demo_gives_up_what_hangs_or_is_dead(tmp_path: Path) -> None:

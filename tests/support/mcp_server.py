@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any, Optional
 
 import pytest
-import warm_python
 from leftovers import replied
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
@@ -33,10 +33,14 @@ class Server:
     """A server process and its pipes; every line of its stdout is kept."""
 
     def __init__(
-        self, form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = ""
+        self,
+        form: str,
+        environment: dict[str, str],
+        stdin: Any = subprocess.PIPE,
+        python: str = sys.executable,
     ) -> None:
         self.process = subprocess.Popen(
-            [python or warm_python.python(), "-W", "error::ResourceWarning", *FORMS[form]],
+            [python, "-W", "error::ResourceWarning", *FORMS[form]],
             env=environment,
             stdin=stdin,
             stdout=subprocess.PIPE,
@@ -119,9 +123,9 @@ class Server:
 
 @contextmanager
 def serving(
-    form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = ""
+    form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = sys.executable
 ) -> Iterator[Server]:
-    """A server of ours. python: the one that runs it; a warm one, where the start is not what is tested."""
+    """A server of ours. python: the one that runs it."""
     server = Server(form, environment, stdin, python)
     try:
         yield server

@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
-import warm_python
-
 TESTS = Path(__file__).resolve().parent.parent
 LONGEST_S = 20 * 60
 CLEANING_UP_S = 60
@@ -42,8 +40,8 @@ class FileRun(NamedTuple):
 def run_file(path: Path, folder: Path, longest_s: float = LONGEST_S) -> FileRun:
     """Run one file. folder: for its temporary files; several pytests in one would clean up each other's."""
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    environment = {**os.environ, warm_python.SHARED: warm_python.python()}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what all files import is compiled once
+    # what all files import is compiled once
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with subprocess.Popen(
         [*argv, f"--basetemp={folder / path.stem}", str(path)],
         env=environment,
@@ -85,7 +83,6 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # the longest first, so that none of them is left running alone at the end
     files = sorted(TESTS.rglob("test_*.py"), key=lambda path: (-path.stat().st_size, path.stem))
-    warm_python.python()  # before several threads ask for it
     runs = []
     # two for a processor: half of their time tests wait
     with (

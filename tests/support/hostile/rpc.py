@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import sys
 import time
 from collections.abc import Collection
 from contextlib import suppress
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
-import warm_python
 from mcp_server import FORMS, Server
 from worlds import PATIENCE_S
 
@@ -136,4 +136,4 @@ def _refuse_constant(name: str) -> Any:
 
 
 def server_words() -> list[str]:
-    return [warm_python.python(), *FORMS["package"]]
+    return [sys.executable, *FORMS["package"]]
