@@ -159,7 +159,9 @@ def image_lifetime() -> str:
     """How long a temporary image is kept, for people: `for 10 minutes`."""
     seconds = settings().ttl_seconds
     minutes = seconds // 60 if seconds >= 120 and seconds % 60 == 0 else 0
-    return f"for {minutes} minutes" if minutes else f"for {seconds} seconds" if seconds else "for ever"
+    if not seconds:
+        return "for ever"
+    return f"for {minutes} minutes" if minutes else f"for {seconds} second{'s' if seconds > 1 else ''}"
 
 
 def unknown_variables() -> list[str]:

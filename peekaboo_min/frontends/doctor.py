@@ -250,7 +250,8 @@ def server_status_text(desktop: Desktop) -> str:
     """The text of the tool `list` for server_status, within two seconds."""
     with time_budget(_STATUS_S):
         checks = _checks(desktop)
-    problems = "\n".join(f"- {check.name}: {check.found}; {check.advice}" for check in checks if not check.ok)
+    found = [(f"- {check.name}: {check.found}", check.advice) for check in checks if not check.ok]
+    problems = "\n".join("; ".join(filter(None, problem)) for problem in found)
     return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{problems or 'none'}"
 
 

@@ -378,7 +378,7 @@ def test_server_deletes_images_as_often_as_they_expire(mac: FakeMac) -> None:
     with serving("package", mac_environment(mac, PEEKABOO_TTL_SECONDS="1")) as server:
         server.shake_hands()
         answer = server.call("screenshot_app_window", appName="Calculator")
-        assert "it is kept for 1 seconds" in answer["content"][0]["text"]
+        assert "it is kept for 1 second" in answer["content"][0]["text"]
         path = Path(answer["structuredContent"]["path"])
         wait_for(lambda: not path.exists(), "the image is swept", PATIENCE_S / 2)
 
