@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import time
@@ -42,11 +41,6 @@ class Screenshot(NamedTuple):
     taken_at: float  # seconds since 1970
     identity: str = ""  # Window.identity at that time
     supersedes_older: bool = False  # True where older screenshots of the window count by their ids only
-
-    def to_pixels(self, rect: Rect, bounds: Rect) -> Rect:
-        """A rectangle of screen points within the window at `bounds`, in pixels of the image."""
-        inside = rect._replace(x=rect.x - bounds.x, y=rect.y - bounds.y)
-        return inside.scaled(self.image_width / bounds.width)
 
     def to_point(self, pixel: Point, bounds: Rect) -> Point:
         """The screen point under a pixel, for a window of this size that may have moved to `bounds`."""
@@ -110,10 +104,8 @@ def find_region(
     if len(region) != 4 or min(region[2:]) <= 0 or max(map(abs, region)) > _FARTHEST:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
     record = find_record(session, window, screenshot_id)
-    left, top = math.floor(region[0]), math.floor(region[1])
-    right, bottom = math.ceil(region[0] + region[2]), math.ceil(region[1] + region[3])
     width, height = record.image_width, record.image_height
-    inside = Rect(left, top, right - left, bottom - top).clipped(Rect(0, 0, width, height))
+    inside = Rect(*region).whole().clipped(Rect(0, 0, width, height))
     if inside is None:
         raise invalid("region is outside the window's screenshot", f"that is {width}x{height} pixels")
     return record, inside

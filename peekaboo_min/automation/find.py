@@ -233,7 +233,7 @@ def find_elements(
         each for each in elements if any(wanted in shown.casefold() for shown in (each.name, each.value))
     ]
     matches = [element for element in named if kind in ("", element.role)]
-    boxes = [record.to_pixels(element.box, window.bounds) for element in matches]
+    boxes = [element.box.in_image_of(window.bounds, record.image_width) for element in matches]
     shown = list(map(_element_data, matches[:_LISTED_AT_MOST], boxes))
     data = {**_data_of(record), "count": len(matches), "elements": shown}
     if not matches:

@@ -283,10 +283,10 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
 
 def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageInfo) -> list[dict[str, Any]]:
     """The windows that a display's image shows, front to back: to read it, and to act on one of them."""
-    frame, rows = display.bounds, []
+    rows = []
     for window in windows:
-        if part := window.bounds.clipped(frame):
-            place = part._replace(x=part.x - frame.x, y=part.y - frame.y).scaled(info.width / frame.width)
+        if part := window.bounds.clipped(display.bounds):
+            place = part.in_image_of(display.bounds, info.width)
             row = {"window_id": window.window_id, "owner_name": window.app_name, "title": window.shown_title}
             rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
     return rows

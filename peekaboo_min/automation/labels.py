@@ -8,7 +8,6 @@ label 0.5 to 1.6. So a tick box is known by how it reads: of 82 that were read, 
 from __future__ import annotations
 
 import difflib
-import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -49,21 +48,14 @@ class Place(NamedTuple):
     likeness: float
     confidence: float
 
-    @property
-    def pixels(self) -> Rect:
-        """The whole pixels around it: what `region` takes."""
-        left, top = math.floor(self.box.x), math.floor(self.box.y)
-        right, bottom = self.box.x + self.box.width, self.box.y + self.box.height
-        return Rect(left, top, max(1, math.ceil(right) - left), max(1, math.ceil(bottom) - top))
-
     def as_data(self) -> dict[str, Any]:
         x, y = map(int, self.box.centre)
-        place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.pixels.as_data()}
+        place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.box.whole().as_data()}
         return {**place, "match": self.match, "confidence": round(self.confidence, 3)}
 
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
-        region = ",".join(f"{number:.0f}" for number in self.pixels)
+        region = ",".join(f"{number:.0f}" for number in self.box.whole())  # what `region` takes
         x, y = map(int, self.box.centre)
         return f"{self.text[:80]!r}{inside} at x {x} y {y}, region {region}"
 

@@ -5,6 +5,7 @@ Named tuples, not dataclasses: importing those and making thirty of them would b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Optional, get_args
 
@@ -65,6 +66,16 @@ class Rect(NamedTuple):
 
     def scaled(self, factor: float) -> Rect:
         return Rect(self.x * factor, self.y * factor, self.width * factor, self.height * factor)
+
+    def in_image_of(self, frame: Rect, width: int) -> Rect:
+        """Its place in an image that shows `frame` and is `width` pixels wide."""
+        return self._replace(x=self.x - frame.x, y=self.y - frame.y).scaled(width / frame.width)
+
+    def whole(self) -> Rect:
+        """The whole pixels around it, at least one."""
+        left, top = math.floor(self.x), math.floor(self.y)
+        right, bottom = math.ceil(self.x + self.width), math.ceil(self.y + self.height)
+        return Rect(left, top, max(1, right - left), max(1, bottom - top))
 
     def as_data(self) -> dict[str, float]:
         return _tidy(self._asdict())

@@ -168,7 +168,7 @@ def test_label_is_in_a_region_by_its_middle() -> None:
     lines = [line("Save", 0), line("Don't Save", 40)]
     (place,) = find_in_lines("Save", lines, Rect(0, 38, 400, 20))
     assert (place.text, place.label, place.match, place.box.y) == ("Save", "Don't Save", "part", 40)
-    assert find_in_lines("Save", lines, place.pixels) == [place]
+    assert find_in_lines("Save", lines, place.box.whole()) == [place]
 
 
 def test_label_recognised_in_parts_is_whole() -> None:
