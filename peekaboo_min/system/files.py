@@ -222,9 +222,12 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
     path = state_folder() / lock_name
     with file_errors(path):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "a") as f:
+    with open(descriptor, "a"):
         deadline = time.monotonic() + wait_s
-        while not _is_locked(f.fileno(), path):
+        while True:
+            with file_errors(path), suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             if time.monotonic() > deadline:
                 message = f"another peekaboo is using {what}"
                 raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment")
@@ -234,13 +237,3 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
             yield
         finally:
             _held_locks.reset(reset)
-
-
-def _is_locked(descriptor: int, path: Path) -> bool:
-    """Lock a file now, or not. Raises FILE_IO_ERROR, as on a file system without locks."""
-    with file_errors(path):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
