@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 def sources() -> list[Path]:
     """Every file of the package that the program reads, in the order of their names."""
-    kinds = (".py", ".js", ".applescript", ".swift")
+    kinds = (".py", ".js", ".applescript", ".swift", ".md")
     return sorted(path for path in PACKAGE.rglob("*") if path.suffix in kinds and path.name != "__main__.py")
 
 

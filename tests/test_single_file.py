@@ -136,7 +136,7 @@ def test_single_file_has_every_source_of_the_package_as_it_is() -> None:
     lines = SINGLE_FILE.read_text(encoding="utf-8").splitlines()
     titles = {number: re.match(r"SOURCES\['(.+?)'\] = ", line) for number, line in enumerate(lines)}
     starts = {title[1]: number for number, title in titles.items() if title}
-    kinds = (".py", ".js", ".swift", ".applescript")
+    kinds = (".py", ".js", ".swift", ".applescript", ".md")
     package = [path for path in (ROOT / "peekaboo_min").rglob("*") if path.suffix in kinds]
     assert set(starts) == {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
     for path, number in starts.items():

@@ -18,6 +18,7 @@ from ..core.settings import settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..desktop.select import this_desktop
 from ..integrations.keynote import check_is_mac
+from ..system.programs import native_source
 from .mcp_client import McpClient, own_server
 
 # Models wrap the line in markdown nevertheless: quotes, bullets, fences, emphasis.
@@ -25,42 +26,6 @@ _ACTION_LINE = re.compile(
     r"^[ \t>]*(?:[-*+] |\d+[.)] )?(?P<mark>[`*_]*)(?P<keyword>FUNCTION_CALL|FINAL_ANSWER):(?P<rest>[^\r\n]*)",
     re.MULTILINE,
 )
-
-# As in the Keynote agent's specification.
-KEYNOTE_SYSTEM_PROMPT = """\
-You are a macOS Keynote drawing agent that must accomplish a concrete UI goal by calling MCP tools.
-Your job: open Keynote, draw ONE rectangle centered on slide 1, and write the user-provided text inside that \
-rectangle.
-You MUST accomplish this ONLY by calling the available tools. Do NOT describe what you will do. Do NOT emit \
-explanations.
-
-Rules:
-- You must respond with EXACTLY ONE SINGLE LINE each turn, in one of these formats:
-  1) FUNCTION_CALL: function_name|param1|param2|...
-  2) FINAL_ANSWER: [done]
-- Never output anything before or after that one line. No markdown. No prose.
-- Begin by calling open_keynote (or, if available, get_slide_size after opening) to discover slide dimensions.
-- Then call draw_rectangle with numeric slide coordinates (not pixels). If you know the slide size, choose a \
-centered rectangle that is ~60% of slide width and ~30% of slide height.
-  Let W=slide_width and H=slide_height:
-    rect_width = round(0.6*W)
-    rect_height = round(0.3*H)
-    x = round((W - rect_width)/2)
-    y = round((H - rect_height)/2)
-- Then call add_text_in_keynote with the EXACT text the user asked you to write (no quotes, no extra words).
-- If any tool returns an ERROR, adjust parameters and retry at most once.
-- Never call the same tool twice with the same parameters.
-- Parameter formatting:
-  * Numbers: plain (no commas, no units).
-  * Strings: do not include the '|' character. If input text contains '|', replace it with '¦'.
-  * Keep everything on a single line; do not insert newlines in arguments.
-- Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]
-
-Available tools:
-{tools_description}
-
-Remember: only use FUNCTION_CALL or FINAL_ANSWER lines. Nothing else.
-"""
 
 KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
 DEFAULT_TEXT = "Hello from MCP on macOS."  # the specification's example, with this text
@@ -186,7 +151,8 @@ def _converse_with_model(run: DrawingRun, server: McpClient, max_iterations: int
         described = [f"{name}: {known['type']} ({known['description']})" for name, known in properties]
         lines.append(f"{number}. {tool.name}({', '.join(described)}) - {tool.description}")
     run.show(f"tools listed: {', '.join(schemas)}")
-    system = KEYNOTE_SYSTEM_PROMPT.replace("{tools_description}", "\n".join(lines))
+    template = native_source("agents/keynote_prompt.md")  # as in the Keynote agent's specification
+    system = template.replace("{tools_description}", "\n".join(lines))
     run.log(f"model {run.choice.name}, system prompt: {system}")
     was_corrected, problem = False, f"the model gave no FINAL_ANSWER in {max_iterations} turns"
     for _ in range(max_iterations):

@@ -57,7 +57,7 @@ def missing_program(name: str, problem: str = "") -> PeekabooError:
 
 
 def native_source(path: str) -> str:
-    """The text of a source such as `desktop/macos/windows.js`; in the single file, too."""
+    """The text of a file such as `desktop/macos/focus.js`; in the single file, too."""
     loader: Any = __spec__.loader
     source: bytes = loader.get_data(str(_PACKAGE / path))
     return source.decode("utf-8")
