@@ -18,19 +18,9 @@ from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
 from ..system.files import asked_path, file_name, temporary_folder
 from ..system.images import EXTENSIONS, kind_by_name
+from . import capture
 from .act import focus_by_id
-from .capture import (
-    CapturedImage,
-    Subject,
-    check_dimension,
-    for_client,
-    recorded,
-    save_images,
-    scene_to_capture,
-    shrunk,
-    take_image,
-    wait_until_painted,
-)
+from .capture import CapturedImage, Subject
 from .listing import session_warnings
 from .policy import check_may_act
 
@@ -87,25 +77,25 @@ def image_result(
     if capture_focus == "foreground":
         subjects, messages = _subjects_in_front(desktop, request)
     else:
-        subjects, messages = _find_subjects(scene_to_capture(desktop), request), ()
+        subjects, messages = _find_subjects(capture.scene_to_capture(desktop), request), ()
 
     def take(subject: Subject) -> CapturedImage:
-        return shrunk(desktop, take_image(desktop, subject, kind), request.max_dimension)
+        return capture.shrunk(desktop, capture.take_image(desktop, subject, kind), request.max_dimension)
 
     images = in_parallel(take, subjects)
     data: dict[str, Any] = {"saved_files": []}
     if not request.is_temporary:
-        images = save_images(images, _paths_of(base, is_file, kind, subjects))
-        images = [recorded(desktop, image) for image in images]
+        images = capture.save_images(images, _paths_of(base, is_file, kind, subjects))
+        images = [capture.recorded(desktop, image) for image in images]
         data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
         if not base:
             notes.append(f"without a path the files are temporary: they are kept {image_lifetime()}")
     text, failure, returned = _summary(images), None, []
     try:
         if returns_data:
-            returned = [for_client(desktop, image) for image in images]
+            returned = [capture.for_client(desktop, image) for image in images]
         if returns_data or (analyse and request.is_temporary):
-            shown = [recorded(desktop, image) for image in returned or images]
+            shown = [capture.recorded(desktop, image) for image in returned or images]
             sources = [{"source_path": image.path} if image.path else {} for image in shown]
             data["images"] = [{**source, **_image_data(image)} for source, image in zip(sources, shown)]
         if analyse:
@@ -121,7 +111,7 @@ def image_result(
 
 def check_request(request: ImageRequest) -> None:
     """Raises INVALID_ARGUMENT for what cannot be meant, before anything is done."""
-    check_dimension(request.max_dimension)
+    capture.check_dimension(request.max_dimension)
     if request.window_title is not None and not request.window_title.strip():
         raise invalid("the window's title is empty", "give a part of it, or leave it out")
     mode = request.effective_mode
@@ -199,7 +189,7 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
     What cannot be raised is captured as it is; where it is not on the screen, the app's front window instead.
     """
     check_may_act("foreground capture")
-    scene, mode = scene_to_capture(desktop), request.effective_mode
+    scene, mode = capture.scene_to_capture(desktop), request.effective_mode
     if mode == "screen" and request.app is None:
         return _find_subjects(scene, request), ()  # a screen has no front
     messages: tuple[str, ...] = ()
@@ -208,14 +198,14 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         assert meant
         window = focus_by_id(desktop, window_id := meant.window_id)
         if not meant.is_on_screen:
-            wait_until_painted(desktop, window)
+            capture.wait_until_painted(desktop, window)
     except PeekabooError as e:
         has_no_window = mode == "screen" and e.code is ErrorCode.WINDOW_NOT_FOUND
         if not has_no_window and e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning(_NOT_RAISED)
         messages = (f"nothing was brought to the front: {e.sentence()}",)
-    scene = scene_to_capture(desktop)
+    scene = capture.scene_to_capture(desktop)
     if mode == "window":
         window = scene.by_id(window_id)
         if window.is_on_screen and request.window_index is not None:

@@ -5,17 +5,8 @@ from __future__ import annotations
 import os
 from typing import Annotated, Optional
 
+from ..automation import capture
 from ..automation.act import Button, Clicks, Verify, focus_by_id, perform
-from ..automation.capture import (
-    check_dimension,
-    for_client,
-    recorded,
-    save_images,
-    scene_to_capture,
-    screenshot_region,
-    screenshot_window,
-    shrunk,
-)
 from ..automation.coordinates import Region, RegionOf, WindowId, find_region
 from ..automation.listing import window_data
 from ..core import models
@@ -76,27 +67,27 @@ def take_window_screenshot(
     kind = "jpg"
     if in_shell:
         kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
-        check_dimension(max_dimension)
+        capture.check_dimension(max_dimension)
         if region is not None and kind != "png":
             raise invalid("a region is saved as png", "end the path in .png")
-    scene = scene_to_capture(desktop)
+    scene = capture.scene_to_capture(desktop)
     window = scene.by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     if part:
-        image = screenshot_region(desktop, window, *part)
+        image = capture.screenshot_region(desktop, window, *part)
     else:
-        image = screenshot_window(desktop, scene, window, kind)
+        image = capture.screenshot_window(desktop, scene, window, kind)
     name = f"window {window_id} of {window.app_name}"
     if in_shell:
-        image = shrunk(desktop, image, max_dimension)
-        (image,) = save_images([image], [target or new_temporary_path("peekaboo", kind)])
-        image = recorded(desktop, image, supersedes_older=True)
+        image = capture.shrunk(desktop, image, max_dimension)
+        (image,) = capture.save_images([image], [target or new_temporary_path("peekaboo", kind)])
+        image = capture.recorded(desktop, image, supersedes_older=True)
         data = image.window_data()
         size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
         clicks = f", screenshot_id {data['screenshot_id']}" if image.screenshot else ""
         text = f"{image.region_text() or f'{name} ({size}{clicks})'}: {image.path}"
         return Result(text, {**data, "path": image.path}, messages=image.warnings())
-    image = recorded(desktop, for_client(desktop, image), supersedes_older=True)
+    image = capture.recorded(desktop, capture.for_client(desktop, image), supersedes_older=True)
     text = image.region_text() or name
     return Result(text, image.window_data(), (image.content,), messages=image.warnings())
 
