@@ -532,7 +532,9 @@ def test_clipboard_copied_as_it_is_taken_is_told(
 ) -> None:
     copy(peek, b"mine")
     real = shutil.which("xclip")
-    theirs = f'case "$*" in "{moment}"*) printf theirs | {real} -selection clipboard -i ;; esac'
+    copies = f"printf theirs | setsid {real} -selection clipboard -i"
+    has_copied = f'until [ "$({real} -selection clipboard -o)" = theirs ]; do sleep 0.01; done'
+    theirs = f'case "$*" in "{moment}"*) {copies}; {has_copied} ;; esac'
     xclip = tmp_path / "xclip"
     xclip.write_text(f'#!/bin/sh\n{theirs} >/dev/null 2>&1\nexec {real} "$@"\n')
     xclip.chmod(0o755)

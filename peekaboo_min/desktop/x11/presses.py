@@ -155,10 +155,11 @@ class PressRecord:
 
     def times_taken(self, selection: str) -> int:
         """How often anybody has made himself the owner of a selection since the last call."""
+        atom = self._server.atoms([selection])[selection]  # an answer, before which the record is written
         while self._events(time.monotonic()) is not None:
             pass
         taken, self._taken = self._taken, []
-        return taken.count(self._server.atoms([selection])[selection])
+        return taken.count(atom)
 
     def press_of(self, button: int) -> Optional[Event]:
         """The last press of that button since the last call; that which a window's own client got counts more
