@@ -185,8 +185,9 @@ def settings_with_env_file(folder: Path) -> Settings:
     For the commands of a person in that folder, never for the server; for keys and the Keynote agent's
     variables only. Raises FILE_IO_ERROR.
     """
-    _env_file_values.update(_read_env_file(folder / ".env"))
+    values = _read_env_file(folder / ".env")
     forget_environment()
+    _env_file_values.update(values)
     return settings()
 
 
@@ -218,8 +219,9 @@ def child_environment() -> dict[str, str]:
 
 
 def forget_environment() -> None:
-    """Let the environment be read anew: the settings, and the temporary folder."""
+    """Let the environment be read anew: the settings, without what a .env set, and the temporary folder."""
     import tempfile  # see system/files.py
 
+    _env_file_values.clear()
     settings.cache_clear()
     tempfile.tempdir = None
