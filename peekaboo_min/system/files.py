@@ -79,11 +79,16 @@ def log_file() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
 
-    suffix: what follows the stem, and tells several images of one stem apart.
+    suffix: what follows the stem, and tells several images of one stem apart. A stem that is too long loses
+    its middle: names differ at the start and at the end.
     """
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    return cut_to_bytes(cleaned, _NAME_BYTES - len(ending.encode())) + ending
+    limit = _NAME_BYTES - len(ending.encode())
+    if len(cleaned.encode()) > limit:
+        start = cut_to_bytes(cleaned, limit - limit // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
+    return cleaned + ending
 
 
 def _safe_in_names(text: str) -> str:

@@ -74,7 +74,6 @@ def use(environment: Use, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Us
     for name in list(os.environ):
         if name.startswith("PEEKABOO_") or name.endswith(("_API_KEY", "_BASE_URL", "_proxy", "_PROXY")):
             monkeypatch.delenv(name)
-    monkeypatch.setattr("peekaboo_min.core.settings._env_file_values", {})  # of a folder's .env
     environment(TMPDIR=str(tmp_path), HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"))
     return environment
 
