@@ -123,6 +123,19 @@ def _wait_for_text(path: Path, text: str) -> None:
     wait_for(lambda: path.exists() and path.read_text() == text, f"{path} holds {text!r}")
 
 
+@on_openbox
+def test_drag_in_a_gtk_window_beside_a_moved_pointer_is_doubted(on: RealDesktop) -> None:
+    """Of what GTK gets, by XInput, the server's record has no places."""
+    editor, _ = _open_editor(on)
+    drag = {"x": 60, "y": 150, "to_x": 300, "to_y": 150}
+    on.done("take_window_screenshot", editor)
+    assert on.done("drag", editor, **drag)["delivered"]
+    person = on.start("sh", "-c", "while :; do xdotool mousemove_relative -- 3 0; sleep 0.01; done")
+    reply = on.call("drag", editor, **drag)
+    person.kill()
+    assert reply.code or reply.data["delivered"] is None
+
+
 def test_acts_on_a_window_with_a_modal_dialog_are_refused(on: RealDesktop) -> None:
     editor, path = _open_editor(on)
     on.done("press_key", editor, key="ctrl+shift+s")
