@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,28 +53,50 @@ def test_readme_commands_are_all_understood() -> None:
             )
 
 
-def test_readme_script_signs_the_form_and_leaves_its_json(display: str, tmp_path: Path) -> None:
-    need("wish", "tesseract")
-    program = tmp_path / "peekaboo-min"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/peekaboo_min/__main__.py" "$@"\n')
-    program.chmod(0o755)
-    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
-    environment = {**clean_environment(tmp_path, DISPLAY=display), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    for block in SHELL[-2:]:
-        words = ["sh", "-euc", block.replace("\nuv run", "\n: uv run")]  # which would fetch the package mcp
-        subprocess.run(words, env=environment, cwd=tmp_path, check=True, timeout=2 * PATIENCE_S)
-    events = [json.loads(line) for line in (tmp_path / "report.jsonl").read_text("utf-8").splitlines()]
-    assert [event["name"] for event in events if event["event"] == "sign"] == ["Grüße, 世界"]
-    answer = json.loads((tmp_path / "form.json").read_text("utf-8"))
-    answer["data"].update(window_id=6291489, waited_s=0.4, bounds=JSON[1]["data"]["bounds"])
-    assert answer == JSON[1] and (tmp_path / "signed.png").exists()
+# What installs, in the blocks: nothing is fetched here, and the program is that of this folder.
+PROGRAM = f'"{sys.executable}" "{ROOT}/peekaboo_min/__main__.py" "$@"'
+INSTALLERS = {
+    **dict.fromkeys(("apt-get", "brew"), "exit 0"),
+    "sudo": '"$@"',
+    "git": f'ln -s "{ROOT}" "${{2##*/}}"',
+    "pipx": 'mkdir -p ~/.local/bin && ln -sf "$(command -v peekaboo-min)" ~/.local/bin/',
+    "uv": f'shift; "{sys.executable}" "$@"',
+    "peekaboo-min": PROGRAM,
+}
 
 
-def test_readme_json_is_what_config_writes(mac: FakeMac, tmp_path: Path, display: str) -> None:
-    on_mac = InProcessProgram(mac_environment(mac))
-    written: dict[str, Any] = json.loads(on_mac.run("config", "claude-desktop").out)
+def run_blocks(blocks: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
+    """What they print, run in a folder that holds what they name."""
+    (folder / "bin").mkdir(parents=True)
+    for name, script in INSTALLERS.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "bin" / name).chmod(0o755)
+    (folder / "scripts").symlink_to(ROOT / "scripts")
+    environment = {**environment, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    words = ["sh", "-euc", "\n".join(f"({block})" for block in blocks)]
+    done = subprocess.run(
+        words, env=environment, cwd=folder, capture_output=True, text=True, timeout=3 * PATIENCE_S
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_readme_block_for_a_mac_prints_what_it_shows(mac: FakeMac, tmp_path: Path) -> None:
+    written: dict[str, Any] = json.loads(run_blocks(SHELL[:1], tmp_path / "here", mac_environment(mac)))
     written["mcpServers"]["peekaboo"].update(command="/Users/ada/.local/bin/peekaboo-min", args=[])
     assert JSON[0] == written and JSON[2].keys() <= {variable.name for variable in VARIABLES.values()}
-    assert [on_mac.run(word).code for word in ("permissions", "doctor")] == [0, 0]
-    on_x11 = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
-    assert [on_x11.run(*line.split()).code for line in ("doctor", "config codex", "clean --all")] == [0, 0, 0]
+    assert InProcessProgram(mac_environment(mac)).run("permissions").code == 0
+
+
+def test_readme_blocks_for_linux_sign_the_form_and_leave_its_json(display: str, tmp_path: Path) -> None:
+    need("wish", "tesseract")
+    folder, environment = tmp_path / "linux", clean_environment(tmp_path, DISPLAY=display)
+    said = run_blocks(SHELL[1:], folder, environment)
+    assert "everything that is needed is here" in said and "[mcp_servers.peekaboo]" in said
+    assert "mcp_servers" in (tmp_path / "home/.codex/config.toml").read_text("utf-8")
+    events = [json.loads(line) for line in (folder / "report.jsonl").read_text("utf-8").splitlines()]
+    assert [event["name"] for event in events if event["event"] == "sign"] == ["Grüße, 世界"]
+    answer = json.loads((folder / "form.json").read_text("utf-8"))
+    answer["data"].update(window_id=6291489, waited_s=0.4, bounds=JSON[1]["data"]["bounds"])
+    assert answer == JSON[1] and (folder / "signed.png").exists()
+    assert InProcessProgram(environment).run("clean", "--all").code == 0
