@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from pathlib import Path
 
 import leftovers
@@ -36,20 +34,3 @@ def test_leftovers_are_files_that_nobody_wanted(tmp_path: Path, monkeypatch: pyt
         replied(f'{{"path": "/x/{Path(IMAGE).name}"}}')
     watch(tmp_path)
     assert before.found(".*other", ".*[.]d/.*", ".*[.]12345678") == []
-
-
-def test_leftovers_are_what_a_process_has_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leftovers, "GRACE_S", 0.0)
-    before, event = Leftovers(tmp_path.parent), threading.Event()
-    thread = threading.Thread(target=event.wait, name="left")
-    thread.start()
-    monkeypatch.setenv("LEFT", "1")
-    monkeypatch.chdir("/")
-    with subprocess.Popen(["sleep", "600"]) as process:
-        found = before.found()
-        process.kill()
-    monkeypatch.undo()
-    event.set()
-    thread.join()
-    left = ["thread left", "variable LEFT", "working folder /", f"process {process.pid}: sleep 600"]
-    assert (found, before.found()) == (left, [])
