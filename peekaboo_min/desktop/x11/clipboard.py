@@ -50,7 +50,8 @@ def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterato
                 with suppress(PeekabooError):
                     clipboard.look()
     except PeekabooError as e:
-        if clipboard.has_lost_copy():
+        clipboard.wait_until_restored()
+        if clipboard.has_lost_copy:
             e.message += "; what somebody copied meanwhile may be lost"
         raise
     clipboard.wait_until_restored()
@@ -69,7 +70,9 @@ class Clipboard:
         self._xclip: Optional[RunningProgram] = None
         self._served_id: Optional[int] = None  # who owns the selection while we serve; None before
         self._is_awaited = self._was_taken = False
-        self._has_lost_copy = False
+        self._kept = ""  # the format in which what was saved is offered again
+        self.has_lost_copy = False
+        """Whether somebody copied in a moment in which we took the clipboard, or put it back."""
         self.serving = ExitStack()
 
     @property
@@ -119,7 +122,7 @@ class Clipboard:
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             is_served = self._wait_until(has_taken, xclip, _ANSWER_S)
-        self._has_lost_copy |= self._selection == "clipboard" and times_taken > 1
+        self.has_lost_copy |= self._selection == "clipboard" and times_taken > 1
         served_id = self._served_id
 
         def check_served() -> None:
@@ -140,6 +143,7 @@ class Clipboard:
                 raise self._failed(message, "what that copied may have been pasted")
             # what a program that hangs pastes when it wakes up must not be what the user had copied
             self._saved = Restorer(["xclip", "-selection", self._selection, "-i"], data)
+            self._kept = "UTF8_STRING"
             raise self._failed("the window's program did not fetch the text", "it stays in the clipboard")
         deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
         pause(_QUIET_S)
@@ -157,8 +161,15 @@ class Clipboard:
 
     def wait_until_restored(self) -> None:
         """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
-        deadline = time.monotonic() + _ANSWER_S
-        while self._saved and not self._owner() and time.monotonic() < deadline:
+        deadline, times_taken = time.monotonic() + _ANSWER_S, 0
+        is_restored = self._selection == "clipboard" and not self._is_taken
+        while self._saved and is_restored and time.monotonic() < deadline:
+            times_taken += self._times_taken()
+            if times_taken > 1:
+                self.has_lost_copy = True
+                return
+            if times_taken and self._read(self._kept) == self._saved.stdin:
+                return
             pause(_POLL_S)
 
     def _failed(self, what: str, consequence: str) -> PeekabooError:
@@ -169,12 +180,6 @@ class Clipboard:
         """The window that owns the selection; 0 for none, also before any program has named it."""
         name = self._selection.upper()
         return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
-
-    def has_lost_copy(self) -> bool:
-        """Whether somebody copied in a moment in which we took the clipboard, or put it back."""
-        is_kept = self._selection == "clipboard" and not self._is_taken
-        self._has_lost_copy |= is_kept and self._times_taken() > 1
-        return self._has_lost_copy
 
     def _times_taken(self) -> int:
         """How often the selection was taken, by us too, since the last call."""
@@ -198,7 +203,7 @@ class Clipboard:
             message = f"the clipboard holds {held}, which could not be put back; nothing was pasted"
             hint = "copy some text, which can be kept, or type ASCII only, which needs no clipboard"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
-        option = [] if texts else ["-target", kept]
+        self._kept, option = ("UTF8_STRING", []) if texts else (kept, ["-target", kept])
         return Restorer(["xclip", "-selection", "clipboard", *option, "-i"], data)
 
     def _read(self, target: str) -> Optional[bytes]:

@@ -203,7 +203,7 @@ class _Keyboard:
                     words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
                     clipboard.paste(piece, partial(self.send, words, len(piece), ""))
                 start += len(piece)
-        return clipboard.has_lost_copy()
+        return clipboard.has_lost_copy
 
     def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
         # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
