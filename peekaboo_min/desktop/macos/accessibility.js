@@ -109,7 +109,7 @@ function panelWithKeys(pid, windows) {
     const app = attribute($.AXUIElementCreateSystemWide(), 'AXFocusedApplication', 0);
     const owner = app && pidOf(app);
     if (owner === null || owner === pid) return undefined;
-    return windows.find(w => w.pid === owner && w.layer > 0 && w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50);
+    return windows.find(w => w.pid === owner && w.layer > 0 && isLarge(w));
 }
 
 // Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.

@@ -99,8 +99,9 @@ struct Window {
 
     var name: String { "window \(id) of \(app.isEmpty ? "an unknown application" : app)" }
 
-    // A window that a person would call one: an app may keep invisible or tiny ones in front of it.
-    var isOrdinary: Bool { layer == 0 && alpha > 0 && frame.width >= 50 && frame.height >= 50 }
+    // As large as what a person would call a window: an app may keep invisible or tiny ones in front of it.
+    var isLarge: Bool { alpha > 0 && frame.width >= 50 && frame.height >= 50 }
+    var isOrdinary: Bool { layer == 0 && isLarge }
 }
 
 // The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
@@ -204,7 +205,7 @@ func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
         CFGetTypeID(value) == AXUIElementGetTypeID(),
         AXUIElementGetPid(value as! AXUIElement, &owner) == .success, owner != pid
     else { return nil }
-    return windows.first { $0.pid == owner && $0.layer > 0 && $0.alpha > 0 && $0.frame.width >= 50 && $0.frame.height >= 50 }
+    return windows.first { $0.pid == owner && $0.layer > 0 && $0.isLarge }
 }
 
 // Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.

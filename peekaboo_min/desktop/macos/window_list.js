@@ -76,9 +76,13 @@ function isLocked() {
     return !isOnConsole || Boolean(Number(about.CGSSessionScreenIsLocked || 0)); // the key is there only while it is locked
 }
 
-// A window that a person would call one: an app may keep invisible or tiny ones in front of it.
+// As large as what a person would call a window: an app may keep invisible or tiny ones in front of it.
+function isLarge(w) {
+    return w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50;
+}
+
 function isOrdinary(w) {
-    return w.layer === 0 && w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50;
+    return w.layer === 0 && isLarge(w);
 }
 
 function holds(b, point) {
