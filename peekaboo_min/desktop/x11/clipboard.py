@@ -50,7 +50,8 @@ def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterato
                 with suppress(PeekabooError):
                     clipboard.look()
     except PeekabooError as e:
-        clipboard.wait_until_restored()
+        with suppress(PeekabooError):  # what ended the act is what is told
+            clipboard.wait_until_restored()
         if clipboard.has_lost_copy:
             e.message += "; what somebody copied meanwhile may be lost"
         raise
