@@ -116,7 +116,9 @@ class Clipboard:
         def has_taken() -> bool:
             nonlocal times_taken
             times_taken += self._times_taken()
-            return times_taken > 0 and self._is_served_by(xclip)
+            is_ours = times_taken > 0 and self._is_served_by(xclip)
+            times_taken += self._times_taken()  # it may have taken it since
+            return is_ours
 
         self._served_id = self._owner()
         # the last one is ended after this one serves: before, the server might give its window's id again
@@ -166,10 +168,10 @@ class Clipboard:
         is_restored = self._selection == "clipboard" and not self._is_taken
         while self._saved and is_restored and time.monotonic() < deadline:
             times_taken += self._times_taken()
-            if times_taken > 1:
-                self.has_lost_copy = True
-                return
-            if times_taken and self._read(self._kept) == self._saved.stdin:
+            is_back = times_taken > 0 and self._read(self._kept) == self._saved.stdin
+            times_taken += self._times_taken()  # it may have been put back since
+            self.has_lost_copy |= times_taken > 1
+            if is_back or times_taken > 1:
                 return
             pause(_POLL_S)
 
