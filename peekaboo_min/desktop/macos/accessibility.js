@@ -112,17 +112,25 @@ function panelWithKeys(pid, windows) {
     return windows.find(w => w.pid === owner && w.layer > 0 && isLarge(w));
 }
 
+// The element in the middle of a window and those that hold it, inside out; null where it cannot tell.
+function elementsAt(pid, frame) {
+    const [app, at] = [$.AXUIElementCreateApplication(pid), Ref()];
+    const [x, y] = [frame.x + frame.width / 2, frame.y + frame.height / 2];
+    if (hungPids.has(pid) || $.AXUIElementCopyElementAtPosition(app, x, y, at) !== 0) return null;
+    const found = [];
+    for (let element = at[0]; element && found.length < MOST_ANCESTORS; element = attribute(element, 'AXParent', pid)) found.push(element);
+    return found;
+}
+
+function isMenu(element, pid) {
+    return plainAttribute(element, 'AXRole', pid) === 'AXMenu';
+}
+
 // Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
 // Where it cannot tell what is there, it is one.
 function isOpenMenu(w) {
     if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
-    const at = Ref();
-    const [x, y] = [w.bounds.x + w.bounds.width / 2, w.bounds.y + w.bounds.height / 2];
-    if (hungPids.has(w.pid) || $.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(w.pid), x, y, at) !== 0) return true;
-    for (let [element, depth] = [at[0], 0]; element && depth < MOST_ANCESTORS; depth++) {
-        const frame = frameOf(element, w.pid);
-        if (plainAttribute(element, 'AXRole', w.pid) === 'AXMenu' || (frame && isSameFrame(frame, w.bounds))) return true;
-        element = attribute(element, 'AXParent', w.pid);
-    }
-    return hungPids.has(w.pid);
+    const found = elementsAt(w.pid, w.bounds);
+    const isKnown = element => isMenu(element, w.pid) || isSameFrame(frameOf(element, w.pid) || {}, w.bounds);
+    return found === null || found.some(isKnown) || hungPids.has(w.pid);
 }

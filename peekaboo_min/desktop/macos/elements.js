@@ -121,17 +121,9 @@ function collect(element, pid, clip, depth, search) {
 
 // A menu is no window to accessibility: it is what is above the element in its middle, or a child of its application.
 function menuAt(app, target) {
-    const at = Ref();
-    const [x, y] = [target.x + target.width / 2, target.y + target.height / 2];
-    const error = $.AXUIElementCopyElementAtPosition($.AXUIElementCreateApplication(target.pid), x, y, at);
-    let element = error === 0 ? at[0] : null;
-    for (let depth = 0; element && depth < MOST_DEPTH; depth++) {
-        if (plainAttribute(element, 'AXRole', target.pid) === 'AXMenu') return element;
-        element = attribute(element, 'AXParent', target.pid);
-    }
-    const found = elements(app, 'AXChildren', target.pid, MOST_CHILDREN).filter(one =>
-        plainAttribute(one, 'AXRole', target.pid) === 'AXMenu' && isSameFrame(frameOf(one, target.pid) || {}, target));
-    return found[0] || null;
+    const isAt = element => isMenu(element, target.pid) && isSameFrame(frameOf(element, target.pid) || {}, target);
+    return (elementsAt(target.pid, target) || []).find(element => isMenu(element, target.pid))
+        || elements(app, 'AXChildren', target.pid, MOST_CHILDREN).find(isAt) || null;
 }
 
 // Chromium, and with it Electron, builds the tree of its pages only once somebody reads roles.
