@@ -15,7 +15,7 @@ import pytest
 from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, window_colour
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
-from mac_desk import PANES, Desk, add_app, change_app, tells_who_needs_what, widget
+from mac_desk import PANELS, PANES, Desk, add_app, change_app, tells_who_needs_what, widget
 from samples import error_of
 
 from peekaboo_min.core.errors import ErrorCode
@@ -364,7 +364,6 @@ def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> N
         assert 2001 not in ids
 
 
-PANELS = "com.apple.appkit.xpc.openAndSavePanelService"
 NAME = widget("name", "field", 40, 60, 300, 30, value="")
 SAVE = widget("save", "button", 300, 240, 100, 40, text="Save", on_click={"close_window": "this"})
 SAVE_PANEL = {"title": "Save", "bounds": [760, 460, 440, 300], "focus": "name", "widgets": [NAME, SAVE]}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Optional
 import pytest
 from fakemac import FakeMac, world
 from fakemac.pointer_and_keys import keys_of
-from mac_desk import change_app, widget
+from mac_desk import PANELS, add_app, change_app, widget
 from worlds import need_swift
 
 from peekaboo_min.core.models import Act, Point
@@ -458,6 +458,7 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
         ("switches.post_event_preflight", "denies"),  # one false no of the two
         ("switches.trust_preflight", "denies"),
         ("keyboard.held_flags", 0x10000),  # caps lock
+        ("keyboard.session_flags", COMMAND),  # stuck in the session: nobody holds it
         ("session.on_console", None),  # a session that says nothing of it
     ],
 )
@@ -485,6 +486,7 @@ OVERLAYS: dict[str, tuple[str, dict[str, Any], str, bool, bool]] = {
     "it belongs to the same app": ("Terminal", THROUGH, "works", True, True),
     "it is as large as the window": ("Calculator", {**THROUGH, **WHOLE}, "works", True, True),
     "nobody can tell": ("Calculator", THROUGH, "zero", True, False),
+    "nobody can tell, of an ordinary window": ("Calculator", {"layer": 0}, "zero", False, True),
     "a window that is not listed is told": ("Calculator", THROUGH, "unknown", True, False),
     "nobody can tell, but it is the Dock's": ("Dock", THROUGH, "zero", True, True),
 }
@@ -585,6 +587,13 @@ def test_keyboard_is_with_the_window_of_the_rounded_frame(bench: Bench) -> None:
     assert bench.mac.widget(panel, "name")["value"] == "Ada"
     bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # that would be another window
     assert keyboard_is_with(bench) is keyboard_is_with(bench, id=panel, **frame) is None
+
+
+def test_keyboard_is_with_a_panel_of_another_process(bench: Bench) -> None:
+    add_app(bench.mac, "Open and Save Panel Service", 600, bundle_id=PANELS, policy=1, panels_of=480)
+    panel = bench.mac.open_window(600, title="Save", bounds=[100, 100, 300, 200], modal=True)
+    assert keyboard_is_with(bench, id=panel) == panel
+    assert keyboard_is_with(bench) in (panel, None)
 
 
 def test_keyboard_is_with_a_twin_by_title_alone(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from worlds import ROOT, Finished
 from peekaboo_min.core.models import Act, Delivery, Point, Window
 from peekaboo_min.desktop.macos.backend import MacDesktop
 
+PANELS = "com.apple.appkit.xpc.openAndSavePanelService"
 PANES = {11: ("Screen Recording", "Privacy_ScreenCapture"), 12: ("Accessibility", "Privacy_Accessibility")}
 STARTED = {"do": "started", "program": "osascript"}
 

@@ -106,7 +106,7 @@ class MacDesktop:
             done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
         except ProgramTimeout as e:
             raise PeekabooError(e.code, e.message, _PICKER, e.details) from e
-        if done.code or not path.is_file() or not path.stat().st_size:
+        if done.code or not path.is_file():
             details = done.stderr.strip()[-300:]
             is_certain = _check_may_capture(details)
             hint = "it may be minimised, closing, protected, or on another Space: bring it to the front"

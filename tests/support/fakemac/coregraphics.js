@@ -120,8 +120,9 @@ const made = (source, values) => ({ event: { flags: null, source_state: sourceOf
 
 fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
 fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { pointee(source).suppression_s = number('suppression interval', seconds); });
-// What a person holds, and perhaps what was posted.
-fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { number('CGEventSourceFlagsState', stateId); const { keyboard, switches } = state(); return keyboard.held_flags | (switches.posted_is_held ? keyboard.pressed_flags : 0); });
+// What a person holds, and perhaps what was posted; of the session's state also what is stuck in it.
+const HID_STATE = 1;
+fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { const { keyboard, switches } = state(); return keyboard.held_flags | (switches.posted_is_held ? keyboard.pressed_flags : 0) | (number('CGEventSourceFlagsState', stateId) === HID_STATE ? 0 : keyboard.session_flags); });
 fn('CGEventSourceButtonState', 2, 'bool', ([stateId, button]) => { number('CGEventSourceButtonState', stateId); const { mouse, switches } = state(); return mouse.held.includes(number('button', button)) || (switches.posted_is_held && String(button) in mouse.down); });
 fn('CGEventSourceCounterForEventType', 2, 'long', ([stateId, type]) => { number('CGEventSourceCounterForEventType', stateId); return state().mouse.presses[number('event type', type)] || 0; });
 // CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.

@@ -97,7 +97,9 @@ public func AXUIElementCopyAttributeValue(
         guard FakeMac.object(world["session"])["locked"] as? Bool != true else { return .noValue }
         let focused = FakeMac.shownWindows(world).first { window in
             let layer = FakeMac.number(window["layer"])
-            return pid_t(FakeMac.number(window["pid"])) == pid && layer >= 0 && layer < 20
+            let owner = FakeMac.number(window["pid"])
+            let asker = FakeMac.app(pid_t(owner))?["panels_of"] ?? owner  // of an Open or Save panel
+            return pid_t(FakeMac.number(asker)) == pid && layer >= 0 && layer < 20
                 && FakeMac.number(window["alpha"]) > 0 && FakeMac.bounds(window).width >= 50
         }
         guard let window = focused else { return .noValue }

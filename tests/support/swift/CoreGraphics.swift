@@ -58,11 +58,12 @@ public final class CGEventSource {
 
     private class var postedIsHeld: Bool { FakeMac.object(FakeMac.state()["switches"])["posted_is_held"] as? Bool == true }
 
-    /// What a person holds, and perhaps what was posted.
+    /// What a person holds, and perhaps what was posted; of the session's state also what is stuck in it.
     public class func flagsState(_ stateID: CGEventSourceStateID) -> CGEventFlags {
         let keyboard = FakeMac.object(FakeMac.state()["keyboard"])
         let pressed = postedIsHeld ? FakeMac.number(keyboard["pressed_flags"]) : 0
-        return CGEventFlags(rawValue: UInt64(FakeMac.number(keyboard["held_flags"])) | UInt64(pressed))
+        let session = stateID == .hidSystemState ? 0 : FakeMac.number(keyboard["session_flags"])
+        return CGEventFlags(rawValue: UInt64(FakeMac.number(keyboard["held_flags"])) | UInt64(pressed) | UInt64(session))
     }
     public class func buttonState(_ stateID: CGEventSourceStateID, button: CGMouseButton) -> Bool {
         let mouse = FakeMac.object(FakeMac.state()["mouse"])
