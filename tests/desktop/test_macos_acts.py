@@ -177,7 +177,7 @@ def test_key_has_the_code_of_its_place_on_the_keyboard() -> None:
         ("enter_keypad", 76, 0x200000),
         ("cmd+home", 115, COMMAND | 0x800000),
         ("fn+f1", 122, 0x800000),
-        ("super+a", 0, COMMAND),
+        ("super+cmd+a", 0, COMMAND),
         ("plus", 24, SHIFT),
         ("caps_lock", 57, 0),
     ],
@@ -633,6 +633,18 @@ def test_helper_that_compiles_too_long_is_tried_again_next_time(
     assert not list((desk.mac.home / "Library").rglob("failure.txt"))
     desk.data("press", 1080, "tab")
     assert desk.keys() == ["tab"]
+
+
+def test_helper_that_another_process_compiles_is_waited_for_where_a_person_asks(desk: Desk) -> None:
+    desk.mac.tools("broken")
+    assert "SDK" in built()
+    (lock,) = (desk.mac.home / "Library").rglob("helper.lock")
+    with open(lock) as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        assert error_of(swift_helper.build_helper).code is ErrorCode.TIMEOUT
+        threading.Timer(0.5, fcntl.flock, [os.dup(f.fileno()), fcntl.LOCK_UN]).start()
+        swift_helper.build_helper(is_forced=True)
+    assert compiled(desk.mac) == 2
 
 
 def test_helper_is_compiled_once_and_acts(desk: Desk) -> None:

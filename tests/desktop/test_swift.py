@@ -35,7 +35,7 @@ Event = dict[str, Any]
 TERMINAL = {"id": 1080, "pid": 480, "x": 60, "y": 80, "width": 700, "height": 420, "is_popup": False}
 POINT = Point(300, 200)
 NOT_MEASURED = ("t", "idle_ms", "suppression_s")
-COMMAND, SHIFT, ARROW = 0x100000, 0x20000, 0xA00000
+CONTROL, OPTION, SHIFT, COMMAND, ARROW = 0x40000, 0x80000, 0x20000, 0x100000, 0xA00000
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
 DONE = {"ok": True, "is_certain": True, "code": None, "message": "", "reached_id": None, "released": False}
 
@@ -142,7 +142,7 @@ def key(code: int, flags: int = 0, text: str = "", up_flags: int = 0) -> list[Ev
 
 def modifiers(flags: int) -> tuple[list[Event], list[Event]]:
     """The modifiers' own keys, down and up."""
-    keys = [(56, SHIFT)] * bool(flags & SHIFT) + [(55, COMMAND)] * bool(flags & COMMAND)
+    keys = [pair for pair in ((59, CONTROL), (58, OPTION), (56, SHIFT), (55, COMMAND)) if flags & pair[1]]
     event = {"type": 12, "unicode": "", **EVENT}
     held = [0, *accumulate(flag for _, flag in keys)]
     downs = [{**event, "keycode": code, "flags": after} for (code, _), after in zip(keys, held[1:])]
@@ -221,6 +221,10 @@ ACTS = {
     "a key with flags of its own": (press("shift+left"), chord(123, SHIFT, own=ARROW)),
     "a key held down": (press("shift+space", hold_ms=100), chord(49, SHIFT)),
     "a chord": (press("cmd+shift+t"), chord(17, COMMAND | SHIFT)),
+    "a chord of all modifiers": (
+        press("cmd+shift+alt+ctrl+t"),
+        chord(17, CONTROL | OPTION | SHIFT | COMMAND),
+    ),
     "a chord of a character that needs shift": (press("cmd+plus"), chord(24, COMMAND, implied=SHIFT)),
 }
 
@@ -641,7 +645,7 @@ def test_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chor
     assert bench.act(press(chord, hold_ms=1))["ok"]
     events = [event for event in bench.events() if event["type"] != 12]
     assert [event["keycode"] for event in events] == [code, code]
-    flags = {"cmd": COMMAND, "shift": SHIFT, "ctrl": 0x40000, "alt": 0x80000}
+    flags = {"cmd": COMMAND, "shift": SHIFT, "ctrl": CONTROL, "alt": OPTION}
     assert events[0]["flags"] == sum(flags.get(name, 0) for name in chord.split("+"))
 
 

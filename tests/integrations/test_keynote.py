@@ -351,6 +351,7 @@ CHANGES: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], Optional[int]]] 
         None,
     ),
     "ours is moved": (lambda shapes: shapes[1]["position"].update(x=386), None),
+    "ours is resized": (lambda shapes: shapes[1].update(height=150), None),
     "all are deleted": (lambda shapes: shapes.clear(), None),
 }
 
