@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import threading
 import time
@@ -72,8 +71,8 @@ def ask_json(url: str, *, headers: Mapping[str, str], body: Any = None, timeout_
     request = Request(url, body, {**ours, **headers})
     raw = _fetch(request, timeout_s)
     try:
-        return json.loads(raw, parse_constant=lambda _name: None)  # NaN and Infinity are not JSON
-    except (ValueError, RecursionError):
+        return json.loads(raw)
+    except ValueError:
         raise WebError("malformed", f"{host_of(url)} answered with something that is not JSON") from None
 
 
@@ -147,14 +146,13 @@ def _status_error(url: str, status: int, headers: Any, raw: bytes) -> WebError:
         target = host_of(headers.get("Location") or "") or "another address"
         return WebError("redirect", f"{host_of(url)} redirects to {target}, which is not followed", status)
     body: Any = raw.decode("utf-8", "replace")
-    with suppress(ValueError, RecursionError):
+    with suppress(ValueError):
         body = json.loads(body)
     if isinstance(body, str) and body.lstrip().startswith("<"):  # a web page
         body = ""
     retry_after_s = None
     with suppress(ValueError):  # a date: no vendor sends one
-        seconds = float(headers.get("Retry-After", ""))
-        retry_after_s = max(0.0, seconds) if math.isfinite(seconds) else None
+        retry_after_s = float(headers.get("Retry-After", ""))
     return WebError("status", f"{host_of(url)} answered with status {status}", status, body, retry_after_s)
 
 
@@ -171,8 +169,6 @@ def _as_web_error(error: Exception, url: str) -> Exception:
         return WebError("closed", f"{host} closed the connection before its answer was complete")
     if isinstance(error, ConnectionRefusedError):
         return WebError("unreachable", f"connection refused by {host}")
-    if isinstance(error, ValueError):  # a chunk of a negative size, for instance
-        return WebError("malformed", f"{host} answered with something that is not HTTP")
     if isinstance(error, OSError):
         return WebError("unreachable", f"{host} cannot be reached: {error.strerror or type(error).__name__}")
     return error
