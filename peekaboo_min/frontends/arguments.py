@@ -23,7 +23,6 @@ _NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a t
 _AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
 _WINDOW = "window_id"  # which the shell takes as a name, too
 _COLUMNS = 79
-_LONGEST_NUMBER = 100  # Python prints no whole number of more than 4,300 digits, as a message would
 
 
 class Parameter(NamedTuple):
@@ -229,7 +228,7 @@ def _item(parameter: Parameter, text: str) -> Any:
     if parameter.name == _WINDOW and not re.fullmatch(r"\s*[+-]?(\d+|0x[0-9a-f]+)\s*", text, re.I):
         return text  # its name
     with suppress(ValueError):
-        if parameter.type_ is int and len(text) <= _LONGEST_NUMBER:
+        if parameter.type_ is int:
             return int(text, 0)  # window ids are often written the way X11 programs print them
         if parameter.type_ is float and math.isfinite(float(text)):
             return float(text)
