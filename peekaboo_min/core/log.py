@@ -92,9 +92,9 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if also_console else []
     try:
         handlers.append(logging.StreamHandler(_open_log(path)))
-    except (OSError, ValueError) as e:  # ValueError: a NUL in the path
-        reason = getattr(e, "strerror", None) or e
-        print(f"peekaboo-min: no log: cannot write {path}: {reason}; set PEEKABOO_LOG_FILE", file=sys.stderr)
+    except OSError as e:
+        problem = f"no log: cannot write {path}: {e.strerror}"
+        print(f"peekaboo-min: {problem}; set PEEKABOO_LOG_FILE", file=sys.stderr)
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
     # a root handler also keeps the SDK's constructor from adding one that writes to stderr, and gets only

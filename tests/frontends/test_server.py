@@ -220,18 +220,6 @@ def test_log_is_json_for_the_owner_and_holds_no_typed_text(tmp_path: Path, displ
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_log_follows_no_link(tmp_path: Path, display: str) -> None:
-    environment = clean_environment(tmp_path, DISPLAY=display)
-    (tmp_path / "victim").write_text("mine\n")
-    (tmp_path / "tmp" / "peekaboo-mcp.log").symlink_to(tmp_path / "victim")
-    with serving("package", environment) as server:
-        server.shake_hands()
-        assert server.call("list", item_type="server_status")["isError"] is False
-        assert server.end() == 0
-        assert "no log: cannot write" in server.errors
-    assert (tmp_path / "victim").read_text() == "mine\n"
-
-
 def test_log_may_go_to_stderr_besides_the_default_file(tmp_path: Path, display: str) -> None:
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_CONSOLE_LOGGING="true")
     with serving("package", environment) as server:
