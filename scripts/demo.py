@@ -13,14 +13,14 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
 
 # ruff: noqa: E402
-from headless import end_on_signals, install_hint, programs_on_path, running, x_server
+from headless import did_not_start, end_on_signals, find_headless_program, running, x_server
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -146,18 +146,11 @@ def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
 
 
 def open_form(stack: ExitStack) -> None:
-    """The form, by the first wish on PATH that opens it: wish has no flag that tells its version."""
-    message = "the program wish is not on this machine"
-    for wish in programs_on_path("wish"):
-        script = str(ROOT / "scripts" / "demo_form.tcl")
-        argv = [wish, script, "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
-        with ExitStack() as attempt, suppress(OSError):
-            form = attempt.enter_context(running(argv))
-            if awaited_event("ready", form):
-                stack.push(attempt.pop_all())
-                return
-        message = f"{wish} did not open the demo's form"
-    raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint=install_hint("tk"))
+    script = str(ROOT / "scripts" / "demo_form.tcl")
+    arguments = [script, "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
+    form = stack.enter_context(running([find_headless_program("wish"), *arguments]))
+    if awaited_event("ready", form) is None:
+        raise did_not_start("wish", "it did not open the demo's form")
 
 
 def sign_the_book(client: McpClient) -> int:

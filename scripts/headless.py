@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -22,12 +23,13 @@ _LEAVE_S = 5.0
 # soon: a window that is opened while it starts stays unmapped until some other event wakes openbox's loop.
 _READY = "_PEEKABOO_WINDOW_MANAGER_IS_READY"
 
-# How each program is asked for its version, a part of its answer, its Debian package. xprop needs a display.
-_PROGRAMS = {
-    "Xvfb": ("-help", "-screen scrn", "xvfb"),
-    "xprop": ("-version", "xprop ", "x11-utils"),
-    "xcompmgr": ("--version", "xcompmgr v", "xcompmgr"),
-    "openbox": ("--version", "Openbox ", "openbox"),
+# Debian's package of each program.
+_PACKAGES = {
+    "Xvfb": "xvfb",
+    "xprop": "x11-utils",
+    "xcompmgr": "xcompmgr",
+    "openbox": "openbox",
+    "wish": "tk",
 }
 
 _running: set[subprocess.Popen[bytes]] = set()
@@ -47,7 +49,7 @@ def x_server(
 
     From then on GTK 4 applications of this process draw without a GPU.
     start_s: how long each of its programs may take to start.
-    Raises MISSING_PROGRAM, also for a program that only bears the name; PROGRAM_FAILED, TIMEOUT.
+    Raises MISSING_PROGRAM, PROGRAM_FAILED.
     """
     argv = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
     with ExitStack() as stack:
@@ -55,7 +57,7 @@ def x_server(
         # what GTK 4.18 chooses by itself (Vulkan, OpenGL) often draws a wholly black window on Xvfb
         os.environ.setdefault("GSK_RENDERER", "cairo")
         environment = {**os.environ, "DISPLAY": display}
-        xprop = find_headless_program("xprop", environment) if with_compositor or with_window_manager else ""
+        xprop = find_headless_program("xprop") if with_compositor or with_window_manager else ""
         # name, arguments, and a question to the display with a part of its answer once the program is ready
         wanted: list[tuple[str, list[str], list[str], str]] = []
         if with_compositor:
@@ -73,28 +75,13 @@ def x_server(
         yield display
 
 
-def find_headless_program(name: str, environment: Optional[dict[str, str]] = None) -> str:
-    """The first program of this name on PATH that answers as the real one does; others may bear its name.
-
-    Raises MISSING_PROGRAM.
-    """
-    question, answer, package = _PROGRAMS[name]
-    found = programs_on_path(name)
-    for path in found:
-        if answer in _answer([path, question], environment):
-            return path
-    what = f"{found[0]} is not the program {name}" if found else f"the program {name} is not on this machine"
-    raise PeekabooError(ErrorCode.MISSING_PROGRAM, what, hint=install_hint(package))
-
-
-def programs_on_path(name: str) -> list[str]:
-    """The programs of that name, in the order of PATH."""
-    paths = [os.path.join(folder, name) for folder in os.get_exec_path()]
-    return [path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)]
-
-
-def install_hint(package: str) -> str:
-    return f"install it: sudo apt-get install {package}"
+def find_headless_program(name: str) -> str:
+    """The path of a program. Raises MISSING_PROGRAM."""
+    path = shutil.which(name)
+    if path is None:
+        hint = f"install it: sudo apt-get install {_PACKAGES[name]}"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint)
+    return path
 
 
 @contextmanager
@@ -155,12 +142,12 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _answer(argv: Sequence[str], environment: Optional[dict[str, str]] = None) -> str:
-    """What a program prints, on stdout or stderr; nothing where it cannot be started or does not end."""
+def _answer(argv: Sequence[str], environment: dict[str, str]) -> str:
+    """What a program prints; nothing where it does not end."""
     try:
-        with running(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        with running(argv, stdout=subprocess.PIPE, env=environment) as process:
             return process.communicate(timeout=_ANSWER_S)[0].decode("utf-8", "replace")
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
         return ""
 
 
@@ -175,7 +162,7 @@ def _start_server(stack: ExitStack, argv: Sequence[str], start_s: float) -> str:
         is_ready = bool(select.select([f], [], [], start_s)[0])
         number = f.readline().strip().decode("ascii", "replace") if is_ready else ""
     if not number.isdigit():
-        raise _did_not_start("Xvfb", "it ended" if is_ready else f"no display within {start_s:g} seconds")
+        raise did_not_start("Xvfb", "it ended" if is_ready else f"no display within {start_s:g} seconds")
     return f":{number}"
 
 
@@ -193,12 +180,12 @@ def _wait_until_ready(
         if answer in _answer(question, environment).rpartition("=")[2]:
             return
         if process.poll() is not None:
-            raise _did_not_start(name, "it ended")
+            raise did_not_start(name, "it ended")
         time.sleep(0.02)
-    raise _did_not_start(name, f"it was not ready within {start_s:g} seconds")
+    raise did_not_start(name, f"it was not ready within {start_s:g} seconds")
 
 
-def _did_not_start(name: str, how: str) -> PeekabooError:
-    package = _PROGRAMS[name][2]
-    hint = f"install it again: sudo apt-get install --reinstall {package}"
+def did_not_start(name: str, how: str) -> PeekabooError:
+    """PROGRAM_FAILED, to be raised."""
+    hint = f"install it again: sudo apt-get install --reinstall {_PACKAGES[name]}"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} did not start: {how}", hint=hint)
