@@ -138,7 +138,7 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError, RecursionError):  # pydantic says what is wrong
+            with suppress(ValueError):  # pydantic says what is wrong
                 given[parameter.name] = json.loads(value)
     return given
 

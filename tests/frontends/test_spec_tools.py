@@ -124,35 +124,25 @@ def linux(display: str, tmp_path_factory: pytest.TempPathFactory, shared_form: F
 INVALID = """
 click {"window_id": 7, "x": 1, "y": 1, "btn": "right"}   => click: btn: Extra inputs are not permitted
 click {"window_id": 7, "x": 1}                           => click: y:
-click {"window_id": 7, "x": "left", "y": 1}              => click: x:
 click {"window_id": 7, "x": 1, "y": 1, "button": "side"} => click: button:
 click {"window_id": 7, "x": NaN, "y": 1}                 => click: x:
-click {"window_id": 7, "x": 1, "y": Infinity}            => click: y:
 click {"window_id": 7, "x": 1, "y": 1, "clicks": 4}      => clicks is 4
 type_text {}                                             => type_text: window_id:
 type_text {"window_id": 7, "text": ["a"]}                => type_text: text:
-type_text {"window_id": 7, "text": 5}                    => type_text: text:
-focus_window {"window_id": 7.5}                          => focus_window: window_id:
 focus_window {"window_id": null}                         => focus_window: window_id:
 clik {}                                                  => there is no tool called 'clik'
 image {"app": "x", "window_specifier": {"title": "a", "index": 0}} => image: window_specifier
-image {"app": "x", "window_specifier": {"name": "a"}}    => image: window_specifier
 image {"app": "Safari", "window_specifier": {"index": -1}} => image: window_specifier
 image {"app": "Safari", "window_specifier": {"title": " "}} =>
 image {"mode": "area"}                                   => image: mode:
-image {"format": "pdf"}                                  => image: format:
 image {"capture_focus": "auto"}                          => image: capture_focus:
 image {"app": "", "mode": "multi"}                       =>
 image {"mode": "window"}                                 =>
 image {"app": "Safari", "max_dimension": -1}             => max_dimension
 image {"window_specifier": {"title": "Start"}}           => mode screen takes no window title or index
-image {"mode": "screen", "app": "Safari", "window_specifier": {"index": 0}, "capture_focus": "foreground"} \
-    => mode screen takes no window title or index
 image {"mode": "multi", "app": "Safari", "window_specifier": {"index": 0}, "capture_focus": "foreground"} \
     => mode multi takes no window title or index
 list {"item_type": "application_windows"} => For 'application_windows', 'app' identifier is required.
-list {"item_type": "application_windows", "app": "\\t "} \
-    => For 'application_windows', 'app' identifier is required.
 list {"include_window_details": ["bounds"]} => 'include_window_details' only for 'application_windows'.
 list {"item_type": "server_status", "app": "Safari"} \
     => 'app' and 'include_window_details' not applicable for 'server_status'.
@@ -163,19 +153,14 @@ analyze {"image_path": "/a.gif", "question": "?"} \
 analyze {"image_path": "/a", "question": "?"} \
     => Unsupported image format: none. Supported formats: .png, .jpg, .jpeg, .webp
 screenshot_app_window {}                                 =>
-screenshot_app_window {"appName": " ", "bundleId": ""}   =>
 screenshot_app_window {"appName": "Form", "timeoutMs": 99} => timeoutMs
 screenshot_app_window {"appName": "Form", "timeoutMs": 50001} => timeoutMs
-screenshot_app_window {"appName": "Form", "format": "webp"} =>
 peekaboo_exec {"args": []}                               =>
 peekaboo_exec {"args": "list apps"}                      => peekaboo_exec: args:
-peekaboo_exec {}                                         => peekaboo_exec: args:
 peekaboo_exec {"args": ["x"], "timeout_seconds": 0}      => timeout_seconds
 peekaboo_exec {"args": ["x"], "max_attachments": -1}     => max_attachments
 peekaboo_exec {"args": ["x"], "cwd": "/no/such/folder"}  => cwd /no/such/folder is not a folder
-peekaboo_exec {"args": ["x"], "cwd": "/etc/passwd"}      => cwd /etc/passwd is not a folder
 peekaboo_exec {"args": ["a\\u0000b"]}                    =>
-peekaboo_exec {"args": ["x"], "env": {}}                 => peekaboo_exec: env:
 """
 REFUSALS = """
 focus_window {"window_id": 7} => WINDOW_NOT_FOUND: there is no window 7. Next step: list the windows again
@@ -191,18 +176,12 @@ analyze {"image_path": "/a.png", "question": "?", "provider_config": {"type": "o
 analyze {"image_path": "/no/such/file.png", "question": "?"} => FILE_IO_ERROR: /no/such/file.png: No such file
 screenshot_app_window {"appName": "Nothing of that name"} => ProcessNotFound:
 screenshot_app_window {"appName": "Ca"}                  => ProcessNotFound:
-screenshot_app_window {"bundleId": "com.apple.Saf"}      => ProcessNotFound:
 screenshot_app_window {"appName": "Notes"}               => NoWindow:
-screenshot_app_window {"appName": "Safari", "windowIndex": 2} => NoWindow:
 """
-DEEP = json.dumps({"window_id": "[" * 100_000})
-LONG = json.dumps({"args": ["x"], "cwd": "/" + "x" * 300})
 
 
 CALLS = [
     *([call, f"INVALID_ARGUMENT: {said}"] for call, said in table(INVALID)),
-    [f"focus_window {DEEP}", "INVALID_ARGUMENT: focus_window: window_id:"],
-    [f"peekaboo_exec {LONG}", "INVALID_ARGUMENT: cwd /xxx"],
     *table(REFUSALS),
 ]
 
