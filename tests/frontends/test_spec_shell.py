@@ -173,15 +173,6 @@ def test_list_windows_has_the_shape_that_the_original_reads(
     assert data == {"windows": rows, "target_application_info": SAFARI}
 
 
-def test_failure_of_an_ambiguous_app_shows_its_candidates(shell: Shell) -> None:
-    candidates = "Calendar (com.apple.iCal, PID:440), Calculator (com.apple.calculator, PID:450)"
-    assert shell.run("image", "--app", "Ca", "--json-output").error["message"].endswith(candidates)
-    assert shell.refusal("list", "windows", "--app", "Zzzz") == "18 APP_NOT_FOUND"
-    done = shell.run("list", "windows", "--app", "Ca")
-    assert (done.code, done.out) == (19, "")
-    assert done.err.startswith("peekaboo-min: 'Ca' could be 2 applications; name one of them: Calendar")
-
-
 @pytest.mark.parametrize("words", ["image --app Form", "image", "list windows --app Form"])
 def test_failure_without_screen_recording_leaves_nothing(shell: Shell, mac: FakeMac, words: str) -> None:
     before = kept_by(mac)
