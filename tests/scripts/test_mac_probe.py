@@ -16,7 +16,6 @@ from macs import mac_environment
 from worlds import ROOT, Finished, Program, clean_environment, need_swift
 
 SCRIPT = str(ROOT / "scripts" / "mac_probe.py")
-THIRD_DISPLAY = {"id": 9, "name": "Right", "bounds": [1440, 0, 1280, 720], "scale": 1}
 HELPER = "the Swift helper compiles by xcrun, and has osascript's access"
 MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog", HELPER}
 # as trycua's windows.rs tests saw one
@@ -75,20 +74,9 @@ def test_mac_probe_elsewhere_asks_nothing(tmp_path: Path) -> None:
 
 _SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
 CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
-    "another order of the displays": (
-        lambda mac: (
-            mac.update(lambda state: state["displays"].append(THIRD_DISPLAY)),
-            mac.switch(display_order="reversed"),
-        ),
-        "-D n and -R of every display are as large as its bounds times the scale",
-    ),
     "a layout that the bridge does not tell": (
         lambda mac: mac.switch(key_events_have_characters=False),
         "a key event that was only made tells what the keyboard's layout makes of it",
-    ),
-    "a window that lets clicks through": (
-        lambda mac: mac.change_window(1090, {"click_through": True}),
-        "the public hit test, which counts y upwards, names the window that the list shows there",
     ),
     "a picture of another size": (
         lambda mac: mac.fail("screencapture", exit=0, when=["-l", "1080"], file=_SMALL),
