@@ -24,12 +24,10 @@ def as_sent(message: dict[str, Any]) -> str:
 
 VALUES: dict[str, tuple[Any, Any]] = {
     "half a character": ("a\ud800b", "a\ufffdb"),
-    "a whole one": ("😀", "😀"),
     "NaN": (math.nan, None),
     "infinity": ([math.inf, -math.inf, 1.5], [None, None, 1.5]),
     "a large id": (2**70, 2**70),
     "a name of another kind": ({1: True, "\udcff": None}, {"1": True, "\ufffd": None}),
-    "a tuple": ((1, "a"), [1, "a"]),
     "a path": (Path("/a"), "/a"),
 }
 

@@ -100,7 +100,6 @@ def test_whole_image_does_not_end_at_its_thumbnail(tmp_path: Path) -> None:
 
 
 SIZES = {
-    "small stays": ((640, 480), (640, 480)),
     "at the edge": ((1568, 733), (1568, 733)),
     "wide": ((3136, 400), (1568, 200)),
     "tall": ((400, 3136), (200, 1568)),
