@@ -188,7 +188,8 @@ def sign_the_book(client: McpClient) -> int:
         message = f"the application received something else: {json.dumps(signed, ensure_ascii=False)}"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint=f"see {after} and {SERVER_LOG}")
     show(f"the application confirms: {json.dumps(signed, ensure_ascii=False)}")
-    show(f"screenshots: {before}, {after}{mark(after, clicked, pixel)}")
+    mark(after, clicked, pixel)
+    show(f"screenshots: {before}, {after}, the last click marked: {clicked}")
     return int(window_id)
 
 
@@ -290,16 +291,12 @@ def centre(widget: str) -> tuple[int, int]:
     return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
 
-def mark(source: Path, target: Path, pixel: dict[str, Any]) -> str:
-    """Draw a circle round a pixel into a copy of an image; returns its path, or why there is none."""
+def mark(source: Path, target: Path, pixel: dict[str, Any]) -> None:
+    """Draw a circle round a pixel into a copy of an image."""
     x, y = pixel["x"], pixel["y"]
     circle = ["-draw", f"circle {x},{y} {x + 16},{y}"]
     drawing = ["-fill", "none", "-stroke", "#d1312b", "-strokewidth", "3", *circle]
-    try:
-        run_program(["convert", str(source), *drawing, str(target)], timeout_s=CALL_S)
-    except PeekabooError as e:
-        return f"\nnote: the last click could not be marked in an image: {e.sentence()}"
-    return f", the last click marked: {target}"
+    run_program(["convert", str(source), *drawing, str(target)], timeout_s=CALL_S)
 
 
 if __name__ == "__main__":
