@@ -116,17 +116,11 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
         raise invalid(f"{what} is {given}", f"give a number from {least:g} to {most:g}")
 
 
-def file_error(path: Path, error: Exception) -> PeekabooError:
-    """FILE_IO_ERROR for what the system answered about `path`, to be raised."""
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    hint = "check the path, that you may write there, and that the disk has space; or choose another path"
-    return PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {reason}", hint)
-
-
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
     """Raises FILE_IO_ERROR about `path` for an OSError of the `with` block."""
     try:
         yield
     except OSError as e:
-        raise file_error(path, e) from e
+        hint = "check the path, that you may write there, and that the disk has space; or choose another path"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {e.strerror or e}", hint) from e

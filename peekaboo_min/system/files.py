@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Optional, Union
 
 from ..core.cancellation import pause
-from ..core.errors import ErrorCode, PeekabooError, file_error, file_errors, invalid
+from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_warning
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
@@ -30,12 +30,11 @@ def asked_path(text: str) -> Path:
     try:
         if b"\0" in os.fsencode(text):
             raise ValueError("it holds a NUL character")
-        return Path(text).expanduser().absolute()
+        with file_errors(Path(text)):  # the working folder does not exist any more
+            return Path(text).expanduser().absolute()
     except (ValueError, RuntimeError) as e:  # half of a surrogate pair; `~`, and there is no such home
         message = f"this cannot be a path: {clean_text(text, 80)}"
         raise invalid(message, "write it without ~ and control characters, or set HOME") from e
-    except OSError as e:  # the working folder does not exist any more
-        raise file_error(Path(text), e) from e
 
 
 def state_folder() -> Path:
