@@ -321,9 +321,6 @@ class ImageData(NamedTuple):
     label: str = ""
     source_path: str = ""
 
-    def __repr__(self) -> str:
-        return f"ImageData({self.info}, label={self.label!r})"  # never megabytes in a log
-
 
 NOTHING_FOUND = 3  # the exit code of a search without a match, as grep has 1
 
