@@ -79,12 +79,6 @@ def test_find_program_names_the_package_of_a_missing_one(
     assert f"sudo apt-get install {package}" in finished.out + finished.err
 
 
-def test_find_program_searches_no_relative_folder(on_x11: Program, tmp_path: Path) -> None:
-    stranger = write_program(tmp_path / "bin" / "maim", REFUSING)
-    on_x11.data("image", PATH=f"{os.path.relpath(stranger.parent)}{os.pathsep}{os.environ['PATH']}")
-    assert calls(stranger) == []
-
-
 def test_find_programs_searches_path_then_the_systems_folders(
     environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
