@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 
-from peekaboo_min.core.settings import VARIABLES, _read_env_file, child_environment, read_settings, settings
+from peekaboo_min.core.settings import VARIABLES, _read_env_file, read_settings
 
 READ: dict[str, tuple[dict[str, str], str, Any]] = {
     "nothing": ({}, "ttl_seconds", 600),
@@ -48,12 +47,3 @@ def test_settings_variable_is_read_as_its_kind(environ: dict[str, str], name: st
 def test_env_file_line_is_read_as_a_shell_reads_it(tmp_path: Path, line: str, value: Any) -> None:
     (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
     assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})
-
-
-def test_settings_are_read_anew_once_forgotten(environment: Callable[..., None], tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        folder = tmp_path / name
-        folder.mkdir()
-        environment(TMPDIR=str(folder), SCREENSHOT_PATH=name)
-        read = settings().screenshot_path, child_environment()["TMPDIR"], tempfile.gettempdir()
-        assert read == (name, str(folder), str(folder))
