@@ -25,7 +25,7 @@ from ..desktop.select import this_desktop
 from ..system.files import asked_path, working_folder
 from ..system.images import EXTENSIONS, whole_image
 from ..system.process import ProgramTimeout, run_program
-from ..system.programs import find_program, own_command
+from ..system.programs import find_programs, own_command
 
 _MAX_TIMEOUT_S = 3600.0
 _LIST_S, _IMAGE_S, _VERSION_S = 30.0, 45.0, 5.0
@@ -57,7 +57,7 @@ def peekaboo_program() -> PeekabooProgram:
 
     Raises MISSING_PROGRAM for a PEEKABOO_CLI_PATH that is not an executable.
     """
-    path = _named_program() or find_program("peekaboo")
+    path = _named_program() or next(find_programs("peekaboo"), None)
     return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
 
 

@@ -45,10 +45,6 @@ def find_programs(name: str) -> Iterator[str]:
     return filter(None, (shutil.which(name, path=folder) for folder in folders))
 
 
-def find_program(name: str) -> Optional[str]:
-    return next(find_programs(name), None)
-
-
 def missing_program(name: str, problem: str = "") -> PeekabooError:
     """MISSING_PROGRAM with what to install, to be raised."""
     package = PACKAGES.get(name)

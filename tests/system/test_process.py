@@ -20,7 +20,7 @@ from worlds import PATIENCE_S, ROOT, Program, wait_for
 from peekaboo_min.core.cancellation import CancelToken, in_parallel, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import Completed, run_program, running
-from peekaboo_min.system.programs import find_program
+from peekaboo_min.system.programs import find_programs
 
 
 def sh(script: str, *arguments: str, timeout_s: float = PATIENCE_S, **options: Any) -> Completed:
@@ -168,7 +168,7 @@ def test_find_program_searches_only_the_folder_for_programs(
     error = error_of(run_program, ["no-such-program"], timeout_s=PATIENCE_S)
     assert error.code is ErrorCode.MISSING_PROGRAM
     assert error.sentence() == "the program no-such-program is not installed; install it, or put it on PATH"
-    assert find_program("true")
+    assert list(find_programs("true"))
     scripts = {"mine": "#!/bin/sh\necho mine\n", "broken": "#!/no/such/interpreter\n"}
     for name, text in scripts.items():
         (tmp_path / name).write_text(text)
@@ -177,7 +177,7 @@ def test_find_program_searches_only_the_folder_for_programs(
     (tmp_path / "folder").mkdir()
     environment(PEEKABOO_BIN_DIR=str(tmp_path))
     assert run_program(["mine"], timeout_s=PATIENCE_S).text == "mine\n"
-    assert [find_program(name) for name in ("true", "text", "folder", "gone")] == [None] * 4
+    assert [list(find_programs(name)) for name in ("true", "text", "folder", "gone")] == [[]] * 4
     error = error_of(run_program, [str(tmp_path / "broken")], timeout_s=PATIENCE_S)
     assert error.code is ErrorCode.MISSING_PROGRAM
 
