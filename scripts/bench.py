@@ -75,10 +75,6 @@ def row(
     what: str, ours: Work, against: str, bare: Work, goal: float, clock: Clock = time.perf_counter
 ) -> None:
     own, base = least([ours, bare], clock)
-    print_row(what, own, against, base, goal)
-
-
-def print_row(what: str, own: float, against: str, base: float, goal: float) -> None:
     print(
         f"| {what} | {own:.0f} ms | {against} | {base:.0f} ms | {own / base:.2f}x | {goal:g}x |", flush=True
     )
