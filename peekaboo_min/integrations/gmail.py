@@ -11,7 +11,6 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -98,7 +97,6 @@ def send_email(
 
 
 def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
-    # the length first: searching a long subject takes its length squared
     if len(subject) > _LONGEST_SUBJECT or _UNSENDABLE.search(subject):
         message = "the subject is too long, or has line breaks, control characters or encoded words"
         raise invalid(message, f"write one line of plain Unicode, at most {_LONGEST_SUBJECT} characters")
@@ -122,24 +120,22 @@ def _send(raw: bytes, access_token: str) -> str:
     body = {"raw": base64.urlsafe_b64encode(raw).decode()}
     hint = "check the sent mails before you try again"
     try:
-        return clean_text(ask_json(url, headers=headers, body=body, timeout_s=_SEND_S)["id"])
+        sent = ask_json(url, headers=headers, body=body, timeout_s=_SEND_S)
     except WebError as e:
         if e.status in (401, 403):
             hint = f"{_LOGIN_HINT} again, and check that the Gmail API is enabled in Google's console"
         what = f"refused the mail, status {e.status}" if e.status else "did not confirm the mail"
         raise _google_error(f"Gmail {what}: {vendor_text(e.body) or e.message}", hint) from None
-    except (KeyError, TypeError):
-        raise _google_error("Gmail's answer has no id", hint) from None
+    return clean_text(sent["id"])
 
 
-def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
-    """What a file of the Gmail folder has under a key; with fields, those of it. Raises FILE_IO_ERROR."""
+def _stored(name: str, key: str, hint: str) -> Any:
+    """What a file of the Gmail folder has under a key. Raises FILE_IO_ERROR."""
     path = gmail_folder() / name
     with file_errors(path.parent):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # whoever is told its name finds it
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))[key]
-        return {field: str(value[field]) for field in fields} if fields else value
+        return json.loads(path.read_text(encoding="utf-8"))[key]
     except (OSError, ValueError, KeyError, TypeError) as e:
         message = f"{path} is missing, or has no {key!r}"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint, details=str(e)) from e
@@ -148,8 +144,7 @@ def _stored(name: str, key: str, hint: str, fields: Sequence[str] = ()) -> Any:
 def _read_client() -> dict[str, str]:
     """The OAuth client of a desktop app, as Google's console describes it. Raises FILE_IO_ERROR."""
     hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
-    fields = ("client_id", "client_secret", "auth_uri", "token_uri")
-    return dict(_stored("credentials.json", "installed", hint, fields))
+    return dict(_stored("credentials.json", "installed", hint))
 
 
 def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
@@ -157,13 +152,10 @@ def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
     form.update(client_id=client["client_id"], client_secret=client["client_secret"])
     try:
         data = urlencode(form).encode()
-        answer = ask_json(client["token_uri"], headers={}, body=data, timeout_s=_TOKEN_S)
+        return dict(ask_json(client["token_uri"], headers={}, body=data, timeout_s=_TOKEN_S))
     except WebError as e:
         hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
         raise _google_error(f"Google sent no token: {vendor_text(e.body) or e.message}", hint) from None
-    if not isinstance(answer, dict) or "access_token" not in answer:
-        raise _google_error("Google's answer has no token", "check token_uri in credentials.json")
-    return answer
 
 
 def gmail_login(timeout_s: float = 300.0) -> Result:

@@ -131,10 +131,9 @@ WRONG_ADDRESSES = [
     "ann@@example.org", "ann@example..org", "änn@example.org", "ann@exämple.org", "ann@example.org\x00",
     "=?utf-8?q?eve=40example.org=2Cann?=@example.org", "=?utf-8?q?a=0D=0ABcc=3Aeve?=@example.org",
 ]  # fmt: skip
-# The last is refused before it is searched, which would take its length squared.
 WRONG_SUBJECTS = [
     "Hi\nBcc: eve@example.org", "Hi\r\nX: y", "a\x00b", "a\u2028b", "a\x85b", "\ud800",
-    "=?utf-8?q?Hi=0D=0ABcc:_eve@example.org?=", "x" * 901, "=?x" * 300_000,
+    "=?utf-8?q?Hi=0D=0ABcc:_eve@example.org?=", "x" * 901,
 ]  # fmt: skip
 
 
@@ -352,9 +351,8 @@ CREDENTIALS, TOKEN = "credentials.json", "token.json"
 
 
 def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder: Path) -> None:
-    invalid = (None, "", "{", "[]", "{}", "\u00ff")
-    clients = ('{"web": {}}', '{"installed": {}}', '{"installed": "x"}')
-    files = [*((TOKEN, text) for text in invalid), *((CREDENTIALS, text) for text in (*invalid, *clients))]
+    invalid = (None, "{", "[]", "\u00ff")
+    files = [(name, text) for name in (TOKEN, CREDENTIALS) for text in (*invalid, '{"web": {}}')]
     for name, text in files:
         (folder / name).unlink(missing_ok=True)
         if text is not None:
