@@ -180,11 +180,11 @@ def unusable(reason: str) -> PeekabooError:
 
 
 def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in a text, every number in it a float: an integer of 5,000 digits is one, too."""
+    """The first JSON object in a text, every number in it a float."""
     _, brace, rest = text.partition("{")
     try:
         return dict(json.JSONDecoder(parse_int=float).raw_decode(brace + rest)[0])
-    except (ValueError, RecursionError) as e:
+    except ValueError as e:
         raise unusable(f"the reply contains no JSON object: {e}") from e
 
 

@@ -136,7 +136,9 @@ def peekaboo_exec(
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    data.update(_json_of(done.text))
+    if done.text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError):
+            data["json"] = json.loads(done.text)
     if in_shell:
         notes = (f"left in {folder}: {names}",) if names else ()
         text, code = done.text.rstrip("\n"), done.code if done.code >= 0 else 128 - done.code
@@ -144,14 +146,6 @@ def peekaboo_exec(
     left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
     text = f"{'killed' if failure else f'exit code {done.code}'}: {names or 'no images'}{left}"
     return Result(f"{text}\n{done.text}{done.stderr}".rstrip(), data, tuple(attached), failure=failure)
-
-
-def _json_of(text: str) -> dict[str, Any]:
-    """What a text says where all of it is a JSON object or list, as the field `json`."""
-    if text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError, RecursionError):
-            return {"json": json.loads(text)}
-    return {}
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
@@ -262,7 +256,7 @@ def _ask_cli(
             log_debug(f"backend=swift swift_log={entry}")
         if succeeded and not all(isinstance(row, dict) for row in data[rows]):
             raise ValueError(rows)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         if not done.code:
             raise _invalid_output(done.text or "it is empty") from None
         log_error(f"{failed}: {done.text[:500]}")

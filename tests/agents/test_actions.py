@@ -77,9 +77,6 @@ def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None
     [
         ("click at 12,34", "contains no JSON object"),
         ("[1, 2]", "contains no JSON object"),
-        ('{"a":' * 100_000, "contains no JSON object"),
-        ('{"action": "click", "x": ' + "9" * 5000 + ', "y": 1}', "x is inf, outside the grid"),
-        ('{"action": "click", "x": NaN, "y": 3}', "x is nan, outside the grid"),
         ({}, "action is None; it must be one of click, move"),
         ({"action": ["click"]}, r"action is \['click'\]; it must be one of click, move"),
         ({"action": "Click", "x": 1, "y": 1}, "action is 'Click'"),
