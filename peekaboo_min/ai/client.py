@@ -196,7 +196,6 @@ def ask_model(
     """
     started = time.monotonic()
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
-    choice = choose_model(choice.provider, choice.model)
     loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
@@ -235,7 +234,7 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
     """
     for attempt in count():
         try:
-            reply = vendor.ask(question, max(0.001, deadline - time.monotonic()))
+            reply = vendor.ask(question, deadline)
             break
         except WebError as e:
             error, delay_s = explain(vendor, question.model, e)
@@ -257,5 +256,4 @@ def _ask_vendor(vendor: Vendor, question: Question, deadline: float) -> Answer:
     if problem:
         hint = "rephrase the question, raise PEEKABOO_AI_MAX_TOKENS, or choose another provider"
         raise provider_error(vendor, f"sent no whole answer: {clean_text(str(problem))}", hint)
-    tokens_in, tokens_out = (n if type(n) is int else None for n in (answer.tokens_in, answer.tokens_out))
-    return Answer(text, tokens_in, tokens_out)
+    return Answer(text, answer.tokens_in, answer.tokens_out)

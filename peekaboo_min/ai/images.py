@@ -62,7 +62,6 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
     if columns * rows > _MOST_PATCHES:
         factor = math.sqrt(_MOST_PATCHES / (columns * rows))
         columns, rows = (max(1, math.floor(side * factor)) for side in (columns, rows))
-        columns, rows = min(columns, _MOST_PATCHES // rows), min(rows, _MOST_PATCHES // columns)
     elif columns * rows < _FEWEST_PATCHES:
         factor = math.sqrt(_FEWEST_PATCHES / (columns * rows))
         columns, rows = math.ceil(columns * factor), math.ceil(rows * factor)
@@ -101,11 +100,10 @@ def _fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: 
 def resized(
     desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str, quality: int = 80
 ) -> ImageData:
-    """An image at another size. Raises INVALID_ARGUMENT where that fails, and what fit_image raises."""
+    """An image at another size. Raises what fit_image raises."""
     with image_file(image.info.kind, image.data) as source, image_file(kind) as target:
         desktop.fit_image(source, target, *size, kind, quality)
         data = target.read_bytes()
     info = whole_image(data)
-    if info is None:
-        raise invalid("the image cannot be scaled", "save it again as PNG")
+    assert info
     return image._replace(data=data, info=info)

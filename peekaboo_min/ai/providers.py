@@ -39,8 +39,8 @@ class Answer(NamedTuple):
     """A model's answer. Tokens are None where the provider does not count them."""
 
     text: str
-    tokens_in: Any = None
-    tokens_out: Any = None
+    tokens_in: Optional[int] = None
+    tokens_out: Optional[int] = None
     problem: Any = ""  # why it is none, or not a whole one: never of an answer that ask_model returns
     model_used: str = ""  # PROVIDER/MODEL
     seconds: float = 0.0
@@ -82,15 +82,14 @@ class Vendor(NamedTuple):
         needs_key = bool(self.key_field) and not (self.title == "OpenAI" and _is_compatible_server())
         return needs_key and not self.key
 
-    def ask(self, question: Question, timeout_s: float) -> Any:
-        """The JSON reply to a question. Raises WebError."""
+    def ask(self, question: Question, deadline: float) -> Any:
+        """The JSON reply to a question, by then (monotonic). Raises WebError."""
         if self.is_local and question.images:
-            started = time.monotonic()
-            check_ollama(question.model, timeout_s)
-            timeout_s = max(0.001, timeout_s - (time.monotonic() - started))
+            check_ollama(question.model, max(0.001, deadline - time.monotonic()))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
         body = {name: value for name, value in self.body(question).items() if value is not None}
+        timeout_s = max(0.001, deadline - time.monotonic())
         reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
         if isinstance(reply, dict) and reply.get("error"):  # some gateways send errors with status 200
             raise WebError("status", "an error with status 200", 200, reply)

@@ -291,9 +291,8 @@ def test_model_has_the_time_that_is_set_and_three_seconds_for_a_probe(
 @EVERY
 def test_model_that_thinks_answers_without_its_thoughts(ai: FakeAI, ask: Ask, vendor: str) -> None:
     thinking = Reply("A window.", thinking="Hm.", pieces=3)
-    unclosed = "<think>" * 200_000
-    ai.brain = script([thinking, "<think>\nHm.\n</think>\n\nA window.", unclosed, "<think>Hm.</think>\n"])
-    assert [ask(vendor).text for _ in range(3)] == ["A window.", "A window.", unclosed]
+    ai.brain = script([thinking, "<think>\nHm.\n</think>\n\nA window.", "<think>Hm.</think>\n"])
+    assert [ask(vendor).text for _ in range(2)] == ["A window.", "A window."]
     assert error_of(ask, vendor).message.endswith("sent no whole answer: it is empty")
 
 
@@ -551,17 +550,6 @@ def test_ask_model_does_not_quote_what_cannot_be_sent(ai: FakeAI, use: Use, name
     assert name in wrong.hint and value[:9] not in wrong.sentence() and "secret" not in wrong.sentence()
     assert "URL" not in name or wrong.message.endswith("the address is not a plain http or https URL")
     assert ai.requests == []
-
-
-def test_ask_model_counts_no_tokens_that_are_no_count(ai: FakeAI, ask: Ask) -> None:
-    counts: list[Any] = [[], "many", True, 1.5]
-    for count in counts:
-        usage = {"prompt_tokens": count, "completion_tokens": 7}
-        content = [{"text": "A "}, {"text": "window."}]  # some compatible servers answer in parts
-        body = {"choices": [{"message": {"content": content}}], "usage": usage}
-        ai.fail_with("malformed_json", text=json.dumps(body))
-        answer = ask("openai")
-        assert (answer.text, answer.tokens_in, answer.tokens_out) == ("A window.", None, 7)
 
 
 @EVERY

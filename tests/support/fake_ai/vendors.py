@@ -126,7 +126,9 @@ def _openai_error(status: int, message: str, kind: str) -> Any:
 def _answer_openai(request: Request, reply: Reply) -> Any:
     is_refused = reply.finish == "refused"
     finish = {"length": "length", "blocked": "content_filter"}.get(reply.finish, "stop")
-    content, refusal = (None, reply.text) if is_refused else (reply.text, None)
+    # some compatible servers answer in parts
+    parts = [{"text": text} for text in reply.parts()] if reply.pieces > 1 else reply.text
+    content, refusal = (None, reply.text) if is_refused else (parts, None)
     message = {"role": "assistant", "content": content, "refusal": refusal}
     return {
         "model": request.model,
