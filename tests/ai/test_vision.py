@@ -113,14 +113,12 @@ def variables_of(vendor: str) -> dict[str, str]:
     ("text", "expected"),
     [
         ("", []),
-        (" , ;", []),
         ("openai/gpt-4o, ollama/qwen2.5vl:7b", [("openai", "gpt-4o"), ("ollama", "qwen2.5vl:7b")]),
         ("gemini/a;anthropic/b", [("gemini", "a"), ("anthropic", "b")]),
         ("ollama/hf.co/someone/vision:q4", [("ollama", "hf.co/someone/vision:q4")]),
         ("ollama,openai/,gemini,anthropic", list(VENDORS.items())),
         ("OpenAI / gpt-4o ", [("openai", "gpt-4o")]),
-        ("ocr", [("ocr", "local")]),
-        ("grok/4,ollama", [("grok", "4"), ("ollama", "qwen3-vl:8b")]),
+        ("grok/4,ocr", [("grok", "4"), ("ocr", "local")]),
     ],
 )
 def test_providers_are_read_from_the_variable(text: str, expected: list[tuple[str, str]]) -> None:
@@ -138,7 +136,6 @@ NO_GROK = "there is no provider 'grok'; there are ollama, openai, gemini, anthro
     ("configured", "asked", "code", "message"),
     [
         ("", (), ErrorCode.AI_NOT_CONFIGURED, NOT_CONFIGURED),
-        (",;", (), ErrorCode.AI_NOT_CONFIGURED, NOT_CONFIGURED),
         ("ollama/llava:7b,openai/gpt-4o", ("gemini",), ErrorCode.AI_NOT_CONFIGURED, NOT_ENABLED),
         ("grok/4", ("grok",), ErrorCode.INVALID_ARGUMENT, NO_GROK),
         ("grok/4", (), ErrorCode.INVALID_ARGUMENT, NO_GROK),
@@ -178,8 +175,6 @@ def test_provider_auto_is_the_first_that_is_operational(ai: FakeAI, use: Use) ->
 @pytest.mark.parametrize(
     ("providers", "model", "problem"),
     [
-        ("ollama/qwen3-vl", None, "run: ollama pull qwen3-vl,"),
-        ("ollama/qwen", None, "run: ollama pull qwen,"),
         ("ollama/llava:7b,openai/gpt-4o", None, "Ollama has no model llava:7b: "),
         ("ollama/llama3.2:3b,openai/gpt-4o", None, "its model llama3.2:3b takes no images"),
         ("gemini/g,ollama/llava,openai/gpt-4o", "lava", "run: ollama pull lava,"),
@@ -371,7 +366,7 @@ def test_image_of_too_many_bytes_becomes_the_best_jpeg_that_fits(ai: FakeAI, ask
 
 NO_JSON = "answered with something that is not JSON"
 OTHER_FORM = "sent an answer that does not follow its API"
-BODIES = ("[]", "{}", '"x"', '{"choices": []}', '{"choices": [{"message": null}]}', '{"candidates": [3]}')
+BODIES = ("[]", "{}", '{"choices": []}', '{"candidates": [3]}')
 LONG = "a b " * 101
 # What goes wrong, what the message and the hint hold then, and how often the model is asked.
 FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
@@ -389,12 +384,8 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("server_error", {"status": 400, "text": LONG}, LONG[:399], "rephrase", 1),
     ("malformed_json", {"text": '{"error": {"message": "No."}}'}, "request (200): No.", "rephrase", 1),
     ("malformed_json", {}, NO_JSON, "check {base}", 1),
-    ("malformed_json", {"text": "<html>Please sign in</html>"}, NO_JSON, "check {base}", 1),
     *(("malformed_json", {"text": body}, OTHER_FORM, "check {base}", 1) for body in BODIES),
-    *(
-        ("redirect", {"status": status}, "redirects to {host}, which is not followed", "check {base}", 1)
-        for status in (301, 302, 303, 307, 308)
-    ),
+    ("redirect", {}, "redirects to {host}, which is not followed", "check {base}", 1),
     ("huge", {}, "answered with more than 16777216 bytes", "check {base}", 1),
     ("connection_reset", {}, "closed the connection before its answer was complete", "try again", 4),
     ("truncated", {}, "sent no whole answer: ", "raise PEEKABOO_AI_MAX_TOKENS", 1),
@@ -539,7 +530,6 @@ def test_ask_model_uses_a_proxy_but_not_for_this_machine(
     ("name", "value"),
     [
         ("OPENAI_BASE_URL", "ftp://127.0.0.1/v1"),
-        ("OPENAI_BASE_URL", "nonsense"),
         ("OPENAI_BASE_URL", "http://user:secret@127.0.0.1:1/v1"),
         ("OPENAI_API_KEY", "sk-secret\nX: y"),
     ],
@@ -599,10 +589,8 @@ def test_analyze_answers_as_the_specification_says(ai: FakeAI, use: Use, tmp_pat
 @pytest.mark.parametrize(
     ("providers", "name", "provider", "code", "message"),
     [
-        *(
-            ("", name, None, "INVALID_ARGUMENT", f"Unsupported image format: {suffix}. Supported formats: ")
-            for name, suffix in (("a.gif", ".gif"), ("a", "none"), ("/etc/passwd", "none"), ("", "none"))
-        ),
+        ("", "a.gif", None, "INVALID_ARGUMENT", "Unsupported image format: .gif. Supported formats: "),
+        ("", "/etc/passwd", None, "INVALID_ARGUMENT", "Unsupported image format: none. Supported formats: "),
         ("", "/nowhere/a.png", None, "AI_NOT_CONFIGURED", NOT_CONFIGURED),
         ("ocr", "/nowhere/a.png", "gemini", "AI_NOT_CONFIGURED", NOT_ENABLED),
         ("ocr", "/nowhere/a.png", None, "FILE_IO_ERROR", "/nowhere/a.png: No such file or directory"),

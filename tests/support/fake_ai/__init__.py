@@ -261,7 +261,7 @@ class FakeAI:
         """Answer with something that is not this vendor's answer, or not in time."""
         kind, is_json = failure.kind, {"Content-Type": "application/json"}
         if kind == "redirect":
-            call.send(failure.status or 302, b"", {"Location": self.redirect_url + call.path})
+            call.send(302, b"", {"Location": self.redirect_url + call.path})
         elif kind == "malformed_json":
             call.send(200, (failure.text or '{"choices": [{"message": {"content": "I se').encode())
         elif kind == "connection_reset":
