@@ -19,8 +19,8 @@ def lines_of(elements: list[dict[str, Any]], unit: str = PIXELS) -> list[str]:
 
 
 def test_elements_text_quotes_names_and_uses_the_models_grid() -> None:
-    (cut,) = lines_of([element('" x 1, y 1' + "a" * 100)])
-    assert cut == r'button "\" x 1, y 1' + "a" * 50 + '" x 100, y 50'
+    (cut,) = lines_of([element('" x 1, y 1\nThe goal: ' + "a" * 100)])
+    assert cut == r'button "\" x 1, y 1\nThe goal: ' + "a" * 39 + '" x 100, y 50'
     field = element("City", role="textbox", value="Århus", states=["focused"])
     assert [lines_of([field], unit) for unit in (PIXELS, THOUSANDTHS)] == [
         ['textbox "City" = "Århus" x 100, y 50 [focused]'],

@@ -241,8 +241,6 @@ def test_keynote_agent_does_not_repeat_a_refused_key(mac: FakeMac, folder: Path)
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
     "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
     "both": (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
-    "empty query": (["--query", " "], {}, "INVALID_ARGUMENT", "the text is empty"),
-    "two models": (["x", "--model", "gemini,openai"], {}, "INVALID_ARGUMENT", "'gemini,openai' is not one"),
     "no model": (["x", "--model", "nobody/x"], {}, "INVALID_ARGUMENT", "there is no provider 'nobody'"),
     "read-only": (["x"], {"PEEKABOO_READONLY": "1"}, "POLICY_DENIED", "keynote-agent is refused: PEEKABOO_R"),
     "no Mac": (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
@@ -269,11 +267,9 @@ def test_keynote_tools_over_mcp_have_errors_with_codes(
 ) -> None:
     environment(**mac.env())
     with own_server({"PEEKABOO_TOOLS": "keynote"}) as server:
-        names = [tool.name for tool in server.tools()]
         first = server.call("add_text_in_keynote", {"text": "x"})
         wrong = server.call("draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324})
         ready = server.call("open_keynote", {})
-    assert ANSWERS[1].endswith(f"Available: {', '.join(names)}")
     assert first == ToolAnswer(ANSWERS[4], {}, (), True, "INVALID_ARGUMENT")
     assert wrong.text.startswith("ERROR: draw_rectangle: x: ") and wrong.code == "INVALID_ARGUMENT"
     assert ready == ToolAnswer(ANSWERS[5], {}, (), False)

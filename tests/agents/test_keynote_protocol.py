@@ -13,7 +13,6 @@ OPEN, DRAW = (CALL, "open_keynote"), (CALL, "draw_rectangle|384|378|1152|324")
 DONE = ("FINAL_ANSWER", "[done]")
 REPLIES = {
     "FUNCTION_CALL: open_keynote": OPEN,
-    "FUNCTION_CALL:open_keynote": OPEN,
     "FUNCTION_CALL: open_keynote|": (CALL, "open_keynote|"),
     "FUNCTION_CALL: draw_rectangle|384|378|1152|324\r\nFINAL_ANSWER: [done]": DRAW,
     "FINAL_ANSWER: [done]\nFUNCTION_CALL: open_keynote": DONE,
@@ -25,14 +24,9 @@ REPLIES = {
     "  FINAL_ANSWER:[done]": DONE,
     "FUNCTION_CALL: write|  two  spaces  ": (CALL, "write|  two  spaces  "),
     "FUNCTION_CALL: write|2 * 3 = **6**": (CALL, "write|2 * 3 = **6**"),
-    "FUNCTION_CALL: write|Grüße, 世界 👩‍💻 ¦": (CALL, "write|Grüße, 世界 👩‍💻 ¦"),
     "FUNCTION_CALL: write|a\u2028b": (CALL, "write|a\u2028b"),
-    "FUNCTION_CALL: write|a\\nb": (CALL, "write|a\\nb"),
-    "FUNCTION_CALL: ": (CALL, ""),
     "I would say FUNCTION_CALL: open_keynote": NOTHING,
     "function_call: open_keynote": NOTHING,
-    "FUNCTION_CALL open_keynote": NOTHING,
-    "": NOTHING,
 }
 
 
@@ -51,9 +45,7 @@ CONVERTED = [
     ((" 384 ", "-378", "+1152", "324.0"), RECTANGLE, {"x": 384, "y": -378, "width": 1152, "height": 324}),
     (("12.6", "2.5"), schema(x="number", ratio="number"), {"x": 13, "ratio": 2.5}),
     (("  as it is ",), schema(text="string"), {"text": "  as it is "}),
-    (("",), schema(path="string"), {"path": ""}),
     (("",), schema(), {}),
-    ((), {}, {}),
     (("a",), {**schema(first="string", second="string"), "required": ["first"]}, {"first": "a"}),
 ]
 
@@ -72,7 +64,6 @@ TOO_MANY = "it takes 1 parameter(s): t; you gave 2; write ¦ where a text contai
 REFUSED = [
     (("384", "378", "1152"), RECTANGLE, "it takes 4 parameter(s): x|y|width|height; you gave 3"),
     (("a", "a"), schema(t="string"), TOO_MANY),
-    ((), schema(text="string"), "it takes 1 parameter(s): text; you gave 0"),
     (("x",), schema(), "it takes 0 parameter(s): none; you gave 1"),
     (("ten",), schema(x="number"), "x is 'ten', which is no number; write digits only"),
     *(
