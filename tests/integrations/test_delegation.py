@@ -120,7 +120,6 @@ DETAILS = {"app": "A", "include_window_details": ["ids", "bounds"]}
 ARGV: list[tuple[str, dict[str, Any], str]] = [
     ("image", {}, "--mode screen"),
     ("image", {"app": "Safari"}, "--app Safari --mode window"),
-    ("image", {"app": "Safari", "mode": "multi"}, "--app Safari --mode multi"),
     ("image", {"app": "-f", "window_specifier": {"index": 0}}, "--app=-f --mode window --window-index 0"),
     ("image", {"app": "A", "format": "jpg", "capture_focus": "foreground"}, "--app A --mode window"),
     ("image", TITLES[0], "--app A --mode window --window-title=-x"),
@@ -128,7 +127,6 @@ ARGV: list[tuple[str, dict[str, Any], str]] = [
     ("image", {"window_id": 42, "max_dimension": 9}, "--mode window --window-id 42 --max-dimension 9"),
     ("list", {}, "apps"),
     ("list", {"app": "Safari"}, "windows --app Safari"),
-    ("list", {**DETAILS, "include_window_details": []}, "windows --app A"),
     ("list", DETAILS, "windows --app A --include-details ids,bounds"),
     ("list", {"app": "--help"}, "windows --app=--help"),
 ]
@@ -168,8 +166,6 @@ def test_delegation_names_a_whole_path(scripted: Scripted, tmp_path: Path) -> No
         ("list", {"item_type": "server_status"}, None),
         ("list", {"item_type": "application_windows"}, "INVALID_ARGUMENT"),
         ("list", {"include_window_details": ["ids"]}, "INVALID_ARGUMENT"),
-        ("image", {"app": "Safari", "window_specifier": {"title": " "}}, "INVALID_ARGUMENT"),
-        ("image", {"mode": "screen", "window_specifier": {"index": 0}}, "INVALID_ARGUMENT"),
         ("image", {"mode": "multi"}, "INVALID_ARGUMENT"),
         ("image", {"app": "Safari", "capture_focus": "foreground"}, "POLICY_DENIED"),
     ],
@@ -273,24 +269,16 @@ EXECUTION_ERRORS: list[tuple[str, Any, int]] = [
     ("list", {"success": False}, 0),
 ]
 # What it writes that is not the specification's JSON, with exit code 0.
-TEXTS: Any = ("", "No '\u202etxt\x1b[2J'.", json.dumps(apps()) * 2, json.dumps(apps())[:-5], [], 5, "null")
 INVALID_OUTPUTS: list[tuple[str, Any]] = [
-    *(("list", text) for text in TEXTS),
+    *(("list", text) for text in ("", "No '\u202etxt\x1b[2J'.", json.dumps(apps())[:-5], [])),
     ("list", {"data": {"applications": []}}),
     ("list", {"success": True}),
-    *(("list", {"success": True, "data": data}) for data in (None, [1], "x")),
     ("list", {"success": False, "error": "oh"}),
-    ("list", {**apps(), "debug_logs": 5}),
-    ("list", {**apps(), "messages": 5}),
     ("list", success(windows=[])),
     ("list", apps("Safari")),
-    ("list app", success(target_application_info={})),
     ("list app", success(windows=[])),
-    ("list app", windows("A")),
     ("image", success()),
-    ("image", success(saved_files=["/a.png"])),
-    *(("image data", saved(Path(path))) for path in ("/no/such.png", "/proc/self/mem", "/a\0b")),
-    ("image data", saved(ROOT / "pyproject.toml")),
+    *(("image data", saved(path)) for path in (Path("/no/such.png"), ROOT / "pyproject.toml")),
 ]
 CALLS: Any = {"list": {}, "list app": {"app": "Safari"}, "image": {}, "image data": {"return_data": True}}
 

@@ -34,7 +34,6 @@ _TOO_NARROW = "Request had insufficient authentication scopes."
 FAILURES = {  # kind: status, Google's status, reason, message
     "insufficient_scope": (403, "PERMISSION_DENIED", "insufficientPermissions", _TOO_NARROW),
     "rate_limited": (429, "RESOURCE_EXHAUSTED", "rateLimitExceeded", "User-rate limit exceeded."),
-    "unavailable": (503, "UNAVAILABLE", "backendError", "The service is currently unavailable."),
 }
 # What an address for the user's consent has to hold: parameter, a pattern, Google's error for any other.
 _AUTH_RULES = (
