@@ -6,7 +6,7 @@ import json
 from typing import Any, Optional
 
 import pytest
-from fake_ai import MEGABYTE, MODELS, FakeAI, picture
+from fake_ai import MEGABYTE, FakeAI, picture
 from fake_ai.loopback import Answer, post
 from fake_ai.vendors import VENDORS
 
@@ -57,12 +57,9 @@ COMMON: list[tuple[dict[str, Any], int, str]] = [
     ({"headers": {"Content-Type": "application/x-www-form-urlencoded"}}, 415, "application/json"),
     ({"model": "no-such-model"}, 404, "no-such-model"),
     ({"change": {"odd": 1}}, 400, "odd: unknown field"),
-    ({"data": b"this is a text"}, 400, "Could not process the image"),
     ({"data": picture()[:-20]}, 400, "Could not process the image"),
 ]
-IN_CLOUD: list[tuple[dict[str, Any], int, str]] = [
-    ({"data": picture("jpeg")}, 400, "Could not process the image, which is no image/png"),
-]
+IN_CLOUD = ({"data": picture("jpeg")}, 400, "Could not process the image, which is no image/png")
 OPEN = {"type": "object", "properties": {}, "required": []}
 NESTED = {**STRICT, "properties": {"x": OPEN}}
 BOUNDED = {**STRICT, "properties": {"x": {"type": "integer", "minimum": 0}}}
@@ -87,16 +84,15 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         ({"change": {"images": ["data:image/png;base64,aW1n"]}}, 400, "Invalid base64"),
     ],
     "openai": [
-        *IN_CLOUD,
+        IN_CLOUD,
         ({"headers": {"Authorization": "Bearer wrong-key"}}, 401, "Incorrect API key"),
         ({"change": {"max_tokens": 100}}, 400, "max_tokens: unknown field"),
         (openai_image("aW1n"), 400, "url: expected"),
-        ({"schema": OPEN}, 400, "additionalProperties"),
         ({"schema": NESTED}, 400, "additionalProperties"),
         ({"schema": {**STRICT, "required": []}}, 400, "Missing 'x'"),
     ],
     "gemini": [
-        *IN_CLOUD,
+        IN_CLOUD,
         ({"headers": {"x-goog-api-key": "wrong-key"}}, 400, "API key not valid"),
         (gemini_config(max_tokens=5), 400, "max_tokens: unknown field"),
         (gemini_config(mediaResolution="HIGH"), 400, "mediaResolution: expected"),
@@ -104,14 +100,13 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
         ({"data": picture(padding=15 * MEGABYTE)}, 413, "payload size exceeds"),
     ],
     "anthropic": [
-        *IN_CLOUD,
+        IN_CLOUD,
         ({"headers": {"x-api-key": "wrong-key"}}, 401, "invalid x-api-key"),
         ({"headers": {"anthropic-version": ""}}, 400, "anthropic-version is not"),
         (content({"type": "text", "text": "x"}, role="system"), 400, "role: expected 'user'"),
         (content({"type": "text", "text": ""}), 400, "text"),
         (content({"type": "image_url"}), 400, "source: field required"),
         ({"data": picture(padding=4 * MEGABYTE)}, 400, "larger than allowed"),
-        ({"schema": OPEN}, 400, "additionalProperties"),
         ({"schema": NESTED}, 400, "additionalProperties"),
         ({"schema": BOUNDED}, 400, "for 'integer' type, minimum is not supported"),
     ],
@@ -126,6 +121,4 @@ def test_fake_ai_refuses_what_its_vendor_refuses(ai: FakeAI, vendor: str) -> Non
     for asked, status, text in (*COMMON, *missing, *REFUSED[vendor]):
         answer = ask(ai, vendor, **asked)
         assert (answer.status, text in message_of(answer)) == (status, True), (text, answer)
-    blind = next(name for name, sees in MODELS.items() if name.startswith(vendor) and not sees)
-    assert ask(ai, vendor, model=blind.partition("/")[2]).status == (500 if vendor == "ollama" else 400)
     assert post(f"{ai.url}{VENDORS[vendor].path}/nobody", b"{}", headers_of(vendor)).status == 404

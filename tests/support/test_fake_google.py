@@ -57,10 +57,8 @@ def token(google: FakeGoogle, **form: str) -> Answer:
     ("change", "text"),
     [
         ({"client_id": "somebody"}, "invalid_client"),
-        *(
-            ({"redirect_uri": uri}, "redirect_uri_mismatch")
-            for uri in ("http://127.0.0.1", "http://example.org:80", "https://127.0.0.1:80")
-        ),
+        ({"redirect_uri": "http://127.0.0.1"}, "redirect_uri_mismatch"),
+        ({"redirect_uri": "http://example.org:80"}, "redirect_uri_mismatch"),
         ({"response_type": "token"}, "unsupported_response_type"),
         ({"scope": SCOPE + " https://mail.google.com/"}, "invalid_scope"),
         ({"code_challenge_method": "plain"}, "invalid_request"),
@@ -78,9 +76,7 @@ def test_fake_google_shows_a_wrong_address_and_does_not_redirect(
     ("change", "error"),
     [
         ({"code_verifier": "w" * 50}, "invalid_grant"),
-        ({"code": "4/0other"}, "invalid_grant"),
         ({"redirect_uri": "http://127.0.0.1:2"}, "redirect_uri_mismatch"),
-        ({"client_id": "somebody"}, "invalid_client"),
         ({"client_secret": "wrong"}, "invalid_client"),
         ({"grant_type": "password"}, "unsupported_grant_type"),
     ],
@@ -96,19 +92,16 @@ def test_fake_google_exchanges_a_right_code_once(
 
 
 def test_fake_google_refuses_a_dead_token_and_a_broken_mail(google: FakeGoogle) -> None:
-    def send(mail: bytes, raw: str = "", access_token: str = "") -> Answer:
-        access_token = access_token or google.sign_in()["access_token"]
-        headers = {"Authorization": f"Bearer {access_token}", "Content-Type": "application/json"}
-        body = {"raw": raw or base64.urlsafe_b64encode(mail).decode()}
-        return post(google.url + SEND_PATH, json.dumps(body).encode(), headers)
+    old = google.sign_in()["access_token"]
 
-    mail = b"To: ann@example.org\n\nHello"
-    assert send(b"Subject: x\n\nHello").json["error"]["message"] == "Recipient address required"
-    assert [send(b"", raw).status for raw in ("", "++//", "a mail")] == [400, 400, 400]
-    old = google.sign_in()
+    def send(raw: str, access_token: str = old) -> Answer:
+        headers = {"Authorization": f"Bearer {access_token}", "Content-Type": "application/json"}
+        return post(google.url + SEND_PATH, json.dumps({"raw": raw}).encode(), headers)
+
+    nobodys, mail = (
+        base64.urlsafe_b64encode(text).decode() for text in (b"Subject: x\n\nHello", b"To: ann@example.org\n")
+    )
+    assert send(nobodys).json["error"]["message"] == "Recipient address required"
+    assert [send(raw).status for raw in ("", "++//", "a mail")] == [400, 400, 400]
     google.revoke()
-    form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"]}
-    assert token(google, **form).json["error"] == "invalid_grant"
-    google.expires_in = 0
-    answers = (send(mail), send(mail, access_token="unknown"), send(mail, access_token=old["access_token"]))
-    assert ([answer.status for answer in answers], google.sent) == ([401] * 3, [])
+    assert ([send(mail).status, send(mail, "unknown").status], google.sent) == ([401] * 2, [])

@@ -19,16 +19,13 @@ from dataclasses import dataclass
 from typing import Any, Optional
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from .brains import CONVENTIONS, Brain, Reply, Request, example_of, pointer, script, see
+from .brains import Brain, Reply, Request, example_of, pointer, script, see
 from .images import MEGABYTE, picture, read_image
 from .loopback import Call, LoopbackServer, Refusal
 from .shapes import problem_in
 from .vendors import OLLAMA, VENDORS, decode
 
-__all__ = [
-    "CONVENTIONS", "MEGABYTE", "MODELS", "FakeAI", "Reply", "Request", "example_of", "picture", "pointer",
-    "read_image", "script",
-]  # fmt: skip
+__all__ = ["MEGABYTE", "MODELS", "FakeAI", "Reply", "Request", "example_of", "picture", "pointer", "script"]
 
 _ROUTES = {"/api/": "ollama", "/v1beta/": "gemini", "/v1/messages": "anthropic", "/v1/": "openai"}
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

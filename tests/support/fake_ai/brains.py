@@ -69,8 +69,6 @@ def example_of(schema: dict[str, Any]) -> Any:
     """The smallest value that a JSON schema allows, near enough."""
     if "enum" in schema:
         return schema["enum"][0]
-    if "anyOf" in schema:
-        return example_of(schema["anyOf"][0])
     kind = schema.get("type", "object")
     kind = (kind[0] if isinstance(kind, list) else kind).lower()
     if kind == "object":

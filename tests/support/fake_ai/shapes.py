@@ -80,5 +80,5 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
     """Every part of a JSON schema that is one."""
     if isinstance(schema, dict):
         yield schema
-        for part in (*schema.get("properties", {}).values(), schema.get("items"), *schema.get("anyOf", [])):
+        for part in (*schema.get("properties", {}).values(), schema.get("items")):
             yield from _schemas(part)
