@@ -36,7 +36,7 @@ class Planner:
 
         Raises AgentStop, and what ask_model raises.
         """
-        images, step.grid = [], grid_over(self._unit, 0, 0)
+        images: list[ImageData] = []
         if step.image and step.window:
             # at the vendor's size, so that the vendor does not shrink it itself
             current = fit_for_model(
@@ -49,7 +49,8 @@ class Planner:
         history = [f"{number}. {act.describe()} -> {effect}" for number, act, effect in steps if act]
         if self._run.doubt:
             history += ["", _DOUBT.format(self._run.doubt)]
-        titles, elements = [image.label for image in images], elements_text(step.elements, step.grid)
+        titles = [image.label for image in images]
+        elements = elements_text(step.elements, step.grid) if step.grid else []
         state = (titles, step.grid, elements, history or ["nothing yet"])
         prompt = question = agent_prompt(self._run.goal, *state, self._run.max_steps - step.number + 1)
         for _ in range(2):
@@ -130,24 +131,25 @@ def agent_system_prompt(unit: str) -> str:
 def agent_prompt(
     goal: str,
     titles: Sequence[str],
-    grid: Grid,
+    grid: Optional[Grid],
     elements: Sequence[str] = (),
     history: Sequence[str] = ("nothing yet",),
     steps_left: int = 1,
 ) -> str:
-    """One step's question. titles: of the window in each image; grid: over the last, 0x0 where there is none.
+    """One step's question. titles: of the window in each image; grid: over the last, None for no image.
 
     elements: as elements_text has them. history: the previous steps, and what the model has to consider.
     """
     lines = [f"The goal: {goal}", ""]
+    place = grid.describe() if grid else ""
     before, now = [f"the window titled {_as_json_text(title)}" for title in ("", "", *titles)][-2:]
     if not titles:
         lines.append("The application shows no window now: answer done if that is the goal, else wait.")
     elif len(titles) == 1:
-        lines.append(f"The image: {now}, {grid.describe()}.")
+        lines.append(f"The image: {now}, {place}.")
     else:
         lines.append(f"The first image is from before your last action: {before}.")
-        lines.append(f"The last image shows the present state: {now}, {grid.describe()}.")
+        lines.append(f"The last image shows the present state: {now}, {place}.")
     lines += ["", _ELEMENTS, *elements] if elements else []
     lines += ["", "What you did so far:", *history, "", f"Steps left: {steps_left}. Your next action?"]
     return "\n".join(lines)

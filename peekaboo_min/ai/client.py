@@ -32,7 +32,6 @@ _DEFAULT_QUESTION = "Please describe what you see in this image."
 _MAX_TRIES = 4
 _FIRST_PAUSE_S = 0.5
 _PROBE_S = 3.0
-# Anchored: where many are opened and none is closed, a search from each of them would take minutes.
 _THOUGHTS = re.compile(r"\A(?:\s*<think>.*?</think>)+\s*", re.DOTALL)
 _NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."

@@ -31,7 +31,7 @@ _FAMILIES = (
 
 
 class Grid(NamedTuple):
-    """A grid over an image, in which a model is asked and its reply is read; 0x0 where there is no image."""
+    """A grid over an image, in which a model is asked and its reply is read."""
 
     unit: str
     width: int
@@ -54,8 +54,6 @@ class Grid(NamedTuple):
         Models that count in thousandths do answer 1000, the far edge. In pixels the far edge is an error:
         another unit may be meant.
         """
-        if not self.width or not self.height:
-            return "there is no image to click in"
         for name, value, size in (("x", x, self.width), ("y", y, self.height)):
             if not 0 <= value <= size or (self.unit == PIXELS and value == size):
                 return f"{name} is {value:g}, outside the grid of {self.width}x{self.height}"
@@ -71,7 +69,7 @@ class Grid(NamedTuple):
 
 def grid_over(unit: str, width: int, height: int) -> Grid:
     """The grid over an image that a model gets in this size, pixels."""
-    if unit == PIXELS or not width or not height:
+    if unit == PIXELS:
         return Grid(unit, width, height)
     return Grid(unit, int(unit), int(unit))
 

@@ -35,4 +35,3 @@ def test_elements_text_lists_at_most_forty_usable_elements() -> None:
     assert len(lines) == 31 and lines[0].startswith('button "button 0"')
     assert lines[-1] == "(60 more, not listed)"
     assert len(lines_of(labels)) == 41 and len(lines_of(buttons)) == 30
-    assert elements_text({}, grid_over(PIXELS, 0, 0)) == []

@@ -52,7 +52,6 @@ _HUGE_BYTES = 17_000_000
 class Failure:
     kind: str
     times: Optional[int]  # None: for ever
-    path: str  # a part of the path; "": every question to a model
     retry_after: Optional[float]
     status: Optional[int]
     seconds: float
@@ -128,7 +127,6 @@ class FakeAI:
         kind: str,
         times: Optional[int] = 1,
         *,
-        path: str = "",
         retry_after: Optional[float] = None,
         status: Optional[int] = None,
         seconds: float = 30.0,
@@ -136,7 +134,6 @@ class FakeAI:
     ) -> None:
         """Answer the next `times` valid questions with a failure (see _FAILURES); several calls queue up.
 
-        path: fail requests whose path contains it instead of questions to a model ("/api/tags").
         retry_after: seconds, where the vendor has them: in a header, Gemini in its error.
         status: instead of the failure's own.
         seconds: how long stalled stays silent and slow_drip drips; both answer correctly in the end.
@@ -144,7 +141,7 @@ class FakeAI:
         """
         assert kind in _FAILURES, f"no failure {kind!r}; there are {', '.join(_FAILURES)}"
         with self._lock:
-            self._failures.append(Failure(kind, times, path, retry_after, status, seconds, text))
+            self._failures.append(Failure(kind, times, retry_after, status, seconds, text))
 
     def heal(self) -> None:
         """Forget every failure that was ordered."""
@@ -237,14 +234,12 @@ class FakeAI:
 
     def _next_failure(self, request: Request) -> Optional[Failure]:
         with self._lock:
-            for failure in self._failures:
-                if failure.path in request.path if failure.path else request.is_question:
-                    if failure.times is not None:
-                        failure.times -= 1
-                        if failure.times <= 0:
-                            self._failures.remove(failure)
-                    return failure
-        return None
+            failure = self._failures[0] if self._failures and request.is_question else None
+            if failure and failure.times is not None:
+                failure.times -= 1
+                if failure.times <= 0:
+                    self._failures.remove(failure)
+            return failure
 
     def _think(self, request: Request) -> Any:
         reply = self.brain(request)
