@@ -136,9 +136,7 @@ def peekaboo_exec(
         "program": shlex.join(program.argv),
         "version": program.version(),
     }
-    if done.text.lstrip()[:1] in ("{", "["):
-        with suppress(ValueError):
-            data["json"] = json.loads(done.text)
+    data.update(_json_of(done.text))
     if in_shell:
         notes = (f"left in {folder}: {names}",) if names else ()
         text, code = done.text.rstrip("\n"), done.code if done.code >= 0 else 128 - done.code
@@ -146,6 +144,14 @@ def peekaboo_exec(
     left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
     text = f"{'killed' if failure else f'exit code {done.code}'}: {names or 'no images'}{left}"
     return Result(f"{text}\n{done.text}{done.stderr}".rstrip(), data, tuple(attached), failure=failure)
+
+
+def _json_of(text: str) -> dict[str, Any]:
+    """What a text says where all of it is a JSON object or list, as the field `json`."""
+    if text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError):
+            return {"json": json.loads(text)}
+    return {}
 
 
 def _images_below(folder: Path) -> dict[Path, int]:

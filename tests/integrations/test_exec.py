@@ -45,7 +45,6 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     ("line", "code", "out", "err"),
     [
         ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
-        ("echo err >&2", 0, "", "err\n"),
         ("echo x; kill -9 $$", 137, "x\n", ""),
         ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000 + "\n", ""),
     ],
@@ -83,7 +82,7 @@ def test_exec_keeps_what_was_printed_before_the_time_ran_out(shell: Program, tmp
     """ "`timeout_seconds` (optional) `number`: process timeout" """
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "work").mkdir()
-    line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; ln -sf b.png link.png; exec sleep 600"
+    line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
     argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
     done, as_json = in_parallel(
         lambda words: shell.run(*argv, *words), [["--", line], ["--json", "--", line]]

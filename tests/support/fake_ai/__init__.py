@@ -289,7 +289,7 @@ def _read(call: Call) -> Request:
     parts = urlsplit(call.path)
     headers = {name.lower(): value for name, value in call.headers.items()}
     vendor = next((each for prefix, each in _ROUTES.items() if parts.path.startswith(prefix)), "")
-    request = Request(vendor, call.command, parts.path, parse_qs(parts.query), headers, call.raw)
+    request = Request(vendor, parts.path, parse_qs(parts.query), headers, call.raw)
     try:
         request.body = json.loads(call.raw) if call.raw else None
     except ValueError:

@@ -17,7 +17,6 @@ class Request:
     """One HTTP request as it arrived. Text and images are those of all messages, in order."""
 
     vendor: str  # "" when the path belongs to nobody
-    method: str
     path: str  # without the query
     query: dict[str, list[str]]
     headers: dict[str, str]  # lower-case names
