@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
-from ..ai.client import ModelChoice, ask_model, choose_named_model
+from ..ai.client import ModelChoice, ask_model, choose_model
 from ..automation.policy import check_may_act
 from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid
 from ..core.log import write_agent_line
@@ -113,7 +113,7 @@ def run_keynote_agent(
     if not (query or text or "").strip():
         raise invalid("the text is empty", hint="give the text to write, or omit it")
     wanted = " ".join(text.splitlines()) if text else None  # a FUNCTION_CALL is one line
-    choice, log_path = choose_named_model(model or "gemini"), Path("logs/agent.log").absolute()
+    choice, log_path = choose_model(model or "gemini"), Path("logs/agent.log").absolute()
     run = DrawingRun(query or f"{KEYNOTE_QUERY}{wanted}", wanted, choice, log_path)
     variables = {
         "PEEKABOO_TOOLS": "keynote",

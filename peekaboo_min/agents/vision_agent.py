@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Optional
 
-from ..ai.client import ModelChoice, choose_named_model, choose_provider
+from ..ai.client import ModelChoice, choose_model, choose_provider
 from ..ai.grid import ASSUMED, describe_unit
 from ..automation.policy import check_may_act
 from ..core.cancellation import pause
@@ -83,7 +83,7 @@ def run_vision_agent(
         raise invalid(problem, hint="see peekaboo-min agent --help")
     if not (dry_run or check_model):
         check_may_act("agent")
-    choice = choose_provider() if model is None else choose_named_model(model)
+    choice = choose_provider() if model is None else choose_model(model)
     if check_model:
         return model_check(choice)
     run = AgentRun(

@@ -88,21 +88,11 @@ def analyze_file(
     return Result(answer.text, {**said, **spent})
 
 
-def choose_model(provider: str, model: Optional[str] = None) -> ModelChoice:
-    """A provider by its name, configured or not, with its default model where none is named.
-
-    Raises INVALID_ARGUMENT for a provider that does not exist.
-    """
-    if provider not in _DEFAULT_MODELS:
-        raise invalid(_unknown_provider(provider), hint=_EXAMPLE)
-    return ModelChoice(provider, model or _DEFAULT_MODELS[provider])
-
-
-def choose_named_model(name: str) -> ModelChoice:
-    """The model of `PROVIDER` or `PROVIDER/MODEL`. Raises INVALID_ARGUMENT."""
+def choose_model(name: str) -> ModelChoice:
+    """The model of `PROVIDER` or `PROVIDER/MODEL`, configured or not. Raises INVALID_ARGUMENT."""
     if re.search("[,;]", name):
         raise invalid(f"{name[:60]!r} is not one model", hint="name it as PROVIDER/MODEL")
-    return choose_model(*_read_choice(name))
+    return _checked(_read_choice(name))
 
 
 def choose_provider(
@@ -127,7 +117,7 @@ def choose_provider(
         raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
     problems = []
     for candidate in candidates:
-        choice = choose_model(candidate.provider, requested_model or candidate.model)
+        choice = _checked(candidate._replace(model=requested_model or candidate.model))
         status = _status_of(choice) if wanted == "auto" else ProviderStatus(choice)
         if not status.problem:
             return choice
@@ -148,6 +138,12 @@ def _read_choice(text: str) -> ModelChoice:
     provider, _, model = text.partition("/")  # the model's name may contain a slash
     provider = provider.strip().lower()
     return ModelChoice(provider, model.strip() or _DEFAULT_MODELS.get(provider, ""))
+
+
+def _checked(choice: ModelChoice) -> ModelChoice:
+    if choice.provider not in _DEFAULT_MODELS:
+        raise invalid(_unknown_provider(choice.provider), hint=_EXAMPLE)
+    return choice
 
 
 def provider_status() -> list[ProviderStatus]:

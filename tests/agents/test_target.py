@@ -16,7 +16,7 @@ from peekaboo_min.agents.mcp_client import ToolAnswer
 from peekaboo_min.agents.run import AgentRun, AgentStep, doubt_about
 from peekaboo_min.agents.target import AgentTarget
 from peekaboo_min.agents.vision_agent import AgentLoop
-from peekaboo_min.ai.client import choose_named_model
+from peekaboo_min.ai.client import choose_model
 from peekaboo_min.ai.grid import PIXELS, grid_over
 from peekaboo_min.automation.coordinates import find_record
 from peekaboo_min.automation.listing import window_data
@@ -137,7 +137,7 @@ def test_act_effect_is_noted_as_the_tool_reports_it(data: dict[str, Any], change
 def loop(environment: Callable[..., None]) -> Any:
     """One that looks at nothing, and asks no model."""
     environment(OPENAI_API_KEY="k", PEEKABOO_DENY_APPS="com.example.notes")
-    model, server = choose_named_model("openai/gpt-5.4-mini"), Any
+    model, server = choose_model("openai/gpt-5.4-mini"), Any
     return AgentLoop(AgentRun("Sign it", model.name, confidence=0.5), model, server)  # type: ignore[arg-type]
 
 

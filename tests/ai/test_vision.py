@@ -85,7 +85,8 @@ def ask(ai: FakeAI, use: Use) -> Ask:
     def ask_vendor(vendor: str, model: str = "", images: Optional[list[Any]] = None, **more: Any) -> Any:
         use(**ai.env(vendor, model or VENDORS[vendor]))
         images = [an_image()] if images is None else images
-        return ask_model(OcrDesktop(), images, "What?", choice=choose_model(vendor, model), **more)
+        choice = choose_model(f"{vendor}/{model}")
+        return ask_model(OcrDesktop(), images, "What?", choice=choice, **more)
 
     return ask_vendor
 
@@ -565,7 +566,8 @@ def test_analyze_by_ocr_reads_the_text_without_a_key_or_a_network(use: Use, tmp_
     assert (result.text, result.data["model_used"]) == ("Hello\nw orld\n" + "x" * 1000, "ocr/local")
     assert analyze_file(OcrDesktop(), path, "").text == "No text was found in this image."
     for images, schema in (([], None), ([an_image()], SCHEMA)):
-        wrong = error_of(ask_model, OcrDesktop(), images, "Draw.", choice=choose_model("ocr"), schema=schema)
+        ocr = choose_model("ocr")
+        wrong = error_of(ask_model, OcrDesktop(), images, "Draw.", choice=ocr, schema=schema)
         assert wrong.code is ErrorCode.INVALID_ARGUMENT
 
 

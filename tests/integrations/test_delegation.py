@@ -408,7 +408,6 @@ def test_delegation_to_ourselves_lists_and_refuses_as_the_server(both: tuple[Ser
         {"app": "Calculator", "format": "jpg"},
         {"app": "Safari", "mode": "multi"},
         {"app": "TextEdit", "window_specifier": {"title": "letter"}},
-        {"window_id": 1050},
         {"app": "Calculator", "max_dimension": 100},
     ],
 )
