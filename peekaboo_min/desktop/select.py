@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from ..core.settings import platform_name
 from .base import Desktop
 
 
-@lru_cache(maxsize=1)
 def this_desktop() -> Desktop:
     """The desktop of this machine, by its platform."""
     # one of the two, not both: each imports ten modules

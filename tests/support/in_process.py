@@ -17,7 +17,6 @@ from leftovers import changes, process_state
 from worlds import PATIENCE_S, Finished, Program, program_words
 
 from peekaboo_min.core.settings import forget_environment
-from peekaboo_min.desktop.select import this_desktop
 from peekaboo_min.frontends.cli import main
 
 
@@ -47,7 +46,6 @@ def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> 
     os.environ.clear()
     os.environ.update(environment)
     forget_environment()
-    this_desktop.cache_clear()
     before = process_state()
     try:
         with open(os.devnull, encoding="utf-8") as nothing:
@@ -66,4 +64,3 @@ def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> 
         os.environ.clear()
         os.environ.update(variables)
         forget_environment()
-        this_desktop.cache_clear()
