@@ -11,18 +11,16 @@ import codecs
 import os
 import re
 import select
+import socket
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from ...core.cancellation import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
-
-if TYPE_CHECKING:
-    import socket
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
@@ -297,8 +295,6 @@ def _connection_errors() -> Iterator[None]:
 
 
 def _open_socket(address: Address) -> socket.socket:
-    import socket  # 3 ms that a command without a desktop does not need
-
     with _connection_errors():
         if address.host:
             return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
