@@ -24,7 +24,6 @@ RegionOf = Annotated[
 ]
 
 _HINT = "take a screenshot of the window first, and use its pixels"
-_FARTHEST = 1e9  # pixels; the sum of two finite numbers may be none
 _ROUNDING = 2  # pixels, between images of one scale
 
 
@@ -101,7 +100,7 @@ def find_region(
         raise invalid("a screenshot_id is given without a region", "leave it out, or give the region too")
     if region is None:
         return None
-    if len(region) != 4 or min(region[2:]) <= 0 or max(map(abs, region)) > _FARTHEST:
+    if len(region) != 4 or min(region[2:]) <= 0:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
     record = find_record(session, window, screenshot_id)
     width, height = record.image_width, record.image_height
