@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Sequence
@@ -238,8 +237,6 @@ def _checked(act: Act) -> Act:
         check_range(what, getattr(act, what), least, most)
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
     check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
-    if not all(math.isfinite(value) for point in act.points for value in point):
-        raise invalid("x and y must be numbers", "give pixels of the screenshot")
     if act.kind == "type" and not act.text and not act.replace:
         raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
     lines = sum(map(act.text.count, "\n\r\t"))
