@@ -11,7 +11,6 @@ from ..core.models import App, Point, Rect, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
-_COMPARED_CHARACTERS = 200  # difflib takes seconds for a text of a megabyte
 # The likeness of two names: of a suggestion, of a misspelling, and what does not tell two misspellings apart.
 _NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
 _SHORTEST_PART = 4
@@ -159,9 +158,9 @@ def _near_names(low: str, apps: Sequence[App]) -> list[tuple[App, float]]:
     import difflib  # 3 ms that only a wrong name needs
 
     def likeness(app: App) -> float:
-        name = app.name.lower()[:_COMPARED_CHARACTERS]
+        name = app.name.lower()
         texts = (name, name.rpartition(" ")[2])  # `Chromee` for Google Chrome
-        return max(difflib.SequenceMatcher(None, low[:_COMPARED_CHARACTERS], text).ratio() for text in texts)
+        return max(difflib.SequenceMatcher(None, low, text).ratio() for text in texts)
 
     scored = sorted(((app, likeness(app)) for app in apps), key=lambda pair: -pair[1])
     return [pair for pair in scored[:5] if pair[1] >= _NEAR]

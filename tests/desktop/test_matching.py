@@ -77,7 +77,6 @@ NOT_FOUND = {
     "a pattern": ("*", ErrorCode.APP_NOT_FOUND),
     "three letters of a bundle id": ("com", ErrorCode.APP_NOT_FOUND),
     "the start of an agent's name": ("CoreServ", ErrorCode.APP_NOT_FOUND),
-    "a very long name": ("x" * 10_000, ErrorCode.APP_NOT_FOUND),
     "Cal, which two begin with": ("Cal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
     "C, which several begin with": ("C", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
     "Saf": ("Saf", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
