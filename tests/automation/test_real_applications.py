@@ -163,7 +163,7 @@ def test_click_on_a_menu_that_is_listed_and_read(on: RealDesktop) -> None:
     on.done("press_key", editor, key="alt+f")
     menu = on.popup(known)
     assert menu["parent_id"] == editor["window_id"]
-    on.click_text(menu, "Save As")
+    wait_for(lambda: not on.call("click_text", menu, text="Save As").code, "the entry is shown and clicked")
     dialog = on.window_titled("Save As")
     on.done("press_key", dialog, key="escape")
     wait_for(lambda: "Save As" not in {one["title"] for one in on.windows()}, "the dialog is closed")

@@ -32,11 +32,11 @@ def need_elements(*programs: str) -> None:
 
 @contextmanager
 def group_of(
-    words: list[str], environment: Optional[Mapping[str, str]] = None, stdin: int = subprocess.DEVNULL
+    words: list[str], environment: Optional[Mapping[str, str]] = None
 ) -> Iterator[subprocess.Popen[str]]:
     """A program, and what it starts; all of it ends with the block."""
     process = subprocess.Popen(
-        words, env=environment, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True, start_new_session=True,
     )  # fmt: skip
     try:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 import headless
 from hostile.rpc import Client, Reply, server_words
@@ -45,9 +45,9 @@ class RealDesktop:
         self._applications.append(process)
         return process
 
-    def output(self, process: subprocess.Popen[str], seconds: float = PATIENCE_S) -> str:
+    def output(self, process: subprocess.Popen[str]) -> str:
         """What an application prints until it ends by itself."""
-        return process.communicate(timeout=seconds)[0]
+        return process.communicate(timeout=PATIENCE_S)[0]
 
     def close_applications(self) -> None:
         for process in self._applications:
@@ -64,11 +64,9 @@ class RealDesktop:
     def windows(self) -> Any:
         return self.client.call("list_windows").data.get("windows", [])
 
-    def window(
-        self, is_it: Callable[[dict[str, Any]], bool], why: str, seconds: float = PATIENCE_S
-    ) -> dict[str, Any]:
+    def window(self, is_it: Callable[[dict[str, Any]], bool], why: str) -> dict[str, Any]:
         """The first listed window that is it, and shows something."""
-        return wait_for(lambda: next(filter(is_it, self.windows()), None), f"{why} is listed", seconds)
+        return wait_for(lambda: next(filter(is_it, self.windows()), None), f"{why} is listed")
 
     def window_titled(self, part: str) -> dict[str, Any]:
         return self.window(lambda one: part in one["title"], f"a window titled {part!r}")
@@ -94,38 +92,20 @@ class RealDesktop:
         shot = self.done("take_window_screenshot", window)
         return self.done("click", window, x=x, y=y, screenshot_id=shot["screenshot_id"])
 
-    def find_text(self, window: dict[str, Any], text: str) -> dict[str, Any]:
-        """What find_text answers, once it finds the text."""
-
-        def look() -> Optional[dict[str, Any]]:
-            found = self.call("find_text", window, text=text).data
-            return found if found.get("found") else None
-
-        return wait_for(look, f"the window shows {text!r}")
-
-    def click_text(self, window: dict[str, Any], text: str) -> dict[str, Any]:
-        """Click where the text recognition finds a text."""
-        found = self.find_text(window, text)
-        match = found["found"][0]
-        return self.done("click", window, x=match["x"], y=match["y"], screenshot_id=found["screenshot_id"])
-
-    def run(self, *words: str, data: bytes = b"") -> bytes:
+    def run(self, *words: str) -> bytes:
         """A program of X's, behind our product's back."""
-        done = subprocess.run(
-            words, env=self.environment, input=data, capture_output=True, timeout=PATIENCE_S
-        )
-        return done.stdout
+        return subprocess.run(words, env=self.environment, capture_output=True, timeout=PATIENCE_S).stdout
 
-    def copy(self, data: bytes, kind: str = "UTF8_STRING") -> None:
+    def copy(self, data: bytes) -> None:
         """Put something into the user's clipboard."""
         subprocess.run(
-            ["xclip", "-selection", "clipboard", "-t", kind, "-i"], env=self.environment, input=data,
+            ["xclip", "-selection", "clipboard", "-i"], env=self.environment, input=data,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=PATIENCE_S,
         )  # fmt: skip
 
-    def pasted(self, kind: str = "UTF8_STRING") -> bytes:
+    def pasted(self) -> bytes:
         """What the clipboard holds."""
-        return self.run("xclip", "-selection", "clipboard", "-t", kind, "-o")
+        return self.run("xclip", "-selection", "clipboard", "-t", "UTF8_STRING", "-o")
 
     def go_to_workspace(self, number: int) -> None:
         """1 is where the applications of a test open."""
