@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Callable
+from typing import Any
 
 import headless
 import pytest
@@ -87,15 +86,6 @@ def test_typing_says_how_many_keys_of_others_came_among_ours(
     assert "others_typed" not in on_x11.data("type", form_window, "Alone")
 
 
-def test_typing_is_refused_while_a_modifier_is_held(on_x11: Program, form: Form, form_window: int) -> None:
-    form.xdotool("keydown", "shift")
-    try:
-        assert on_x11.error("type", form_window, "abc")["code"] == "WINDOW_BLOCKED"
-        assert form.events("key")[1:] == []
-    finally:
-        form.xdotool("keyup", "shift")
-
-
 def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
     on_x11: Program, form: Form, form_window: int
 ) -> None:
@@ -141,17 +131,3 @@ def test_typing_under_caps_lock_arrives_and_leaves_it_on(
     finally:
         form.xdotool("key", "Caps_Lock")
     assert notes_of(form) == "aB c-1 Zoë, straße"
-
-
-def test_held_key_that_goes_elsewhere_is_told(
-    on_x11: Program, form: Form, form_window: int, open_form: Callable[..., Form]
-) -> None:
-    other = open_form("Another", "+700+300")
-    windows = {row["title"]: row["window_id"] for row in on_x11.data("windows")["windows"]}
-    on_x11.data("focus", form_window)
-    with person(form, f"sleep 0.3; xdotool windowfocus {windows[other.title]}"):
-        error = on_x11.error("press", form_window, "a", "--hold-ms", 1500)
-    assert error["code"] == "FOCUS_LOST" and state_of_modifiers() == 0
-    before = len(other.events("key"))
-    time.sleep(0.3)
-    assert len(other.events("key")) == before, "the key is up"
