@@ -65,7 +65,7 @@ def test_multi_that_fails_leaves_and_replaces_nothing(peek: Program, two: list[i
     assert [below(path) for path in (tmp_path / "tmp").iterdir()] == [[]]
 
 
-@pytest.mark.parametrize("stem", ["s" * 60, "s" * 240, "日" * 80])
+@pytest.mark.parametrize("stem", ["s" * 240, "日" * 80])
 def test_multi_keeps_the_ends_of_long_names(peek: Program, two: list[int], tmp_path: Path, stem: str) -> None:
     for end in ("_before", "_after"):
         if len(f"{stem}{end}.png".encode()) <= 255:

@@ -103,13 +103,6 @@ def test_image_of_several_windows_is_of_the_asked(
         assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND"), argv
 
 
-def test_max_dimension_shrinks_to_what_was_asked(peek: Program, book_id: int, tmp_path: Path) -> None:
-    (entry,) = saved(peek, "--app", "Form", "--max-dimension", 100, "--path", tmp_path / "a.png")
-    assert max(entry["image_width"], entry["image_height"]) == 100
-    size = entry["image_width"], entry["image_height"]
-    assert read_image_info(tmp_path / "a.png") == ImageInfo("png", *size)
-
-
 # the path, --format -> the file's kind, and the name that it gets (None: a made-up name in that folder)
 PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
     "a png": ("a.png", None, "png", ".", "a.png"),
@@ -124,7 +117,6 @@ PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
     "a folder that is named like a picture": ("album.png", None, "png", "album.png", None),
     "a slash at the end": ("fresh.png/", None, "png", "fresh.png", None),
     "from the home": ("~/a.png", None, "png", "home", "a.png"),
-    "a folder in the home": ("~/shots", None, "png", "home/shots", None),
     "beside the working folder": ("../" * 20 + "{root}/a.png", None, "png", ".", "a.png"),
     "text beyond ASCII": ("Grüße 日本/bild.png", None, "png", "Grüße 日本", "bild.png"),
     "a name of 255 bytes": ("x" * 251 + ".png", None, "png", ".", "x" * 251 + ".png"),
@@ -259,7 +251,6 @@ def test_window_partly_off_the_screen_is_whole(peek: Program, form: Form, tmp_pa
 
 TITLES = {
     "a line of a listing": 'Evil": ()  9x9+0+0  +0+0\n     0x1234567 "Fake": ("fake" "Fake")  500x400+10+10',
-    "lines of the properties": 'Evil"\n_NET_WM_PID(CARDINAL) = 1\nWM_CLASS(STRING) = "fake", "Fake"',
     "quotes and backslashes": 'a "quoted" \\ and \\" title \\n $(touch x) `id`',
     "controls and directions": "a\tb\u202ec\u200bd",
     "beyond ASCII": "日本語 😀 Zoë",
@@ -331,8 +322,7 @@ REFUSALS: dict[str, dict[str, str]] = {
     "a stop file": {"PEEKABOO_STOP_FILE": "HOME/stop"},
     "a stop file that is a broken link": {"PEEKABOO_STOP_FILE": "HOME/broken"},
     "a stop file from the home": {"PEEKABOO_STOP_FILE": "~/stop"},
-    "a denied app": {"PEEKABOO_DENY_APPS": "Mail,form"},
-    "denied apps by a pattern": {"PEEKABOO_DENY_APPS": "F?rm*"},
+    "a denied app": {"PEEKABOO_DENY_APPS": "Mail,f?rm*"},
     "only other apps are allowed": {"PEEKABOO_ALLOW_APPS": "Mail,Notes"},
     "denied and allowed": {"PEEKABOO_ALLOW_APPS": "*", "PEEKABOO_DENY_APPS": "Form"},
 }
