@@ -102,7 +102,7 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running") -> App
         raise invalid("the app's name is empty", "name an app, or leave it out")
     if low.startswith("pid:"):
         number = wanted[4:].strip()
-        if not (number.isascii() and number.isdigit()):
+        if not number.isdigit():
             raise invalid(f"{number[:40]!r} is not a process id", "write it like PID:501")
         return _only_one(wanted, [app for app in apps if str(app.pid) == number], [], kind)
     candidates = [app for app in apps if app.is_regular]  # no helpers of a browser
@@ -146,10 +146,8 @@ def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: st
         f"{app.name} ({app.bundle_id or 'no bundle id'}{'' if app.pid is None else f', PID:{app.pid}'})"
         for app in matches[:_NAMED_AT_MOST]
     ]
-    message, hint = (
-        f"{wanted!r} could be {len(matches)} applications",
-        f"name one of them: {', '.join(names)}",
-    )
+    message = f"{wanted!r} could be {len(matches)} applications"
+    hint = f"name one of them: {', '.join(names)}"
     raise PeekabooError(ErrorCode.AMBIGUOUS_APP_IDENTIFIER, message, hint)
 
 

@@ -13,12 +13,10 @@ from peekaboo_min.desktop.keys import character_of, read_chord
 CHORDS = {
     "return": ["Return", "ENTER"],
     "a": ["a", "A", " a "],
-    "7": ["7"],
     "plus": ["+"],
     "minus": ["-"],
     "comma": [","],
     "space": ["space"],
-    "f5": ["F5"],
     "f20": ["f20"],
     "page_down": ["page down", "page-down", "PageDown", "pgdn"],
     "left": ["arrow_left"],
@@ -31,26 +29,8 @@ CHORDS = {
     "cmd+comma": ["cmd+,", "cmd,,"],
     "cmd+minus": ["cmd+-"],
     "cmd+s": ["⌘+s"],
-    "ctrl+page_up": ["ctrl+page_up"],
-    "cmd+slash": ["cmd+/"],
-    "shift+tab": ["shift+tab"],
 }
-REFUSED = [
-    "\n",
-    "cmd--",
-    "option+ü",
-    "f0",
-    "f21",
-    "",
-    "   ",
-    "cmd+",
-    "+a",
-    "++",
-    "+++",
-    "a+b",
-    "cmd+return+a",
-]
-REFUSED += ["cmd", "shift", "ab", "x" * 5000, "$(touch x)"]
+REFUSED = ["", "cmd--", "option+ü", "f0", "f21", "cmd+", "+a", "++", "a+b", "cmd", "ab", "x" * 500]
 
 
 @pytest.mark.parametrize(

