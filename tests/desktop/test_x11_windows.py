@@ -16,7 +16,7 @@ import pytest
 from in_process import InProcessProgram
 from samples import error_of, window
 from tk_windows import window_titled
-from worlds import PATIENCE_S, Form, Program, clean_environment
+from worlds import PATIENCE_S, Form, clean_environment
 
 from peekaboo_min.automation.policy import check_may_act, plain_name
 from peekaboo_min.core.errors import ErrorCode
@@ -152,28 +152,18 @@ def test_shadow_that_a_program_draws_is_cut_off(
     assert bounds_with("400,400,0,0") == place  # what cannot be a shadow is none
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return InProcessProgram(clean_environment(tmp_path))
-
-
-@pytest.mark.parametrize("error", [OSError("disk full"), EOFError("no more"), struct.error("short")])
-def test_connection_passes_on_errors_of_its_user(
-    display: str, environment: Callable[..., None], error: Exception
-) -> None:
+def test_connection_passes_on_errors_of_its_user(display: str, environment: Callable[..., None]) -> None:
     environment(DISPLAY=display)
-    with pytest.raises(type(error), match=str(error)), x_connection():
-        raise error
+    with pytest.raises(OSError, match="disk full"), x_connection():
+        raise OSError("disk full")
 
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [(b"", "NO_GUI_SESSION"), (b"\x00" * 8, "NO_GUI_SESSION"), (b"\x01" * 200, "TIMEOUT"), (None, "TIMEOUT")],
-    ids=["one that hangs up", "one that refuses us", "one that talks nonsense", "one that says nothing"],
+    [(b"", "NO_GUI_SESSION"), (b"\x00" * 8, "NO_GUI_SESSION"), (None, "TIMEOUT")],
+    ids=["one that hangs up", "one that refuses us", "one that says nothing"],
 )
-def test_connection_to_a_false_server_is_an_error(
-    program: Program, script: Optional[bytes], code: str
-) -> None:
+def test_connection_to_a_false_server_is_an_error(tmp_path: Path, script: Optional[bytes], code: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -185,11 +175,12 @@ def test_connection_to_a_false_server_is_an_error(
                     if script is not None:
                         client.recv(100)
                         client.sendall(script)
-                        client.shutdown(socket.SHUT_WR) if code == "NO_GUI_SESSION" else None
+                        client.shutdown(socket.SHUT_WR)
 
         clients: list[socket.socket] = []
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
+        program = InProcessProgram(clean_environment(tmp_path))
         error = program.error("windows", DISPLAY=f"127.0.0.1:{port - 6000}")
         assert error["code"] == code, error
         listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
