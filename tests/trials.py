@@ -1,6 +1,6 @@
 """Thousands of hostile cases by class, decided by what the windows themselves report; not part of the suite.
 
-    python tests/trials.py [--class NAME ...] [--kind KIND] [--trials N] [--seed S] [--output FILE]
+    python tests/trials.py [--class NAME ...] [--kind KIND] [--trials N] [--seed S]
 
 prints a table and the most frequent findings of each class. The same seed gives the same cases; how a race
 ends is up to the machine. Each class has X servers of its own, ends by itself and leaves nothing. A few run
@@ -73,7 +73,6 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=100, help="the size of the largest class; default 100")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--kind", help="only this kind of case, in the words of the driver: `menu`, `steal`")
-    parser.add_argument("--output", type=Path, help="a file that gets the table as well")
     arguments = parser.parse_args()
     # ended from outside, the X servers and programs of a class end as well
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
@@ -84,8 +83,6 @@ def main() -> int:
         print(table(tallies[-1:]), flush=True)
     if len(tallies) > 1:
         print(table(tallies))
-    if arguments.output:
-        arguments.output.write_text(table(tallies), encoding="utf-8")
     return 1 if any(one.violations("wrong", "lost", "leaked") for one in tallies) else 0
 
 

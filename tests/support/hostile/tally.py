@@ -71,7 +71,7 @@ class Tally:
             self.count(lost or "lost unreported", f"{what}: nobody got it, or not all, {said}")
 
 
-def table(tallies: list[Tally], note_count: int = 12) -> str:
+def table(tallies: list[Tally]) -> str:
     """The tallies as text: a line a class, then the most frequent notes of each."""
     rows = [["class", *COLUMNS, "seconds"]]
     for tally in tallies:
@@ -79,6 +79,6 @@ def table(tallies: list[Tally], note_count: int = 12) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     for tally in tallies:
-        notes = [f"  {count:5} x {note}" for note, count in tally.notes.most_common(note_count)]
+        notes = [f"  {count:5} x {note}" for note, count in tally.notes.most_common(12)]
         lines += ["", f"{tally.name}:", *notes] if notes else []
     return "\n".join(lines) + "\n"
