@@ -34,7 +34,7 @@ def test_with_desktop_gives_a_desktop_stdin_and_the_exit_code(tmp_path: Path) ->
     assert (process.returncode, out) == (7, "from stdin cairo\n"), err
     assert info is not None and (info.width, info.height) == (800, 600)
     # not its display number: another server may have taken that since
-    assert processes_of(tmp_path) == []
+    assert processes_of(tmp_path) == {}
 
 
 def test_with_desktop_ends_command_and_desktop_at_a_signal(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_with_desktop_ends_command_and_desktop_at_a_signal(tmp_path: Path) -> No
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert process.returncode == 143
-    assert processes_of(tmp_path) == []
+    assert processes_of(tmp_path) == {}
 
 
 def test_with_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> None:

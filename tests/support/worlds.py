@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -88,15 +88,13 @@ def wait_for(what: Callable[[], Optional[T]], why: str, seconds: float = PATIENC
     return comes_true(what, seconds) or pytest.fail(f"waited {seconds:g} s in vain: {why}")
 
 
-def processes_of(folder: Path) -> list[str]:
-    """The processes that have this folder's home."""
-    found = []
+def processes_of(folder: Path) -> dict[int, str]:
+    """The processes that have this folder's home: their pids and commands."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):  # it has ended, or is not ours
             if f"HOME={folder}/".encode() in (path / "environ").read_bytes():
-                found.append((path / "cmdline").read_text())
-        except OSError:
-            continue  # it has ended, or is not ours
+                found[int(path.name)] = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 import headless
-from worlds import PATIENCE_S, clean_environment, comes_true, wait_for
+from worlds import PATIENCE_S, clean_environment, comes_true, processes_of, wait_for
 
 from .rpc import Client, server_words
 from .tally import Tally
@@ -172,14 +172,8 @@ class Stage:
 
     def survivors(self) -> dict[int, str]:
         """Processes that a server or a command of ours started, but not the clipboard's daemons."""
-        found = {}
-        for entry in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):
-                has_home = f"HOME={self.folder}/".encode() in (entry / "environ").read_bytes()
-                words = (entry / "cmdline").read_text(errors="replace").split("\0")
-                if has_home and words[0] and not words[0].endswith("xclip"):
-                    found[int(entry.name)] = " ".join(words)[:80]
-        return found
+        found = processes_of(self.folder).items()
+        return {pid: words for pid, words in found if not words.partition(" ")[0].endswith("xclip")}
 
     def end(self, client: Client) -> None:
         """End a server, and count what was wrong with it."""
