@@ -13,7 +13,7 @@ from typing import Callable, Optional
 from worlds import PATIENCE_S
 
 from .keys import text_of
-from .paste import OLD_TEXT, PasteScene
+from .paste import PasteScene
 from .rpc import Reply
 from .stage import Stage, XWitness
 
@@ -33,7 +33,6 @@ _POINTING = ("jiggles the mouse", "scrolls over a deaf window")
 _COPY = "copies something"
 _HOLD = "takes the keyboard of a held key"
 KINDS = (*_TYPING, *_DRAGGING, *_POINTING, _COPY, _HOLD)
-_BUSY = "the program is busy"  # seven seconds each: only where it is asked for
 
 
 def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
@@ -133,21 +132,12 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
             on.tally.count("leaked", f"{what}: the key stays pressed, after {reply.code or 'delivered'}")
         target.do("close", "thief")
 
-    def paste_into_busy(what: str) -> None:
-        paste.reset("text")
-        paste.tk.write("after 6500")  # longer than a paste waits
-        reply = typing.client.call("type_text", window_id=paste.window_id, text="äöü")
-        got = paste.text()
-        elsewhere = "the old clipboard was pasted" if OLD_TEXT in got else ""
-        on.tally.judge(what, reply, got == "äöü", elsewhere)
-
     drivers: dict[str, Callable[[str], None]] = {
         **dict.fromkeys(_TYPING, type_beside),
         **dict.fromkeys(_DRAGGING, drag_beside),
         **dict.fromkeys(_POINTING, point_beside),
         _COPY: copy_beside,
         _HOLD: hold_beside,
-        _BUSY: paste_into_busy,
     }
     for _ in range(trials):
         what = kind or rng.choice(KINDS)
