@@ -18,6 +18,7 @@ from typing import Any, Callable
 
 import pytest
 from desktops import BROWSER_OPTIONS, RealDesktop, need_browser, real_desktop, settled
+from tk_windows import clipboard, copy
 from worlds import ROOT, X_PROGRAMS, need, need_optional, wait_for
 
 UNICODE = "Zoë Ångström — 日本"
@@ -97,7 +98,7 @@ def test_type_any_text_on_any_keyboard_into_a_gtk_field(on: RealDesktop, layout:
     """German keys type no ^ and no ` alone, Russian ones no Latin letter."""
     need("setxkbmap")
     text = f"{''.join(map(chr, range(33, 127)))} {UNICODE}"
-    on.copy("the user's — text".encode())
+    copy(on.environment, "the user's — text".encode())
     zenity = on.start("zenity", "--entry", "--title", "A name", "--entry-text", "old text")
     window = on.window_titled("A name")
     on.run("setxkbmap", layout)
@@ -107,7 +108,7 @@ def test_type_any_text_on_any_keyboard_into_a_gtk_field(on: RealDesktop, layout:
         on.done("press_key", window, key="w")
         on.done("press_key", window, key="return")
         assert on.output(zenity) == f"{text}w\n"
-        assert on.pasted() == "the user's — text".encode()
+        assert clipboard(on.environment) == "the user's — text".encode()
     finally:
         on.run("setxkbmap", "us")
 
@@ -201,7 +202,7 @@ def test_type_into_a_window_with_an_open_menu_is_refused(on: RealDesktop) -> Non
 )
 def test_type_any_text_into_a_terminal(on: RealDesktop, words: tuple[str, ...]) -> None:
     need_optional(words[0])
-    on.copy(b"mine")
+    copy(on.environment, b"mine")
     target = on.folder / "typed.txt"
     target.unlink(missing_ok=True)
     command = f"cat > {target}"
@@ -213,7 +214,7 @@ def test_type_any_text_into_a_terminal(on: RealDesktop, words: tuple[str, ...]) 
     on.done("press_key", window, key="ctrl+d")
     xterm.wait(20)
     assert target.read_text() == f"plain\n{UNICODE}\n"
-    assert on.pasted() == b"mine"
+    assert clipboard(on.environment) == b"mine"
 
 
 def test_screenshot_of_another_workspace_is_refused(on: RealDesktop) -> None:

@@ -19,7 +19,7 @@ import pytest
 from accessible import group_of
 from hostile.stage import XWitness
 from samples import window
-from tk_windows import Wish, programs_by, window_titled
+from tk_windows import Wish, clipboard, copy, programs_by, window_titled
 from worlds import PATIENCE_S, ROOT, Form, Program, wait_for
 
 from peekaboo_min.automation import act as acts
@@ -79,16 +79,6 @@ def grab_by_menu(peek: Program, wish: Run, more: str = "") -> dict[str, Any]:
 def tops_of(peek: Program) -> str:
     argv = ["xwininfo", "-root", "-tree"]
     return subprocess.run(argv, env=peek.environment, capture_output=True, text=True).stdout
-
-
-def clipboard(peek: Program, target: str = "UTF8_STRING") -> bytes:
-    words = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
-    return subprocess.run(words, env=peek.environment, capture_output=True, timeout=PATIENCE_S).stdout
-
-
-def copy(peek: Program, data: bytes, *words: str) -> None:
-    argv = ["xclip", "-selection", "clipboard", *words, "-i"]
-    subprocess.run(argv, input=data, env=peek.environment, check=True, stdout=subprocess.DEVNULL)
 
 
 def typed(form: Form) -> str:
@@ -435,18 +425,18 @@ def test_type_counts_what_arrived_before_focus_went(
 
 
 def test_clipboard_image_is_put_back_as_itself(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek, PNG, "-target", "image/png")
+    copy(peek.environment, PNG, "image/png")
     peek.data("type", form_id, "Zoë")
     assert typed(form) == "Zoë"
-    assert clipboard(peek, "image/png") == PNG
-    assert clipboard(peek, "TARGETS").split() == [b"TARGETS", b"image/png"]  # and as nothing else
+    assert clipboard(peek.environment, "image/png") == PNG
+    assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]  # and as nothing else
 
 
 def test_clipboard_that_could_not_be_put_back_is_kept(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek, b"thing", "-target", "application/x-thing")
+    copy(peek.environment, b"thing", "application/x-thing")
     error = peek.error("type", form_id, "Zoë")
     assert "application/x-thing" in error["message"] and "nothing was pasted" in error["message"]
-    assert clipboard(peek, "application/x-thing") == b"thing"
+    assert clipboard(peek.environment, "application/x-thing") == b"thing"
     assert typed(form) == ""
 
 
@@ -454,21 +444,21 @@ def test_clipboard_that_could_not_be_put_back_is_kept(peek: Program, form: Form,
 def test_clipboard_is_put_back_after_a_signal(
     peek: Program, form: Form, form_id: int, number: signal.Signals
 ) -> None:
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     with peek.start("type", form_id, "äöü" * 100, "--json") as process:
-        wait_for(lambda: clipboard(peek) not in (b"mine", b""), "it pastes")
+        wait_for(lambda: clipboard(peek.environment) not in (b"mine", b""), "it pastes")
         process.send_signal(number)
         process.communicate(timeout=PATIENCE_S)
-    wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
 
 
 def test_clipboard_is_put_back_though_a_program_polls_it(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     poll = "while :; do timeout 1 xclip -selection clipboard -o >/dev/null 2>&1; done"
     with headless.running(["sh", "-c", poll], env=peek.environment):
         peek.data("type", form_id, "日" * 21)  # in two pieces
     assert typed(form) == "日" * 21
-    wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
 
 
 def test_paste_after_a_look_at_the_formats_is_the_text(peek: Program, opened: Opened) -> None:
@@ -477,19 +467,19 @@ def test_paste_after_a_look_at_the_formats_is_the_text(peek: Program, opened: Op
         "proc get {type} {selection get -selection CLIPBOARD -type $type}\n"
         "bind . <Control-v> {get TARGETS; after 300 {puts [get UTF8_STRING]}}",
     )
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     peek.data("type", window_id, "Zoë")
     program.wait_for("Zoë")
-    wait_for(lambda: clipboard(peek) == b"mine", "the clipboard is back")
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
 
 
 def test_paste_that_nobody_fetches_is_an_error(peek: Program, opened: Opened) -> None:
     _, deaf = opened("Deaf", "")
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     error = peek.error("type", deaf, "Zoë")
     assert "did not fetch the text" in error["message"]
     # what a program that hangs will paste when it wakes up; xclip serves a moment after it has forked
-    wait_for(lambda: clipboard(peek) == "Zoë".encode(), "the text stays in the clipboard")
+    wait_for(lambda: clipboard(peek.environment) == "Zoë".encode(), "the text stays in the clipboard")
     manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
     with group_of(manager, peek.environment):
         error = peek.error("type", deaf, "Zoë")
@@ -498,19 +488,19 @@ def test_paste_that_nobody_fetches_is_an_error(peek: Program, opened: Opened) ->
 
 def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened) -> None:
     _, greedy = opened("Greedy", "bind . <Control-v> {clipboard clear; clipboard append theirs}")
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     assert "another program took the clipboard" in peek.error("type", greedy, "Zoë")["message"]
-    assert clipboard(peek) == b"theirs"
+    assert clipboard(peek.environment) == b"theirs"
 
 
 @pytest.mark.parametrize("end", ["", "ë"])
 def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, form_id: int, end: str) -> None:
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     with peek.start("type", form_id, "Zoë" + "x" * 100 + end, "--delay-ms", 20, "--json") as process:
         wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
-        copy(peek, b"theirs")
+        copy(peek.environment, b"theirs")
         process.communicate(timeout=PATIENCE_S)
-    assert clipboard(peek) == b"theirs"
+    assert clipboard(peek.environment) == b"theirs"
 
 
 @pytest.mark.parametrize(
@@ -525,7 +515,7 @@ def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, for
 def test_clipboard_copied_as_it_is_taken_is_told(
     peek: Program, form: Form, form_id: int, tmp_path: Path, moment: str, is_lost: bool
 ) -> None:
-    copy(peek, b"mine")
+    copy(peek.environment, b"mine")
     real = shutil.which("xclip")
     copies = f"printf theirs | setsid {real} -selection clipboard -i"
     has_copied = f'until [ "$({real} -selection clipboard -o)" = theirs ]; do sleep 0.01; done'

@@ -96,17 +96,6 @@ class RealDesktop:
         """A program of X's, behind our product's back."""
         return subprocess.run(words, env=self.environment, capture_output=True, timeout=PATIENCE_S).stdout
 
-    def copy(self, data: bytes) -> None:
-        """Put something into the user's clipboard."""
-        subprocess.run(
-            ["xclip", "-selection", "clipboard", "-i"], env=self.environment, input=data,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, timeout=PATIENCE_S,
-        )  # fmt: skip
-
-    def pasted(self) -> bytes:
-        """What the clipboard holds."""
-        return self.run("xclip", "-selection", "clipboard", "-t", "UTF8_STRING", "-o")
-
     def go_to_workspace(self, number: int) -> None:
         """1 is where the applications of a test open."""
         if self.window_manager == "i3":

@@ -1,14 +1,15 @@
-"""Windows of Tcl scripts, listed windows by title, pixels of images, and programs that a test changes."""
+"""Windows of Tcl scripts, listed windows by title, pixels, the clipboard, programs that a test changes."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from worlds import X_PROGRAMS, Program, wait_for
+from worlds import PATIENCE_S, X_PROGRAMS, Program, wait_for
 
 
 def window_titled(peek: Program, title: str) -> dict[str, Any]:
@@ -74,3 +75,20 @@ def pixels_of(image: Path, box: str = "") -> bytes:
     crop = ["-crop", box, "+repage"] if box else []
     argv = ["convert", str(image), *crop, "-depth", "8", "rgb:-"]
     return subprocess.run(argv, capture_output=True, check=True).stdout
+
+
+_XCLIP = ("xclip", "-selection", "clipboard", "-target")
+
+
+def copy(environment: Mapping[str, str], data: bytes, kind: str = "UTF8_STRING") -> None:
+    """Put something into the user's clipboard."""
+    words, quiet = [*_XCLIP, kind, "-i"], subprocess.DEVNULL
+    subprocess.run(
+        words, env=environment, input=data, stdout=quiet, stderr=quiet, check=True, timeout=PATIENCE_S
+    )
+
+
+def clipboard(environment: Mapping[str, str], kind: str = "UTF8_STRING") -> bytes:
+    """What the clipboard holds; nothing where it holds none of that kind."""
+    words = [*_XCLIP, kind, "-o"]
+    return subprocess.run(words, env=environment, capture_output=True, timeout=PATIENCE_S).stdout

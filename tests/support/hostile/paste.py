@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Optional
 
+from tk_windows import clipboard, copy
 from worlds import PATIENCE_S, comes_true
 
 from .faults import FaultyPrograms
@@ -19,7 +20,6 @@ from .tally import Tally
 _TEXTS = ("Zoë", "日本語", "a\nÅb\tc", "naïve — café", "😀", "x" * 30 + "é" * 30, "Straße\nzwei")
 _FAULTS = ("none", "none", "none", "missing", "hung", "late", "killed", "garbage", "fail", "empty")
 OLD_TEXT = "the user's old clipboard — ü"
-_XCLIP = ("xclip", "-selection", "clipboard")
 
 
 class PasteScene:
@@ -43,8 +43,7 @@ class PasteScene:
         self.drop_clipboard()
         data, kind = self.contents[content]
         if data:
-            words, quiet = [*_XCLIP, "-t", kind, "-i"], subprocess.DEVNULL
-            subprocess.run(words, env=self.on.x, input=data, stdout=quiet, stderr=quiet, check=True)
+            copy(self.on.x, data, kind)
         assert self.comes_to_hold(content)
         self.tk.ask(".t delete 1.0 end; focus -force .t; .t mark set insert 1.0")
 
@@ -59,13 +58,9 @@ class PasteScene:
 
         def look() -> bool:
             try:
-                held = subprocess.run(
-                    [*_XCLIP, "-o", "-t", kind], env=self.on.x, stdin=subprocess.DEVNULL,
-                    capture_output=True, timeout=PATIENCE_S,
-                )  # fmt: skip
+                return clipboard(self.on.x, kind) == data
             except subprocess.TimeoutExpired:
                 return False
-            return (b"" if held.returncode else held.stdout) == data
 
         return bool(comes_true(look))
 

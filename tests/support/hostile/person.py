@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Callable, Optional
 
+from tk_windows import clipboard
 from worlds import PATIENCE_S
 
 from .keys import text_of
@@ -104,15 +105,12 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
     def copy_beside(what: str) -> None:
         paste.reset("text")
         text = "".join(rng.choices("äöüßéè", k=60))
-        copy = "printf THEFT | xclip -selection clipboard -i >/dev/null 2>&1"
-        with person(copy, 0.4):
+        with person("printf THEFT | xclip -selection clipboard -i >/dev/null 2>&1", 0.4):
             reply = typing.client.call("type_text", window_id=paste.window_id, text=text)
         got = paste.text()
         elsewhere = f"the copy was pasted: {got[:40]}" if "THEFT" in got else ""
         on.tally.judge(what, reply, got == text, elsewhere)
-        held = subprocess.run(
-            ["xclip", "-selection", "clipboard", "-o"], env=on.x, capture_output=True, timeout=PATIENCE_S
-        ).stdout
+        held = clipboard(on.x)
         if held != b"THEFT":
             is_told = "may be lost" in reply.text
             on.tally.count(
