@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -15,7 +14,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from in_process import InProcessProgram
-from tk_windows import FORM_COLOUR, pixels_of, window_titled
+from tk_windows import FORM_COLOUR, audit, pixels_of, window_titled
 from worlds import Form, Program, clean_environment, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
@@ -361,8 +360,7 @@ def test_audit_log_has_the_acts_and_no_typed_text(
     peek.data("click", form_id, *form.centre("name"))
     peek.data("type", form_id, "my secret Wörter")
     peek.data("press", form_id, "ctrl+a")
-    text = (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").read_text(encoding="utf-8")
-    lines = [json.loads(line) for line in text.splitlines()]
+    lines = audit(peek)
     acts = [(one["action"], one["window_id"], one["app"]) for one in lines if one["action"] != "focus"]
     assert acts == [(action, form_id, "Form") for action in ("click", "type", "press")]
     assert all({"time", "pid"} <= set(one) for one in lines)

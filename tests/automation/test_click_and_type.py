@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
 import pytest
-from tk_windows import Wish, programs_by, window_titled
+from tk_windows import Wish, audit, programs_by, window_titled
 from worlds import Form, Program, both_forms, wait_for
 
 TEXTS = {
@@ -220,11 +219,6 @@ def pad_id(peek: Program, pad: Pad) -> int:
     found = window_titled(peek, "Pad")["window_id"]
     peek.data("screenshot", found)
     return found
-
-
-def audit(peek: Program) -> list[dict[str, Any]]:
-    (path,) = Path(peek.environment["XDG_STATE_HOME"]).rglob("audit.jsonl")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 # Tk shows buttons 6 and 7 as 4 and 5 with shift

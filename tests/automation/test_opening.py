@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
+from tk_windows import audit
 from worlds import Program, clean_environment, need, wait_for
 
 READER = """
@@ -74,11 +74,6 @@ def started(folder: Path) -> list[int]:
     """The processes that opening started."""
     path = folder / "pids"
     return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-
-def audit(peek: Program) -> list[dict[str, Any]]:
-    paths = list(Path(peek.environment["XDG_STATE_HOME"]).rglob("audit.jsonl"))
-    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_open_app_leaves_it_without_our_lock(peek: Program, tmp_path: Path) -> None:

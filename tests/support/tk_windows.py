@@ -1,7 +1,8 @@
-"""Windows of Tcl scripts, listed windows by title, pixels, the clipboard, programs that a test changes."""
+"""Windows of Tcl scripts, what is listed, logged, shown and copied, programs that a test changes."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +20,12 @@ def window_titled(peek: Program, title: str) -> dict[str, Any]:
         return [one for one in peek.data("windows")["windows"] if one["title"] == title]
 
     return wait_for(find, f"{title} is listed")[0]
+
+
+def audit(program: Program) -> list[dict[str, Any]]:
+    """The lines of its audit log."""
+    paths = Path(program.environment["XDG_STATE_HOME"]).rglob("audit.jsonl")
+    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 class Wish:
