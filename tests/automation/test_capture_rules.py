@@ -206,7 +206,6 @@ RACES: dict[str, tuple[str, str, int]] = {
     "resized once": ("windowsize --sync ID 720 480", "", 1),
     "moved once": ("", "windowmove ID 500 300", 1),
     "moved each time": ("", "windowmove ID $((300 + 9 * n)) 200", 99),
-    "resized each time": ("windowsize --sync ID $((600 + 9 * n)) 400", "", 99),
     "resized and back each time": ("windowsize --sync ID 900 600", "windowsize --sync ID 600 400", 99),
 }
 
