@@ -79,10 +79,6 @@ def programs() -> None:
     need("tesseract", "convert", "galculator")
 
 
-def find(program: Program, window_id: int, text: str) -> dict[str, Any]:
-    return program.data("find-text", window_id, text)
-
-
 def widget_at(form: Form, place: dict[str, Any]) -> str:
     """The form's widget under a place's pixel."""
     layout = {one["widget"]: one for one in form.events("layout")}
@@ -93,7 +89,7 @@ def widget_at(form: Form, place: dict[str, Any]) -> str:
 
 
 def test_find_text_and_click_text_press_the_button(peek: Program, form: Form, form_id: int) -> None:
-    told = find(peek, form_id, "Sign the book")
+    told = peek.data("find-text", form_id, "Sign the book")
     assert list(Path(peek.environment["TMPDIR"]).rglob("*.png")) == []
     assert set(told) == {"window_id", "screenshot_id", "image_width", "image_height", "found", "similar"}
     best = told["found"][0]
@@ -256,7 +252,7 @@ def test_find_text_on_a_mac_is_where_a_click_hits(mac: FakeMac) -> None:
     mac.change_window(1090, {"bounds": [100, 80, 1200, 800]})  # 2400x1600 pixels, more than a model is shown
     buttons = (("entry", "entry", "part", "new"), ("twice", "Twice", "label", "double"))
     for text, found, match, widget in buttons:
-        told = find(program, 1090, text)
+        told = program.data("find-text", 1090, text)
         best = told["found"][0]
         assert (best["text"], best["match"]) == (found, match)
         assert (told["image_width"], told["image_height"]) == model_size(2400, 1600)
@@ -273,18 +269,13 @@ def rect_of(element: dict[str, Any]) -> Rect:
     return Rect(element["x"] - width / 2, element["y"] - height / 2, width, height)
 
 
-def texts_of(peek: Program, window_id: int, path: Path) -> list[RecognisedText]:
-    """A window's words and single characters, read once for many questions."""
-    peek.data("screenshot", window_id, "--path", path)
-    return with_characters(read_text_by_tesseract(path), read_characters_by_tesseract(path))
-
-
 def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: Path) -> None:
     with group_of(["galculator"], on_gtk.environment) as process:
         told = elements_of(on_gtk, process, "button")
         window_id, keys = told["window_id"], {one["name"]: rect_of(one) for one in told["elements"]}
         (display,) = elements_of(on_gtk, process, "textbox")["elements"]
-        texts = texts_of(on_gtk, window_id, tmp_path / "window.png")
+        lines = read(on_gtk, window_id, tmp_path)
+        texts = with_characters(lines, read_characters_by_tesseract(tmp_path / "window.png"))
         for name in "0123456789+-*/=%()":
             found = [hit.as_data() for hit in find_in_lines(name, texts)]
             assert any(is_in(hit, keys[name]) for hit in found), (name, found)

@@ -76,11 +76,6 @@ def grab_by_menu(peek: Program, wish: Run, more: str = "") -> dict[str, Any]:
     return window_titled(peek, "Menu")
 
 
-def tops_of(peek: Program) -> str:
-    argv = ["xwininfo", "-root", "-tree"]
-    return subprocess.run(argv, env=peek.environment, capture_output=True, text=True).stdout
-
-
 def typed(form: Form) -> str:
     """What stands in the form's first field."""
     before = len(form.events("text"))
@@ -149,7 +144,9 @@ def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: 
 
     def close(program: Wish) -> None:
         program.close()
-        wait_for(lambda: "Same" not in tops_of(peek), "it is gone")
+        tree = ["xwininfo", "-root", "-tree"]
+        look = lambda: subprocess.run(tree, env=peek.environment, capture_output=True).stdout  # noqa: E731
+        wait_for(lambda: b"Same" not in look(), "it is gone")
 
     def reused() -> Optional[dict[str, Any]]:
         first, window = open_same()

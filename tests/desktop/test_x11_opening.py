@@ -103,14 +103,12 @@ TYPES = {
     "a.txt": (b"hello", "text/plain"),
     "a.MD": (b"# hello", "text/plain"),
     "README": (b"hello", "text/plain"),
-    "empty": (b"", "text/plain"),
     "blob": (b"\x00\x01", "application/octet-stream"),
     "photo.webp": (b"RIFF", "image/webp"),
     "letter.odt": (b"PK", "application/vnd.oasis.opendocument.text"),
     "letter.docx": (b"PK", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
     "notes.tar.gz": (b"\x1f\x8b", "application/gzip"),
     "page.html": (b"<p>", "text/html"),
-    "table.csv": (b"1,2", "text/csv"),
     "folder.txt": (None, "inode/directory"),
 }
 
