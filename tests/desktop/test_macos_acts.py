@@ -11,6 +11,7 @@ import re
 import signal
 import stat
 import threading
+import time
 from contextvars import copy_context
 from pathlib import Path
 from typing import IO, Any, Callable, Optional
@@ -74,6 +75,13 @@ def test_click_outside_every_display_is_refused(desk: Desk) -> None:
     desk.mac.move_window(1090, 1200, 700)
     finished = desk.run("click", 1090, 900, 100)
     assert (finished.code, finished.error["code"], desk.posted()) == (1, "WINDOW_COVERED", [])
+
+
+def test_click_in_another_apps_window_of_the_same_number_is_refused(desk: Desk) -> None:
+    desk.data("screenshot", 1090)
+    desk.mac.change_window(1090, {"pid": 430})
+    refused = desk.run("click", 1090, 40, 20)
+    assert (refused.code, refused.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
 
 
 # what is refused before anything is posted ------------------------------------------------------------------
@@ -605,9 +613,10 @@ def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: st
     assert reason in built()
     assert len(desk.mac.calls("xcode-select")) == tries
     (failure,) = (desk.mac.home / "Library").rglob("failure.txt")
-    os.utime(failure, (1, 1))
-    built()
-    assert len(desk.mac.calls("xcode-select")) == tries + 1
+    for hours, more in (23, 0), (25, 1):
+        os.utime(failure, (time.time() - hours * 3600,) * 2)
+        built()
+        assert len(desk.mac.calls("xcode-select")) == tries + more
 
 
 @pytest.mark.leaves(".*/helper")
