@@ -332,7 +332,7 @@ def _first_object(text: str) -> dict[str, Any]:
     _, brace, rest = text.partition("{")
     try:
         return dict(json.JSONDecoder(parse_int=float).raw_decode(brace + rest)[0])
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:  # a model that repeats one brace
         raise unusable(f"the reply contains no JSON object: {e}") from e
 
 
@@ -603,7 +603,7 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
                     raise ValueError
                 is_whole = kind == "integer" or name in ("x", "y", "width", "height")
                 arguments[name] = round(number) if is_whole else number
-            except ValueError:
+            except (ValueError, OverflowError):  # OverflowError: infinity
                 raise invalid(f"{name} is {value[:40]!r}, which is no {kind}", "write digits only") from None
     return arguments
 '''

@@ -184,7 +184,7 @@ def _first_object(text: str) -> dict[str, Any]:
     _, brace, rest = text.partition("{")
     try:
         return dict(json.JSONDecoder(parse_int=float).raw_decode(brace + rest)[0])
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:  # a model that repeats one brace
         raise unusable(f"the reply contains no JSON object: {e}") from e
 
 

@@ -229,6 +229,6 @@ def convert_arguments(values: list[str], schema: dict[str, Any]) -> dict[str, An
                     raise ValueError
                 is_whole = kind == "integer" or name in ("x", "y", "width", "height")
                 arguments[name] = round(number) if is_whole else number
-            except ValueError:
+            except (ValueError, OverflowError):  # OverflowError: infinity
                 raise invalid(f"{name} is {value[:40]!r}, which is no {kind}", "write digits only") from None
     return arguments

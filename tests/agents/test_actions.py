@@ -75,6 +75,7 @@ def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None
     "reply, pattern",
     [
         ("click at 12,34", "contains no JSON object"),
+        ('{"a":' * 100_000, "contains no JSON object"),
         ("[1, 2]", "contains no JSON object"),
         ({}, "action is None; it must be one of click, move"),
         ({"action": "Click", "x": 1, "y": 1}, "action is 'Click'"),
