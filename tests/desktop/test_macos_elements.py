@@ -45,7 +45,7 @@ TREE = [
     widget("wide", "button", 400, 270, 300, 30, text="Wide"),
     widget("gone", "button", 10, 400, 80, 30, text="Outside"),
     widget("close", "button", 8, 4, 14, 14, ax={"AXSubrole": "AXCloseButton"}),
-    widget("bare", "button", 320, 310, 40, 30, ax={"AXTitle": None, "AXHelp": "Share"}),
+    widget("bare", "button", 320, 310, 40, 30, ax={"AXTitle": None, "AXHelp": "Share", "AXEnabled": None}),
     widget("picture", "button", 370, 310, 40, 30, ax={"AXRole": "AXImage"}),
     widget("row", "group", 20, 340, 200, 15, ax={**ROW, "AXDisclosing": True, "AXSelected": True}),
     widget("find", "field", 20, 310, 200, 30, text="Find", value="", ax={"AXSubrole": "AXSearchField"}),

@@ -50,14 +50,17 @@ class Bench:
     def act(self, act: Act, **window: Any) -> dict[str, Any]:
         """The executor's answer to the steps of an act; `done` is what has gone out."""
         steps = steps_of(act)
+        done = self.run(steps, **window)
+        assert (done.returncode, done.stderr, done.stdout[-2:]) == (0, b"", b"}\n")
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return {**answer, "done": count_sent(steps[: answer["step"]])}
+
+    def run(self, steps: list[Event], **window: Any) -> subprocess.CompletedProcess[bytes]:
         request = {"window": {**TERMINAL, **window}, "stop_file": self.stop_file, "steps": steps}
         request |= {"record": str(self.mac.folder / "held.json"), "release": []}
         text = json.dumps(request)
         argument, stdin = ([text], self.source) if self.source else ([], text.encode())
-        done = subprocess.run([*self.command, *argument], input=stdin, capture_output=True, timeout=60)
-        assert (done.returncode, done.stderr, done.stdout[-2:]) == (0, b"", b"}\n")
-        answer: dict[str, Any] = json.loads(done.stdout)
-        return {**answer, "done": count_sent(steps[: answer["step"]])}
+        return subprocess.run([*self.command, *argument], input=stdin, capture_output=True, timeout=60)
 
     def raw(self) -> list[Event]:
         return [event for event in self.mac.raw_events() if "type" in event]
@@ -453,6 +456,13 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
         assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: end.done]
 
 
+def test_end_by_an_error_of_our_own_releases_what_is_held(bench: Bench) -> None:
+    steps = steps_of(DRAGGED)
+    middle = steps.index(next(step for step in steps if step.get("type") == 6))
+    bench.run([*steps[: middle + 1], {"do": "no such step"}])
+    assert [event["type"] for event in bench.events()] == [5, 1, 6, 6, 2] and stays_down(bench) == [{}, 0, 0]
+
+
 # what is no hindrance -------------------------------------------------------------------------------------
 
 
@@ -633,6 +643,7 @@ LAYOUTS = [
     ("german", "cmd+left_bracket", 33),  # no key of its own: its place on a US keyboard
     ("azerty", "cmd+a", 12),
     ("dvorak", "ctrl+z", 44),
+    ("dvorak_qwerty", "cmd+z", 6),
     ("russian", "cmd+c", 8),  # Latin while Command is held
     ("russian", "ctrl+c", 8),  # on no key: its place on a US keyboard
     ("unreadable", "cmd+z", 6),

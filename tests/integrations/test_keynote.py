@@ -167,6 +167,23 @@ def test_keynote_that_is_installed_is_used_to_the_end(
 # documents ---
 
 
+def open_another(mac: FakeMac) -> None:
+    def change(documents: list[dict[str, Any]]) -> None:
+        documents.insert(0, {**copy.deepcopy(documents[0]), "id": "ANOTHER", "name": "Another"})
+
+    mac.update(lambda state: change(state["keynote"]["documents"]))
+
+
+def test_keynote_deck_of_an_image_is_kept_where_none_was_opened(caller: Caller, mac: FakeMac) -> None:
+    mac.keynote(restores_a_deck=True)
+    caller.call(OPEN)
+    (deck,) = mac.home.rglob("keynote*.json")
+    deck.unlink()
+    caller.call(("screenshot_slide", {"path": str(mac.folder / "slide.png")}))
+    open_another(mac)
+    assert caller.call(DRAW)[0].startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
+
+
 def test_keynote_deck_that_was_open_is_used_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     warning = READY.replace("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING")
@@ -174,11 +191,7 @@ def test_keynote_deck_that_was_open_is_used_and_kept_by_its_id(caller: Caller, m
     assert caller.call(OPEN, OPEN) == [warned, READY]
     assert caller.documents[0]["slides"][0]["base_layout"] == "Title", "another's deck keeps its layout"
 
-    def open_another(state: dict[str, Any]) -> None:
-        documents = state["keynote"]["documents"]
-        documents.insert(0, {**copy.deepcopy(documents[0]), "id": "ANOTHER", "name": "Another"})
-
-    mac.update(open_another)
+    open_another(mac)
     path = mac.folder / "slide.png"
     drawn = caller.call(DRAW, write("kept"), ("screenshot_slide", {"path": str(path)}))[0]
     assert drawn.startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")

@@ -13,7 +13,7 @@ function runningApps(onScreen, frontmost) {
         const app = running.objectAtIndex(i);
         const pid = Number(app.processIdentifier);
         const name = textOf(app.localizedName);
-        if (pid < 0 || app.terminated || name === null) continue;
+        if (pid < 0 || name === null) continue; // one that has just ended has no process id
         apps.push({
             pid: pid,
             name: name,

@@ -59,6 +59,8 @@ LAYOUTS = {
     "russian": dict(zip("abcdefghijklmnopqrstuvwxyz", "фисвуапршолдьтщзйкыегмцчня")),
     "dvorak": dict(zip("qwertyuiop[]asdfghjkl;'zxcvbnm,./-=", "',.pyfgcrl/=aoeuidhtns-;qjkxbmwvz[]")),
 }
+LAYOUTS["dvorak_qwerty"] = LAYOUTS["dvorak"]
+LATIN_WITH_COMMAND = ("russian", "dvorak_qwerty")
 # The flags that a keyboard sends with these keys by itself (CGEventTypes.h: numeric pad, secondary fn).
 FUNCTION, KEYPAD = 0x800000, 0x200000
 OWN_FLAGS = {
@@ -319,7 +321,7 @@ def character(state: State, code: int, flags: int) -> Optional[str]:
     if letter is None:
         return None
     layout = state["keyboard"]["layout"]
-    if layout != "russian" or not flags & COMMAND:  # macOS translates such a layout to Latin meanwhile
+    if layout not in LATIN_WITH_COMMAND or not flags & COMMAND:
         letter = LAYOUTS[layout].get(letter, letter)
     if flags & SHIFT:
         letter = SHIFTED.get(letter, letter.upper())
