@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -55,9 +56,11 @@ class Bench:
         answer: dict[str, Any] = json.loads(done.stdout)
         return {**answer, "done": count_sent(steps[: answer["step"]])}
 
-    def run(self, steps: list[Event], **window: Any) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, steps: list[Event], release: Sequence[Event] = (), **window: Any
+    ) -> subprocess.CompletedProcess[bytes]:
         request = {"window": {**TERMINAL, **window}, "stop_file": self.stop_file, "steps": steps}
-        request |= {"record": str(self.mac.folder / "held.json"), "release": []}
+        request |= {"record": str(self.mac.folder / "held.json"), "release": [*release]}
         text = json.dumps(request)
         argument, stdin = ([text], self.source) if self.source else ([], text.encode())
         return subprocess.run([*self.command, *argument], input=stdin, capture_output=True, timeout=60)
@@ -426,6 +429,7 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
     end = ENDS[name]
     change = {**end.change, "path": bench.stop_file}
     bench.mac.set(*end.state)
+    bench.mac.switch(early_exits_dropped_ms=59)
     if end.on is None:
         bench.mac.update(lambda state: world.apply(state, change))
     for on in STARTED if end.on in STARTED else filter(None, [end.on]):
@@ -436,7 +440,7 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
     held_by = {"keyboard.held_flags": "modifier key", "mouse.held": "mouse button"}
     assert held_by.get(end.state[0], str(end.reached_id or "")) in answer["message"]
     assert end.change is not AWAY or answer["pointer"] == {"x": 9, "y": 9}
-    assert stays_down(bench) == [{}, 0, 0]
+    assert stays_down(bench) == [{}, 0, 0] and bench.mac.events("lost") == []
     # what goes down comes up, and nothing but the window that is meant gets anything
     kinds = [event["type"] for event in bench.events()]
     assert all(kinds.count(kind) == kinds.count(kind + 1) for kind in (1, 3, 25, 10))
@@ -461,6 +465,15 @@ def test_end_by_an_error_of_our_own_releases_what_is_held(bench: Bench) -> None:
     middle = steps.index(next(step for step in steps if step.get("type") == 6))
     bench.run([*steps[: middle + 1], {"do": "no such step"}])
     assert [event["type"] for event in bench.events()] == [5, 1, 6, 6, 2] and stays_down(bench) == [{}, 0, 0]
+
+
+def test_what_a_killed_act_left_down_goes_up_before_the_next(bench: Bench) -> None:
+    down = next(step for step in steps_of(click()) if step.get("counts"))
+    release = down.pop("release")
+    bench.run([down])
+    assert stays_down(bench)[0] and bench.act(click())["code"] == "WINDOW_BLOCKED"
+    bench.run(steps_of(click()), release)
+    assert [event["type"] for event in bench.events()] == [1, 2, 5, 1, 2] and stays_down(bench) == [{}, 0, 0]
 
 
 # what is no hindrance -------------------------------------------------------------------------------------
