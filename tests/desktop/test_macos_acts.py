@@ -450,6 +450,7 @@ FOCUSED: dict[str, tuple[Callable[[FakeMac], Any], int, Optional[int]]] = {
     "declined by the app": (switched(activation="declined"), 1031, 1031),
     "slow to come": (switched(activation_delay_ms=600), 1090, 1090),
     "a frame that is rounded otherwise": (ax_frame(821, 98, 481.5, 360), 1090, 1090),
+    "its title unknown": (lambda mac: mac.deny("screen_recording"), 1004, 1004),
     "a frame that is another": (ax_frame(823, 100, 480, 360), 1090, None),
     "a twin by title": (beside("Form", 300, 300, 400, 300), 1090, 1090),
     "a twin by title, thirty points apart": (beside("Form", 850, 130, 480, 360), 1090, 1090),

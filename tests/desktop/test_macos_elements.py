@@ -75,6 +75,51 @@ def test_elements_have_roles_names_states_and_places(desk: Desk, bridged: str) -
     ]
 
 
+# ours -> Apple's roles and subroles (AXRoleConstants.h); what is not here is not listed
+ROLES = {
+    "button": "AXButton AXMenuButton AXDisclosureTriangle AXColorWell AXDockItem",
+    "checkbox": "AXCheckBox",
+    "radio": "AXRadioButton",
+    "combobox": "AXPopUpButton AXComboBox",
+    "textbox": "AXTextField AXTextArea AXDateField AXTimeField",
+    "slider": "AXSlider",
+    "spinbutton": "AXIncrementor AXStepper",
+    "link": "AXLink",
+    "menuitem": "AXMenuItem AXMenuBarItem",
+    "text": "AXStaticText",
+    "heading": "AXHeading",
+    "img": "AXImage",
+    "progressbar": "AXProgressIndicator",
+    "meter": "AXLevelIndicator",
+    "row": "AXRow",
+    "cell": "AXCell",
+    "": "AXGroup AXUnknown AXScrollBar AXToolbar AXWindow",
+}
+SUBROLES = {
+    "switch": "AXSwitch AXToggle",
+    "searchbox": "AXSearchField",
+    "tab": "AXTabButton",
+    "treeitem": "AXOutlineRow",
+    "": "AXCloseButton AXMinimizeButton AXZoomButton AXFullScreenButton",
+}
+
+
+@pytest.mark.parametrize(("attribute", "words"), [("AXRole", ROLES), ("AXSubrole", SUBROLES)])
+def test_elements_of_each_role_have_our_word_for_it(
+    desk: Desk, attribute: str, words: dict[str, str]
+) -> None:
+    named = {name: word for word, names in words.items() for name in names.split()}
+    shown = [
+        widget(
+            name, "button", 10, 30 + 10 * at, 40, 8, ax={attribute: name, "AXTitle": name, "AXValue": name}
+        )
+        for at, name in enumerate(named)
+    ]
+    desk.mac.change_window(1090, {"widgets": shown})
+    found = {one.name: one.role for one in desk.backend.read_elements(desk.window(1090))}
+    assert found == {name: word for name, word in named.items() if word}
+
+
 def rows(first: int, **more: Any) -> list[dict[str, Any]]:
     """A table of 1,500 rows, of which the first shown is at the top of the window."""
     lines = [

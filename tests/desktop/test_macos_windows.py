@@ -732,6 +732,7 @@ SCRIPT_ERRORS = {
     ),
     "an index that is not there": (f"{FAILED}Invalid index. (-1719)", "PROGRAM_FAILED"),
     "no answer in time": (f"{FAILED}AppleEvent timed out. (-1712)", "TIMEOUT"),
+    "a long story before it": (f"{'a warning; ' * 60}{FAILED}timed out. (-1712)", "TIMEOUT"),
     "an application that quits": (f"{FAILED}Connection is invalid. (-609)", "APP_NOT_FOUND"),
     "not running": (f"{FAILED}Application isn’t running. (-600)", "APP_NOT_FOUND"),
     "a number in a user's words": (f"{FAILED}window “(-1743)” of (-600) (-2700)", "PROGRAM_FAILED"),
