@@ -77,13 +77,6 @@ def test_click_outside_every_display_is_refused(desk: Desk) -> None:
     assert (finished.code, finished.error["code"], desk.posted()) == (1, "WINDOW_COVERED", [])
 
 
-def test_click_in_another_apps_window_of_the_same_number_is_refused(desk: Desk) -> None:
-    desk.data("screenshot", 1090)
-    desk.mac.change_window(1090, {"pid": 430})
-    refused = desk.run("click", 1090, 40, 20)
-    assert (refused.code, refused.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
-
-
 # what is refused before anything is posted ------------------------------------------------------------------
 
 ACTS: dict[str, tuple[Any, ...]] = {

@@ -262,7 +262,6 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
         bounds=bounds,
         scale=[*scales, *(display.scale for display in displays), 1.0][0],
         is_on_screen=listed["on_screen"],
-        identity=str(listed["pid"]),
         is_obscured=listed["is_protected"],
         **{name: listed[name] for name in same},
     )
