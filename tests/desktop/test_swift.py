@@ -646,6 +646,13 @@ def test_keyboard_is_asked_of_a_hung_app_once_and_of_no_other(bench: Bench) -> N
     assert len(bench.mac.events("asked_in_vain")) == 2
 
 
+def test_keyboard_that_a_hung_app_loses_is_noticed(bench: Bench) -> None:
+    change_app(bench.mac, "Terminal", hung=True)
+    bench.mac.when(KEY, STEAL, skip=19)
+    answer = bench.act(type_(LONG))
+    assert (answer["code"], answer["reached_id"], answer["done"]) == ("FOCUS_LOST", 1030, 20)
+
+
 # the keyboard's layout ------------------------------------------------------------------------------------
 
 LAYOUTS = [

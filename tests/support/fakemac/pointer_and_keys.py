@@ -300,7 +300,7 @@ def press_modifiers(keyboard: dict[str, Any], event: Event, flags_stick: bool) -
     flags = event["flags"] & sum(MODIFIERS.values())
     key = MODIFIER_KEYS.get(event["keycode"], 0)
     if event["type"] == FLAGS_CHANGED:
-        keyboard["pressed_flags"] ^= key
+        keyboard["pressed_flags"] = keyboard["pressed_flags"] & ~key | flags & key
         keyboard["stuck_flags"] &= ~key
     elif flags_stick:
         keyboard["stuck_flags"] |= flags & (CONTROL | OPTION | COMMAND) & ~keyboard["pressed_flags"]
