@@ -640,6 +640,15 @@ def test_helper_that_compiles_too_long_is_tried_again_next_time(
     assert desk.keys() == ["tab"]
 
 
+def test_helper_of_another_source_is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    helper = swift_helper._file("peekaboo-input")
+    helper.parent.mkdir(parents=True)
+    helper.touch(mode=0o700)
+    assert swift_helper.find_helper() == helper
+    monkeypatch.setattr(swift_helper, "native_source", lambda _name: "// of the next version")
+    assert swift_helper.find_helper() is None
+
+
 def test_helper_that_another_process_compiles_is_waited_for_where_a_person_asks(desk: Desk) -> None:
     desk.mac.tools("broken")
     assert "SDK" in built()

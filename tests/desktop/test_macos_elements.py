@@ -277,7 +277,8 @@ def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: P
 def test_text_of_a_calculators_keys_is_found_in_parts(desk: Desk, tmp_path: Path) -> None:
     keys, shot = "789+456/123=", tmp_path / "shot.png"
     widgets = [
-        widget(f"key{at}", "button", 20 + at % 4 * 110, 60 + at // 4 * 80, 100, 60, text=text)
+        # the first are on the seam of two parts
+        widget(f"key{at}", "button", 70 + at % 4 * 100, 60 + at // 4 * 80, 100, 60, text=text)
         for at, text in enumerate(keys)
     ]
     desk.mac.change_window(1090, {"widgets": widgets})

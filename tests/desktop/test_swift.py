@@ -211,8 +211,8 @@ ACTS = {
     ),
     "no text": (type_(""), []),
     "text, keys and accents": (
-        type_("Hi!\tÅ~\n"),
-        [*typed("Hi!"), *key(48), *typed("Å~"), *key(36)],
+        type_("Ah!\tÅ~\n"),
+        [*typed("Ah!"), *key(48), *typed("Å~"), *key(36)],
     ),
     "characters of several units": (
         type_(f"x{FAMILY}e\u0301"),
