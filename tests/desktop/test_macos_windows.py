@@ -596,6 +596,9 @@ def test_permissions_fails_by_the_first_that_is_missing(
         desk.mac.set("permissions.screen_recording", "stale")
         shown = desk.program.run("permissions").out
         assert "Screen Recording: not known: macOS says yes" in shown and "quit and reopen Terminal" in shown
+        # one application's windows alone say nothing against it
+        desk.mac.update(lambda state: [one.update(minimised=one["pid"] != 480) for one in state["windows"]])
+        assert "Screen Recording: granted" in desk.program.run("permissions").out
         return
     tells_who_needs_what(finished, exit_code)
     for number, kind in ((11, "screen_recording"), (12, "accessibility")):

@@ -498,6 +498,7 @@ def test_keynote_acts_are_audited_and_may_be_forbidden(caller: Caller, mac: Fake
         answers += caller.call(DRAW, ("get_slide_size", {}), shot, is_server=True, **variables)
         assert statuses(answers) == ["POLICY_DENIED"] * 8
     assert caller.scripts() == asked + ["find"] * 12, "finding it out sends nothing to Keynote"
+    assert len(path.read_text().splitlines()) == len(acts), "what is refused was not done"
 
 
 def test_keynote_is_had_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:

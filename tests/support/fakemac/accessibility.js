@@ -59,7 +59,7 @@ function windowAttributes(world, window) {
   const focused = keyWindow(world, window.pid);
   const sheets = sheetsOf(world, window).map((sheet) => element({ pid: window.pid, window: sheet.id }));
   const AXSubrole = window.modal ? 'AXDialog' : 'AXStandardWindow';
-  const role = window.layer === MENU_LAYER ? 'AXMenu' : window.attached_to ? 'AXSheet' : 'AXWindow';
+  const role = window.ax_role || (window.layer === MENU_LAYER ? 'AXMenu' : window.attached_to ? 'AXSheet' : 'AXWindow');
   // Electron builds its tree only when it is asked to (facts B8)
   const app = appWithPid(world, window.pid);
   const children = app.builds_tree_on_demand && !app.has_tree ? [] : childrenOf(window).filter((one) => !isAsleep(app, dataOf(one).widget, 'missing'));

@@ -112,7 +112,7 @@ public func AXUIElementCopyAttributeValue(
     switch attribute {
     case "AXPosition": value.pointee = AXValue(.cgPoint, [Double(bounds.minX), Double(bounds.minY)])
     case "AXSize": value.pointee = AXValue(.cgSize, [Double(bounds.width), Double(bounds.height)])
-    case "AXRole": value.pointee = FakeMac.number(window["layer"]) == 101 ? "AXMenu" : "AXWindow"
+    case "AXRole": value.pointee = window["ax_role"] as? String ?? (FakeMac.number(window["layer"]) == 101 ? "AXMenu" : "AXWindow")
     case "AXTitle": value.pointee = window["title"] as? String ?? ""
     default: return .attributeUnsupported
     }
