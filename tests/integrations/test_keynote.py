@@ -327,15 +327,17 @@ def test_keynote_rectangle_that_cannot_be_is_refused_unasked(caller: Caller, mac
 def test_keynote_data_tells_what_was_not_kept(caller: Caller, mac: FakeMac) -> None:
     """The specification's grammar has no room for it."""
     shell = caller.shell
-    mac.keynote(moves_shapes_by=0.5)
+    mac.keynote(moves_shapes_by=7.5)
     shell.run("keynote", "open")
     drawn = shell.data("keynote", "rectangle", 384, 378, 1152, 324)
-    assert (drawn["y"], drawn["note"]) == (378.5, "Keynote did not keep 384,378 1152x324")
+    assert (drawn["y"], drawn["note"]) == (385.5, "Keynote did not keep 384,378 1152x324")
     assert shell.run("keynote", "rectangle", 384, 378, 1152, 324).out.endswith(", height=324\n")
     for kept, note in (("a\rb", None), ("a\r\nb", None), ("a", "Keynote keeps 1 characters")):
         mac.fail("osascript", exit=0, stdout=json.dumps({"text": kept}) + "\n", times=1)
         written = shell.data("keynote", "text", "a\nb")
         assert (written["characters"], written.get("note")) == (3, note)
+    shell.data("keynote", "text", "found")
+    assert [shape["object_text"] for shape in caller.shapes()] == ["", "found"]
 
 
 def test_keynote_texts_arrive_as_they_are_or_are_refused(caller: Caller) -> None:
