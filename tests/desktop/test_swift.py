@@ -463,7 +463,8 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
 def test_end_by_an_error_of_our_own_releases_what_is_held(bench: Bench) -> None:
     steps = steps_of(DRAGGED)
     middle = steps.index(next(step for step in steps if step.get("type") == 6))
-    bench.run([*steps[: middle + 1], {"do": "no such step"}])
+    looked = {"do": "pointer_at", "x": steps[middle]["x"], "y": steps[middle]["y"]}  # holds nothing new
+    bench.run([*steps[: middle + 1], looked, {"do": "no such step"}])
     assert [event["type"] for event in bench.events()] == [5, 1, 6, 6, 2] and stays_down(bench) == [{}, 0, 0]
 
 
