@@ -410,8 +410,12 @@ ENDS: dict[str, End] = {
         press("shift+left", hold_ms=9000), STOP, "POLICY_DENIED", on=KEY, done=1, released=True
     ),
     "press: somebody holds shift": held("keyboard.held_flags", SHIFT, press("a")),
-    "click: somebody holds shift": held("keyboard.held_flags", SHIFT, click()),
+    **{
+        f"click: somebody holds {name}": held("keyboard.held_flags", flag, click())
+        for name, flag in {"shift": SHIFT, "control": CONTROL, "option": OPTION, "command": COMMAND}.items()
+    },
     "press: somebody holds the left button": held("mouse.held", [0], press("a")),
+    "click: somebody holds the right button": held("mouse.held", [1], click()),
     "click: somebody holds the middle button": held("mouse.held", [2], click()),
     "press: another user's session": End(
         press("a"), NOTHING, "SCREEN_LOCKED", state=("session.on_console", False)
