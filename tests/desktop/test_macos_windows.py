@@ -56,6 +56,14 @@ def test_screenshot_shows_that_window_alone_at_its_scale(
     assert desk.images_left() == []
 
 
+def test_window_between_two_displays_has_the_scale_of_its_middle(desk: Desk) -> None:
+    scales = []
+    for x in (-300, -200):
+        desk.mac.move_window(1031, x, 100)
+        scales.append(desk.window(1031).scale)
+    assert scales == [1, 2]
+
+
 def test_image_captures_each_display_at_its_own_scale(desk: Desk, tmp_path: Path) -> None:
     data = desk.data("image", "--path", tmp_path / "out" / "all.png")
     main, second = tmp_path / "out" / "all_display0_main.png", tmp_path / "out" / "all_display1.png"
