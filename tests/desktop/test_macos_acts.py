@@ -12,6 +12,7 @@ import signal
 import stat
 import threading
 import time
+from contextlib import nullcontext
 from contextvars import copy_context
 from pathlib import Path
 from typing import IO, Any, Callable, Optional
@@ -314,6 +315,8 @@ def test_act_that_is_killed_is_let_go_by_the_next(desk: Desk, name: str, is_held
     desk.data("press", 1080, "tab")
     state = desk.mac.state()
     assert (state["mouse"]["down"], state["keyboard"]["pressed_flags"], desk.keys()[-1]) == ({}, 0, "tab")
+    held = {one["keycode"] for one in desk.posted() if one["type"] == 10}
+    assert held <= {one["keycode"] for one in desk.posted() if one["type"] == 11}
     before = len(desk.posted())
     desk.data("press", 1080, "tab")
     assert len(desk.posted()) == before + 2
@@ -326,11 +329,15 @@ def test_execution_has_time_for_its_events_and_pauses(desk: Desk, monkeypatch: p
         seconds.append(round(timeout_s, 3))
         return osascript.run_jxa(names, request, timeout_s, pass_fds)
 
+    graces: list[float] = []
     monkeypatch.setattr(mac_input, "run_jxa", run_jxa)
+    monkeypatch.setattr(mac_input, "uninterrupted", lambda grace_s: nullcontext(graces.append(grace_s)))
     desk.act(1080, "press", chord=read_chord("escape"), hold_ms=500)
     desk.act(1080, "type", text="abcde", delay_ms=10)
     desk.act(1080, "move_pointer", (300, 200))
-    assert seconds == [20 + 0.3 + 0.54, 20 + 0.5 + 0.04, 20 + 0.4]
+    desk.act(1080, "press", chord=read_chord("escape"), hold_ms=200, repeat=2)
+    assert seconds[:3] == [20 + 0.3 + 0.54, 20 + 0.5 + 0.04, 20 + 0.4]
+    assert graces == [1.5, 1.4], "a hold is not cut where a signal ends us"
 
 
 # the lock: whoever acts keeps it --------------------------------------------------------------------------
@@ -432,6 +439,11 @@ def switched(**switches: Any) -> Callable[[FakeMac], Any]:
     return lambda mac: mac.switch(**switches)
 
 
+def behind_many(mac: FakeMac) -> None:
+    for at in range(20):
+        mac.open_window("Form", title=f"Form {at}", bounds=[300 + 5 * at, 300, 400, 300])
+
+
 def as_it_is(mac: FakeMac) -> None:
     pass
 
@@ -447,6 +459,7 @@ FOCUSED: dict[str, tuple[Callable[[FakeMac], Any], int, Optional[int]]] = {
     "a frame that is rounded otherwise": (ax_frame(821, 98, 481.5, 360), 1090, 1090),
     "its title unknown": (lambda mac: mac.deny("screen_recording"), 1004, 1004),
     "a frame that is another": (ax_frame(823, 100, 480, 360), 1090, None),
+    "behind twenty others of its app": (behind_many, 1090, 1090),
     "a twin by title": (beside("Form", 300, 300, 400, 300), 1090, 1090),
     "a twin by title, thirty points apart": (beside("Form", 850, 130, 480, 360), 1090, 1090),
     "a twin by frame": (beside("Another", 820, 100, 480, 360), 1090, 1090),
@@ -568,11 +581,20 @@ def built() -> str:
     return swift_helper.last_failure()
 
 
-def build_and_cancel() -> None:
+def build_and_cancel(mac: FakeMac) -> None:
     token = CancelToken()
     use_cancel_token(token)
-    threading.Timer(0.6, token.cancel).start()
-    swift_helper.build_helper()
+
+    def cancel() -> None:
+        wait_for(lambda: compiled(mac) > 0, "it compiles")
+        token.cancel()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    try:
+        swift_helper.build_helper()
+    finally:
+        canceller.join()
 
 
 def input_by(desk: Desk, *words: str) -> str:
@@ -630,7 +652,7 @@ def test_helper_that_compiles_too_long_is_tried_again_next_time(
 ) -> None:
     desk.mac.tools("slow")
     # cancelled, it is not remembered as a failure; nor is one that ran out of time
-    assert error_of(copy_context().run, build_and_cancel).code is ErrorCode.CANCELLED
+    assert error_of(copy_context().run, build_and_cancel, desk.mac).code is ErrorCode.CANCELLED
     monkeypatch.setattr(swift_helper, "_COMPILE_S", 2)
     for tries in (2, 3):
         desk.data("doctor", "--compile")

@@ -454,6 +454,9 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
         assert set(kinds) <= {5}
     if end.released:
         last = bench.events()[-1]
+        before, up = bench.raw()[-2:]
+        # a drag that is let go in the moment in which it is back counts as dropped where it was
+        assert before["type"] not in (6, 7) or up.get("idle_ms", up["t"] - before["t"]) >= 199
         # a modifier after its key; a button where it was pressed, so that nothing is dropped elsewhere
         assert end.act.kind != "drag" or [bench.events()[-2][axis] for axis in "xy"] == [300, 200]
         is_modifier = end.act.kind == "press" or end.act.modifiers
@@ -492,6 +495,7 @@ def test_what_a_killed_act_left_down_goes_up_before_the_next(bench: Bench) -> No
         ("keyboard.held_flags", 0x10000),  # caps lock
         ("keyboard.session_flags", COMMAND),  # stuck in the session: nobody holds it
         ("session.on_console", None),  # a session that says nothing of it
+        ("permissions.screen_recording", "denied"),  # no title is told
     ],
 )
 def test_act_is_not_hindered_by(bench: Bench, path: str, value: Any) -> None:
@@ -620,6 +624,11 @@ def test_keyboard_is_with_the_window_of_the_rounded_frame(bench: Bench) -> None:
     assert bench.mac.widget(panel, "name")["value"] == "Ada"
     bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # that would be another window
     assert keyboard_is_with(bench) is keyboard_is_with(bench, id=panel, **frame) is None
+
+
+def test_keyboard_is_with_the_window_below_its_own_palette(bench: Bench) -> None:
+    bench.mac.open_window("Terminal", title="tools", bounds=[800, 100, 100, 100], layer=3, never_key=True)
+    assert keyboard_is_with(bench) == 1080
 
 
 def test_keyboard_is_with_a_panel_of_another_process(bench: Bench) -> None:

@@ -30,7 +30,7 @@ const isListed = (world, { space, minimised }) => world.switches.ax_windows === 
 const shownWindows = (world, pid) => (world.session.locked ? [] : windowsInAxOrder(world, pid).concat(panelsOf(world, pid))
   .filter((window) => window.alpha > 0 && !window.attached_to && isListed(world, window)));
 const sheetsOf = (world, window) => world.windows.filter((one) => one.attached_to === window.id && !one.closing);
-const keyWindow = (world, pid) => frontToBack(world).find((window) => isOf(world, pid)(window) && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50);
+const keyWindow = (world, pid) => frontToBack(world).find((window) => isOf(world, pid)(window) && window.layer < 20 && window.layer >= 0 && window.alpha > 0 && window.bounds[2] >= 50 && !window.never_key);
 
 function appAttributes(world, app) {
   const windows = shownWindows(world, app.pid);

@@ -117,7 +117,7 @@ def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
     for window in front_to_back(state):
         is_big = window["bounds"][2] >= 50 and window["bounds"][3] >= 50
         is_ordinary = 0 <= window["layer"] < 20 and window["alpha"] > 0 and not window.get("closing")
-        if owner_pid(state, window) == pid and is_big and is_ordinary:
+        if owner_pid(state, window) == pid and is_big and is_ordinary and not window.get("never_key"):
             for _ in range(3):
                 window = modal_of(state, window) or window
             return window

@@ -21,7 +21,8 @@ public enum AXValueType: UInt32 {
 public final class AXUIElement {
     let pid: pid_t?
     let window: Int?
-    init(pid: pid_t? = nil, window: Int? = nil) { (self.pid, self.window) = (pid, window) }
+    let isItem: Bool  // in the middle of a menu
+    init(pid: pid_t? = nil, window: Int? = nil, isItem: Bool = false) { (self.pid, self.window, self.isItem) = (pid, window, isItem) }
 }
 
 public final class AXValue {
@@ -64,7 +65,8 @@ public func AXUIElementCopyElementAtPosition(
     guard let window = FakeMac.windowAt(CGPoint(x: Double(x), y: Double(y)), world) else { return .noValue }
     let pid = pid_t(FakeMac.number(window["pid"]))
     guard application.pid == nil || application.pid == pid else { return .noValue }
-    element.pointee = AXUIElement(pid: pid, window: Int(FakeMac.number(window["id"])))
+    let isItem = FakeMac.number(window["layer"]) == 101
+    element.pointee = AXUIElement(pid: pid, window: Int(FakeMac.number(window["id"])), isItem: isItem)
     return .success
 }
 
@@ -99,7 +101,8 @@ public func AXUIElementCopyAttributeValue(
             let layer = FakeMac.number(window["layer"])
             let owner = FakeMac.number(window["pid"])
             let asker = FakeMac.app(pid_t(owner))?["panels_of"] ?? owner  // of an Open or Save panel
-            return pid_t(FakeMac.number(asker)) == pid && layer >= 0 && layer < 20
+            let isKey = layer >= 0 && layer < 20 && window["never_key"] as? Bool != true
+            return pid_t(FakeMac.number(asker)) == pid && isKey
                 && FakeMac.number(window["alpha"]) > 0 && FakeMac.bounds(window).width >= 50
         }
         guard let window = focused else { return .noValue }
@@ -109,6 +112,11 @@ public func AXUIElementCopyAttributeValue(
     let found = FakeMac.objects(world["windows"]).first { Int(FakeMac.number($0["id"])) == element.window }
     guard let window = found else { return .invalidUIElement }
     let bounds = FakeMac.bounds(window, "ax_bounds")
+    if element.isItem {
+        guard attribute == "AXParent" else { return .attributeUnsupported }
+        value.pointee = AXUIElement(pid: pid, window: element.window)
+        return .success
+    }
     switch attribute {
     case "AXPosition": value.pointee = AXValue(.cgPoint, [Double(bounds.minX), Double(bounds.minY)])
     case "AXSize": value.pointee = AXValue(.cgSize, [Double(bounds.width), Double(bounds.height)])
