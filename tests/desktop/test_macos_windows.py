@@ -56,6 +56,12 @@ def test_screenshot_shows_that_window_alone_at_its_scale(
     assert desk.images_left() == []
 
 
+def test_list_apps_counts_the_windows_of_each_process_alone(desk: Desk) -> None:
+    add_app(desk.mac, "Form", 601)  # a second one, without a window
+    apps = [app for app in desk.backend.snapshot().apps if app.name == "Form"]
+    assert sorted(app.window_count for app in apps) == [0, 1]
+
+
 def test_window_between_two_displays_has_the_scale_of_its_middle(desk: Desk) -> None:
     scales = []
     for x in (-300, -200):

@@ -375,6 +375,7 @@ ENDS: dict[str, End] = {
         for name in ("covered by another app", "closed", "locked")
     },
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
+    "click: the pointer is moved sideways": End(click(), {**AWAY, "y": 200}, None, on=MOVE),
     "click: outside the window": End(click(at=Point(30, 300)), NOTHING, "WINDOW_COVERED"),
     "click: stopped while it is held": End(click(), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True),
     "click: stopped while it and Command are held": End(
