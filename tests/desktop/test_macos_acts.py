@@ -24,12 +24,14 @@ from mac_desk import STARTED, Desk, tells_who_needs_what, widget
 from samples import error_of
 from worlds import PATIENCE_S, need_swift, wait_for
 
+from peekaboo_min.automation import act as acts
 from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.models import Act, Delivery, Point
+from peekaboo_min.core.models import Act, Delivery, Point, Window
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos import input as mac_input
 from peekaboo_min.desktop.macos import osascript, swift_helper
+from peekaboo_min.desktop.macos.backend import MacDesktop
 from peekaboo_min.desktop.macos.input import steps_of
 
 COMMAND, SHIFT, OPTION, CONTROL, ARROW = 0x100000, 0x20000, 0x80000, 0x40000, 0xA00000
@@ -487,6 +489,19 @@ def test_focus_raises_the_window_or_touches_none(
         assert desk.mac.window(1005)["minimised"] is False
     if window_id == 1031:
         assert desk.mac.events("activate")[-1]["by"] == "AXFrontmost"
+
+
+def test_focus_waits_for_a_minimised_window_on_a_slow_mac(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def focus(self: MacDesktop, window: Window, may_click: bool) -> None:
+        real(self, window, may_click)
+        time.sleep(0.7)
+
+    real = MacDesktop.focus
+    monkeypatch.setattr(MacDesktop, "focus", focus)
+    monkeypatch.setattr(acts, "_FOCUS_S", 0.6)
+    assert desk.data("focus", 1005)["is_focused"] is True
 
 
 # what is over the title bar, and whether it is clicked where that is allowed
