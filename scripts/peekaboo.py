@@ -6267,7 +6267,7 @@ class MacDesktop:
         sources = [*WINDOW_SOURCES, "desktop/macos/focus.js"]
         state = run_jxa(sources, {"window": target_of(window)}, pass_fds=held_locks())
         log_debug(f"focus: {json.dumps(state)}")
-        if state["is_active"] and (state["is_front"] or state["matches"]):
+        if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
         if may_click and state["is_trusted"]:
             bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)

@@ -529,6 +529,14 @@ def test_focus_of_what_does_not_come_may_click_its_title_bar(
         assert (finished.code, desk.focused_id()) == (0, 1090)
 
 
+def test_focus_of_one_of_two_that_are_alike_may_click_its_title_bar(desk: Desk) -> None:
+    desk.mac.open_window("Form", title="Form", bounds=desk.mac.window(1090)["bounds"], minimised=True)
+    desk.mac.open_window("Form", title="Another", bounds=[700, 300, 400, 300])  # in front of both
+    desk.mac.activate("Form")
+    assert desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")["is_focused"] is True
+    assert desk.clicks() == [(1090, None, "left", 1, 1060, 110)]
+
+
 def test_focus_clicks_nothing_where_the_window_comes_by_itself(desk: Desk) -> None:
     desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")
     assert (desk.focused_id(), desk.posted()) == (1090, [])
