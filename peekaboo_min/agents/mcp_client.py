@@ -53,7 +53,8 @@ class McpClient:
         data = dict(answer.structured_content or {})
         last_line = text.rpartition("\n")[2]
         if last_line.startswith("{") and not data:  # beside an image the data is in the text
-            data = json.loads(last_line)
+            with suppress(ValueError):
+                data = json.loads(last_line)
         return ToolAnswer(text, data, images, bool(answer.is_error), code)
 
     def _request(self, method: str, *arguments: Any) -> Any:

@@ -112,14 +112,17 @@ function panelWithKeys(pid, windows) {
     return windows.find(w => w.pid === owner && w.layer > 0 && isLarge(w));
 }
 
-// The element in the middle of a window and those that hold it, inside out; null where it cannot tell.
-function elementsAt(pid, frame) {
+// The first that is wanted of the element in the middle of a window and those that hold it; undefined where there is none, null
+// where accessibility cannot tell.
+function elementAt(pid, frame, isWanted) {
     const [app, at] = [$.AXUIElementCreateApplication(pid), Ref()];
     const [x, y] = [frame.x + frame.width / 2, frame.y + frame.height / 2];
     if (hungPids.has(pid) || $.AXUIElementCopyElementAtPosition(app, x, y, at) !== 0) return null;
-    const found = [];
-    for (let element = at[0]; element && found.length < MOST_ANCESTORS; element = attribute(element, 'AXParent', pid)) found.push(element);
-    return found;
+    for (let [element, depth] = [at[0], 0]; element && depth < MOST_ANCESTORS; depth++) {
+        if (isWanted(element)) return element;
+        element = attribute(element, 'AXParent', pid);
+    }
+    return undefined;
 }
 
 function isMenu(element, pid) {
@@ -130,7 +133,6 @@ function isMenu(element, pid) {
 // Where it cannot tell what is there, it is one.
 function isOpenMenu(w) {
     if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
-    const found = elementsAt(w.pid, w.bounds);
     const isKnown = element => isMenu(element, w.pid) || isSameFrame(frameOf(element, w.pid) || {}, w.bounds);
-    return found === null || found.some(isKnown) || hungPids.has(w.pid);
+    return elementAt(w.pid, w.bounds, isKnown) !== undefined || hungPids.has(w.pid);
 }

@@ -122,7 +122,7 @@ function collect(element, pid, clip, depth, search) {
 // A menu is no window to accessibility: it is what is above the element in its middle, or a child of its application.
 function menuAt(app, target) {
     const isAt = element => isMenu(element, target.pid) && isSameFrame(frameOf(element, target.pid) || {}, target);
-    return (elementsAt(target.pid, target) || []).find(element => isMenu(element, target.pid))
+    return elementAt(target.pid, target, element => isMenu(element, target.pid))
         || elements(app, 'AXChildren', target.pid, MOST_CHILDREN).find(isAt) || null;
 }
 
