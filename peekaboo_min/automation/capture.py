@@ -14,7 +14,7 @@ from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.matching import cover_of
-from ..system.files import move_into_place, new_temporary_path, sweep, write_privately
+from ..system.files import sweep, write_all
 from ..system.images import (
     Bitmap,
     changed_rect,
@@ -257,14 +257,7 @@ def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> lis
     sweep()
     for target in targets:
         prepare_target(target)
-    files = [new_temporary_path("peekaboo", image.info.kind) for image in images]
-    try:
-        for file, image in zip(files, images):
-            write_privately(file, image.content.data)
-        move_into_place(files, targets)
-    finally:
-        for file in files:
-            file.unlink(missing_ok=True)
+    write_all({target: image.content.data for image, target in zip(images, targets)})
     return [
         image._replace(content=image.content._replace(source_path=str(target)))
         for image, target in zip(images, targets)

@@ -17,15 +17,8 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import (
-    asked_path,
-    file_lock,
-    move_into_place,
-    state_folder,
-    temporary_folder,
-    write_privately,
-)
-from ..system.images import prepare_target, read_image_info
+from ..system.files import asked_path, file_lock, state_folder, temporary_folder, write_all, write_privately
+from ..system.images import prepare_target, whole_image
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the first is that of the AppleScript
 KEYNOTE_S = 120.0
@@ -303,10 +296,10 @@ def screenshot_slide(
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:
         _run_logged("export", lambda: run_applescript(script, argv, KEYNOTE_S, terms))
-        images = sorted(folder.rglob("*.png"))
-        if not images or read_image_info(images[0]) is None:
+        images = [path.read_bytes() for path in sorted(folder.rglob("*.png"))[:1]]
+        if not images or whole_image(images[0]) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
-        move_into_place([images[0]], [target])
+        write_all({target: images[0]})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -172,39 +172,33 @@ def _delete_unused(path: Path) -> bool:
         os.close(descriptor)
 
 
-def move_into_place(sources: Sequence[Path], targets: Sequence[Path]) -> None:
-    """Put finished files where they were asked for, all or none. Raises FILE_IO_ERROR; the sources are gone
-    in either case.
+def write_all(contents: Mapping[Path, bytes]) -> None:
+    """Put these into their files (0600), all or none; a reader sees the old file or the new one. Raises
+    FILE_IO_ERROR.
 
-    First each goes beside its target: a full disk must not cost the file that is there. Then all are renamed.
+    First each goes beside its file: a full disk must not cost the one that is there. Then all are renamed.
     """
-    import shutil
-
-    staged = [target.with_name(f".peekaboo_{os.urandom(6).hex()}") for target in targets]
+    staged = {path: path.with_name(f".peekaboo_{os.urandom(6).hex()}") for path in contents}
     try:
-        for source, beside, target in zip(sources, staged, targets):
-            with file_errors(target):
-                shutil.move(source, beside)
-        for beside, target in zip(staged, targets):
-            with file_errors(target):
-                os.replace(beside, target)
+        for path, beside in staged.items():
+            with file_errors(path):
+                descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with open(descriptor, "wb") as f:
+                    f.write(contents[path])
+        for path, beside in staged.items():
+            with file_errors(path):
+                os.replace(beside, path)
     finally:
-        for leftover in (*sources, *staged):
+        for leftover in staged.values():
             with suppress(OSError):
                 leftover.unlink()
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
-    """Put `content` into `path` (0600); a reader sees the old file or the new one. Raises FILE_IO_ERROR."""
-    fresh = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
+    """One file, and its folder where that is missing; see write_all. Raises FILE_IO_ERROR."""
     with file_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-                f.write(content if isinstance(content, bytes) else encodable(content).encode("utf-8"))
-            os.replace(fresh, path)
-        finally:
-            fresh.unlink(missing_ok=True)
+    write_all({path: content if isinstance(content, bytes) else encodable(content).encode("utf-8")})
 
 
 _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())

@@ -1,4 +1,4 @@
-"""Our folders and files: privacy, lifetimes, names, moves; and what a path from outside may be."""
+"""Our folders and files: privacy, lifetimes, names, writes; and what a path from outside may be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Callable
@@ -24,12 +23,12 @@ from peekaboo_min.system.files import (
     file_lock,
     file_name,
     held_locks,
-    move_into_place,
     remove_all,
     state_folder,
     sweep,
     temporary_folder,
     working_folder,
+    write_all,
 )
 from peekaboo_min.system.process import running
 
@@ -132,40 +131,29 @@ def test_file_lock_on_a_file_system_without_locks_is_an_error(monkeypatch: pytes
     assert (error.code, error.message) == (ErrorCode.FILE_IO_ERROR, f"{path}: No locks available")
 
 
-def another_file_system(like: Path) -> Path:
-    memory = Path("/dev/shm")
-    if not memory.is_dir() or memory.stat().st_dev == like.stat().st_dev:
-        pytest.skip("no second file system is known here")
-    return memory
-
-
 FULL = """
 import resource, sys
 from pathlib import Path
-from peekaboo_min.system.files import move_into_place
+from peekaboo_min.system.files import write_all
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-move_into_place([Path(sys.argv[1])], [Path(sys.argv[2])])
+write_all({Path(sys.argv[1]): b"new", Path(sys.argv[2]): b"n" * 5000})
 """
 
 
-@pytest.mark.parametrize(("crosses", "is_full"), [(False, False), (True, False), (True, True)])
-def test_move_into_place_replaces_and_a_full_disk_costs_no_file(
-    tmp_path: Path, crosses: bool, is_full: bool
-) -> None:
-    source = tmp_path / "new.png"
-    source.write_bytes(b"n" * 5000)
-    parent = another_file_system(tmp_path) if crosses else tmp_path
-    with tempfile.TemporaryDirectory(dir=parent) as folder:
-        target = Path(folder) / "shot.png"
+@pytest.mark.parametrize("is_full", [False, True])
+def test_write_all_replaces_every_file_and_a_full_disk_costs_none(tmp_path: Path, is_full: bool) -> None:
+    targets = [tmp_path / "shots" / name for name in ("a.png", "b.png")]
+    targets[0].parent.mkdir()
+    for target in targets:
         target.write_bytes(b"old")
-        if is_full:
-            argv = [sys.executable, "-c", FULL, str(source), str(target)]
-            done = subprocess.run(argv, env=clean_environment(tmp_path), capture_output=True, text=True)
-            assert f"PeekabooError: {target}: File too large" in done.stderr
-        else:
-            move_into_place([source], [target])
-        content = b"old" if is_full else b"n" * 5000
-        assert (target.read_bytes(), source.exists(), os.listdir(folder)) == (content, False, ["shot.png"])
+    if is_full:
+        argv = [sys.executable, "-c", FULL, *map(str, targets)]
+        done = subprocess.run(argv, env=clean_environment(tmp_path), capture_output=True, text=True)
+        assert f"PeekabooError: {targets[1]}: File too large" in done.stderr
+    else:
+        write_all(dict.fromkeys(targets, b"new"))
+    assert {target.read_bytes() for target in targets} == {b"old" if is_full else b"new"}
+    assert sorted(os.listdir(tmp_path / "shots")) == ["a.png", "b.png"]
 
 
 NAMES = {
