@@ -174,7 +174,7 @@ def click_text(
         hint = "try again once it rests: wait_for with still=true"
         message = f"window {window_id} {what}; nothing was clicked"
         raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
-    act = Act("click", (place.box.centre,), button, clicks)
+    act = Act("click", (place.middle,), button, clicks)
     done, screenshot_id = f"clicked {place.text!r} in window {window_id}", seen.record.screenshot_id
     result = perform(desktop, window_id, act, done, verify, screenshot_id)
     similar = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
