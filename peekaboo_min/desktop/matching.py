@@ -17,7 +17,7 @@ _SHORTEST_PART = 4
 _BROWSER = re.compile(
     r"firefox|navigator|chrom|safari|edge|brave|opera|vivaldi|librewolf|epiphany|\barc\b", re.IGNORECASE
 )
-_X_CLIENT_BITS = 21  # an X server gives each client a range of ids of its own
+X_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 
 
 def is_worth_listing(window: Window) -> bool:
@@ -76,7 +76,7 @@ def foreign_menu(window: Window, scene: Scene) -> Optional[Window]:
 
 def owner_of(window: Window) -> tuple[str, int]:
     """What the windows of one program have in common: without a pid, the bits of its X client."""
-    return ("pid", window.pid) if window.pid is not None else ("client", window.window_id >> _X_CLIENT_BITS)
+    return ("pid", window.pid) if window.pid is not None else ("client", window.window_id >> X_CLIENT_BITS)
 
 
 def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:

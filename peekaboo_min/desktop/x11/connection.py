@@ -21,9 +21,9 @@ from typing import NamedTuple, Optional
 from ...core.cancellation import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.settings import settings
+from ..matching import X_CLIENT_BITS
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
-_CLIENT_BITS = 21  # the windows of one X client share the bits of their ids above these
 _ANSWER_S = 5.0
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 IS_VIEWABLE = 2
@@ -341,4 +341,4 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 
 def is_same_client(window_id: int, other_id: int) -> bool:
     """Whether two windows were made by one connection to the X server, which is one program."""
-    return window_id >> _CLIENT_BITS == other_id >> _CLIENT_BITS
+    return window_id >> X_CLIENT_BITS == other_id >> X_CLIENT_BITS
