@@ -67,10 +67,8 @@ def bundle() -> str:
     )
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
-        text += f"\n# {'=' * 20} {name} {'=' * max(3, 84 - len(name))}\n"
-        text += (
-            f"SOURCES[{name!r}] = {text.count(chr(10)) + 1}, {raw_string(path.read_text(encoding='utf-8'))}\n"
-        )
+        source, line = raw_string(path.read_text(encoding="utf-8")), text.count("\n") + 2
+        text += f"\nSOURCES[{name!r}] = {line}, {source}\n"
     return text + FOOTER
 
 
