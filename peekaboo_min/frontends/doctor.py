@@ -130,16 +130,20 @@ def _display(desktop: Desktop) -> str:
 
 def _grants(desktop: Desktop) -> list[Check]:
     """The grants that this system knows. Raises as Desktop.permissions does."""
-    checks = []
-    for code, is_granted in desktop.permissions().items():
+
+    def check(grant: tuple[ErrorCode, Optional[bool]]) -> Check:
+        code, is_granted = grant
         purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
         is_asked = is_granted is None and code is ErrorCode.PERMISSION_DENIED_AUTOMATION
         unknown = "macOS asks at first use" if is_asked else "not known: macOS says yes, and shows no titles"
         found = {True: "granted", False: "NOT granted", None: unknown}[is_granted]
         advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
-        checks.append(Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code))
-    return checks
+        return Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code)
+
+    grants = list(desktop.permissions().items())
+    # of each missing one a Mac is asked whom it belongs to
+    return in_parallel(check, grants) if grants else []
 
 
 def _mcp_version() -> str:

@@ -619,6 +619,16 @@ def test_permissions_fails_by_the_first_that_is_missing(
         assert (f"{PANES[number][0]}: NOT granted" in finished.error["details"]) is (kind in denied)
 
 
+def test_permissions_that_are_missing_ask_whom_they_belong_to_at_once(desk: Desk) -> None:
+    """One after the other they would not fit into the two seconds of a status."""
+    for kind in ("accessibility", "screen_recording"):
+        desk.mac.deny(kind)
+    desk.mac.set("latency_ms", {"osascript": [900, 900]})
+    desk.run("list", "server_status")
+    first, second = [call["t"] for call in desk.mac.calls("osascript") if call["argv"][-1].isdigit()]
+    assert second - first < 900
+
+
 @pytest.mark.parametrize(
     ("version", "pane"), [("14.7", "Screen Recording"), ("15.0", "Screen & System Audio Recording")]
 )
