@@ -83,7 +83,9 @@ def test_image_of_an_app_has_its_coordinates(peek: Program, book: Form, book_id:
 def test_image_of_several_windows_is_of_the_asked(
     peek: Program, book: Form, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
-    other = window_titled(peek, open_form("Book", "+400+100").title)["window_id"]
+    title = open_form("Book", "+400+100").title
+    wait_for(lambda: window_titled(peek, title)["is_focused"], "the new window has the focus")
+    other = window_titled(peek, title)["window_id"]
     form = ["--app", "Form"]
     multi = [*form, "--mode", "multi", "--path", str(tmp_path / "all" / "m.png")]
     for argv, expected in (

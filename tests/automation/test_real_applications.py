@@ -399,8 +399,14 @@ def test_windows_after_the_manager_was_killed(tmp_path: Path) -> None:
         after = start_terminal(on, "After", command=f"cat > {target}")
         assert {one["window_id"] for one in on.windows()} == {before["window_id"], after["window_id"]}
         wait_for(target.exists, "its shell is up")
-        # without a manager the focus is asked for once, which a busy server may answer too late
-        wait_for(lambda: not on.call("type_text", after, text="one\n").code, "it is typed")
+
+        def is_typed() -> bool:
+            # without a manager the focus is asked for once, which a busy server may answer too late
+            reply = on.call("type_text", after, text="one\n")
+            print(reply.text)
+            return not reply.code
+
+        wait_for(is_typed, "it is typed")
         _wait_for_text(target, "one\n")
 
 

@@ -193,6 +193,8 @@ def test_terminal_reads_what_the_server_is(tmp_path: Path) -> None:
         with serving("single file", clean_environment(tmp_path), theirs, sys.executable) as server:
             hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
             wait_for(lambda: hint in server.errors, "the hint stands on stderr")
+            log = tmp_path / "tmp" / "peekaboo-mcp.log"
+            wait_for(lambda: log.exists() and "serves" in log.read_text("utf-8"), "it serves")
             server.process.send_signal(signal.SIGINT)
             assert (server.wait(), server.lines) == (0, [])
     finally:
