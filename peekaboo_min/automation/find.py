@@ -174,7 +174,7 @@ def click_text(
         hint = "try again once it rests: wait_for with still=true"
         message = f"window {window_id} {what}; nothing was clicked"
         raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
-    act = Act("click", (place.middle,), button, clicks)
+    act = Act("click", (place.box.middle,), button, clicks)
     done, screenshot_id = f"clicked {place.text!r} in window {window_id}", seen.record.screenshot_id
     result = perform(desktop, window_id, act, done, verify, screenshot_id)
     similar = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
@@ -250,8 +250,7 @@ def _element_data(element: Element, box: Rect) -> dict[str, Any]:
     value = element.value
     value = value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
     named = {"role": element.role, "name": element.name, "value": value, "states": list(element.states)}
-    middle = {"x": int(box.centre.x), "y": int(box.centre.y)}
-    return {**named, **middle, "width": round(box.width), "height": round(box.height)}
+    return {**named, **box.middle._asdict(), "width": round(box.width), "height": round(box.height)}
 
 
 def _element_line(data: dict[str, Any]) -> str:

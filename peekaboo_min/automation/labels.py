@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
-from ..core.models import Point, RecognisedText, Rect, joined
+from ..core.models import RecognisedText, Rect, joined
 
 # How a place fits: a whole label; the only label that differs in letters that look alike, where none is
 # equal; equal words within a longer label; a text that is merely similar.
@@ -48,20 +48,15 @@ class Place(NamedTuple):
     likeness: float
     confidence: float
 
-    @property
-    def middle(self) -> Point:
-        """What a click takes: a whole pixel."""
-        return Point(*map(int, self.box.centre))
-
     def as_data(self) -> dict[str, Any]:
-        x, y = self.middle
+        x, y = self.box.middle
         place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.box.whole().as_data()}
         return {**place, "match": self.match, "confidence": round(self.confidence, 3)}
 
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
         region = ",".join(f"{number:.0f}" for number in self.box.whole())  # what `region` takes
-        x, y = self.middle
+        x, y = self.box.middle
         return f"{self.text[:80]!r}{inside} at x {x} y {y}, region {region}"
 
 

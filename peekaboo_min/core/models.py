@@ -61,6 +61,11 @@ class Rect(NamedTuple):
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)
 
+    @property
+    def middle(self) -> Point:
+        """The whole pixel at its centre, as it is named to be clicked."""
+        return Point(*map(int, self.centre))
+
     def has_size_of(self, other: Rect, tolerance: float = 1.0) -> bool:
         return abs(self.width - other.width) <= tolerance and abs(self.height - other.height) <= tolerance
 
