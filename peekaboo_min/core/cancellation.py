@@ -99,6 +99,8 @@ def pause(seconds: float) -> None:
 
 def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
     """work(item) for every item, four at a time at most, in order; the first exception is raised."""
+    if len(items) < 2:
+        return [work(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # 7 ms that a listing does not need
 
     # each thread gets the caller's context, and with it the cancel token

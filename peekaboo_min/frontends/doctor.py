@@ -141,9 +141,8 @@ def _grants(desktop: Desktop) -> list[Check]:
         advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
         return Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code)
 
-    grants = list(desktop.permissions().items())
     # of each missing one a Mac is asked whom it belongs to
-    return in_parallel(check, grants) if grants else []
+    return in_parallel(check, list(desktop.permissions().items()))
 
 
 def _mcp_version() -> str:
