@@ -3563,7 +3563,7 @@ def click_text(
         hint = "try again once it rests: wait_for with still=true"
         message = f"window {window_id} {what}; nothing was clicked"
         raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
-    act = Act("click", (place.middle,), button, clicks)
+    act = Act("click", (place.box.middle,), button, clicks)
     done, screenshot_id = f"clicked {place.text!r} in window {window_id}", seen.record.screenshot_id
     result = perform(desktop, window_id, act, done, verify, screenshot_id)
     similar = [other.as_data() for other in (*seen.found, *seen.similar) if other != place]
@@ -3639,8 +3639,7 @@ def _element_data(element: Element, box: Rect) -> dict[str, Any]:
     value = element.value
     value = value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
     named = {"role": element.role, "name": element.name, "value": value, "states": list(element.states)}
-    middle = {"x": int(box.centre.x), "y": int(box.centre.y)}
-    return {**named, **middle, "width": round(box.width), "height": round(box.height)}
+    return {**named, **box.middle._asdict(), "width": round(box.width), "height": round(box.height)}
 
 
 def _element_line(data: dict[str, Any]) -> str:
@@ -3650,7 +3649,7 @@ def _element_line(data: dict[str, Any]) -> str:
     return f'{data["role"]} "{data["name"]}"{value} {data["x"]},{data["y"]}{states}'
 '''
 
-SOURCES['peekaboo_min/automation/image.py'] = 3653, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
+SOURCES['peekaboo_min/automation/image.py'] = 3652, r'''"""The job of `image`: what to capture, where to save it, and the answer."""
 
 from __future__ import annotations
 
@@ -3934,7 +3933,7 @@ def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageI
     return rows
 '''
 
-SOURCES['peekaboo_min/automation/labels.py'] = 3937, r'''"""Which recognised words are one label, and where a text is among them.
+SOURCES['peekaboo_min/automation/labels.py'] = 3936, r'''"""Which recognised words are one label, and where a text is among them.
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
 0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
@@ -3950,7 +3949,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
-from ..core.models import Point, RecognisedText, Rect, joined
+from ..core.models import RecognisedText, Rect, joined
 
 # How a place fits: a whole label; the only label that differs in letters that look alike, where none is
 # equal; equal words within a longer label; a text that is merely similar.
@@ -3984,20 +3983,15 @@ class Place(NamedTuple):
     likeness: float
     confidence: float
 
-    @property
-    def middle(self) -> Point:
-        """What a click takes: a whole pixel."""
-        return Point(*map(int, self.box.centre))
-
     def as_data(self) -> dict[str, Any]:
-        x, y = self.middle
+        x, y = self.box.middle
         place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.box.whole().as_data()}
         return {**place, "match": self.match, "confidence": round(self.confidence, 3)}
 
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
         region = ",".join(f"{number:.0f}" for number in self.box.whole())  # what `region` takes
-        x, y = self.middle
+        x, y = self.box.middle
         return f"{self.text[:80]!r}{inside} at x {x} y {y}, region {region}"
 
 
@@ -4182,7 +4176,7 @@ def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
     return [word for word in words if any(map(str.isalnum, word.text))] or words
 '''
 
-SOURCES['peekaboo_min/automation/listing.py'] = 4185, r'''"""Apps, windows and screens, as text and as data."""
+SOURCES['peekaboo_min/automation/listing.py'] = 4179, r'''"""Apps, windows and screens, as text and as data."""
 
 from __future__ import annotations
 
@@ -4333,7 +4327,7 @@ def _bounds_text(bounds: Rect) -> str:
     return f"{bounds.x:g},{bounds.y:g} {bounds.width:g}x{bounds.height:g}"
 '''
 
-SOURCES['peekaboo_min/automation/opening.py'] = 4336, r'''"""Open an application, a file or an address, and wait for its window."""
+SOURCES['peekaboo_min/automation/opening.py'] = 4330, r'''"""Open an application, a file or an address, and wait for its window."""
 
 from __future__ import annotations
 
@@ -4478,7 +4472,7 @@ def _names(*names: str) -> set[str]:
     return {squeezed for name in names if (squeezed := re.sub(r"[\W_]+", "", name).lower())}
 '''
 
-SOURCES['peekaboo_min/automation/policy.py'] = 4481, r'''"""What may be acted on, and the audit log of what was done."""
+SOURCES['peekaboo_min/automation/policy.py'] = 4475, r'''"""What may be acted on, and the audit log of what was done."""
 
 from __future__ import annotations
 
@@ -4554,7 +4548,7 @@ def audited(window: Window) -> dict[str, Any]:
     return {"window_id": window.window_id, **owner}
 '''
 
-SOURCES['peekaboo_min/automation/wait.py'] = 4557, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
+SOURCES['peekaboo_min/automation/wait.py'] = 4551, r'''"""Wait until a window shows a text, opens, closes or stops changing."""
 
 from __future__ import annotations
 
@@ -4734,9 +4728,9 @@ def _still_look(desktop: Desktop) -> _Look:
     return look
 '''
 
-SOURCES['peekaboo_min/core/__init__.py'] = 4737, r''''''
+SOURCES['peekaboo_min/core/__init__.py'] = 4731, r''''''
 
-SOURCES['peekaboo_min/core/cancellation.py'] = 4739, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
+SOURCES['peekaboo_min/core/cancellation.py'] = 4733, r'''"""One call: its cancel token, time budget, progress, waits and threads."""
 
 from __future__ import annotations
 
@@ -4837,6 +4831,8 @@ def pause(seconds: float) -> None:
 
 def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
     """work(item) for every item, four at a time at most, in order; the first exception is raised."""
+    if len(items) < 2:
+        return [work(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # 7 ms that a listing does not need
 
     # each thread gets the caller's context, and with it the cancel token
@@ -4845,7 +4841,7 @@ def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> lis
         return list(pool.map(lambda context, item: context.run(work, item), contexts, items))
 '''
 
-SOURCES['peekaboo_min/core/errors.py'] = 4848, r'''"""PeekabooError, the only expected exception, and its codes."""
+SOURCES['peekaboo_min/core/errors.py'] = 4844, r'''"""PeekabooError, the only expected exception, and its codes."""
 
 from __future__ import annotations
 
@@ -4973,7 +4969,7 @@ def file_errors(path: Path) -> Iterator[None]:
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {e.strerror or e}", hint) from e
 '''
 
-SOURCES['peekaboo_min/core/log.py'] = 4976, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
+SOURCES['peekaboo_min/core/log.py'] = 4972, r'''"""The log file, a command's debug lines, and the Keynote agent's log."""
 
 from __future__ import annotations
 
@@ -5103,7 +5099,7 @@ def write_agent_line(path: Path, source: str, text: str) -> None:
         f.write(line.encode("utf-8") + b"\n")
 '''
 
-SOURCES['peekaboo_min/core/models.py'] = 5106, r'''"""The data types: points, windows, displays, acts, results, offers.
+SOURCES['peekaboo_min/core/models.py'] = 5102, r'''"""The data types: points, windows, displays, acts, results, offers.
 
 Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
 """
@@ -5165,6 +5161,11 @@ class Rect(NamedTuple):
     @property
     def centre(self) -> Point:
         return Point(self.x + self.width / 2, self.y + self.height / 2)
+
+    @property
+    def middle(self) -> Point:
+        """The whole pixel at its centre, as it is named to be clicked."""
+        return Point(*map(int, self.centre))
 
     def has_size_of(self, other: Rect, tolerance: float = 1.0) -> bool:
         return abs(self.width - other.width) <= tolerance and abs(self.height - other.height) <= tolerance
@@ -5450,7 +5451,7 @@ class Result(NamedTuple):
         return self.text.split("\n", 1)[0].rstrip(":")
 '''
 
-SOURCES['peekaboo_min/core/settings.py'] = 5453, r'''"""Environment variables, read once into a frozen Settings."""
+SOURCES['peekaboo_min/core/settings.py'] = 5454, r'''"""Environment variables, read once into a frozen Settings."""
 
 # without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
 import os
@@ -5679,7 +5680,7 @@ def forget_environment() -> None:
     tempfile.tempdir = None
 '''
 
-SOURCES['peekaboo_min/core/text.py'] = 5682, r'''"""Text from outside, made safe to show or to send."""
+SOURCES['peekaboo_min/core/text.py'] = 5683, r'''"""Text from outside, made safe to show or to send."""
 
 from __future__ import annotations
 
@@ -5719,9 +5720,9 @@ def cut_to_bytes(text: str, limit: int) -> str:
     return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")
 '''
 
-SOURCES['peekaboo_min/desktop/__init__.py'] = 5722, r''''''
+SOURCES['peekaboo_min/desktop/__init__.py'] = 5723, r''''''
 
-SOURCES['peekaboo_min/desktop/base.py'] = 5724, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
+SOURCES['peekaboo_min/desktop/base.py'] = 5725, r'''"""class Desktop(Protocol): what a platform must do; it never decides."""
 
 from __future__ import annotations
 
@@ -5839,7 +5840,7 @@ class Desktop(Protocol):
         """What clicks and types, in a few words for `doctor`."""
 '''
 
-SOURCES['peekaboo_min/desktop/keys.py'] = 5842, r'''"""Key names in the spellings that people use, read into one (pure)."""
+SOURCES['peekaboo_min/desktop/keys.py'] = 5843, r'''"""Key names in the spellings that people use, read into one (pure)."""
 
 from __future__ import annotations
 
@@ -5943,9 +5944,9 @@ def _split_chord(text: str) -> list[str]:
     return [*names, last.strip()]
 '''
 
-SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5946, r''''''
+SOURCES['peekaboo_min/desktop/macos/__init__.py'] = 5947, r''''''
 
-SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5948, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+SOURCES['peekaboo_min/desktop/macos/accessibility.js'] = 5949, r'''// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -6085,7 +6086,7 @@ function isOpenMenu(w) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6088, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
+SOURCES['peekaboo_min/desktop/macos/automation.js'] = 6089, r'''// {} -> {"automation": bool|null}: may Keynote be controlled? null when it does not run, was never asked for, or cannot be
 // told. Raises no dialog. By itself, because a bridge that fails here must not take other answers along.
 ObjC.import('AppKit');
 ObjC.import('CoreServices');
@@ -6103,7 +6104,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6106, r'''"""Desktop by screencapture, osascript and the Swift helper."""
+SOURCES['peekaboo_min/desktop/macos/backend.py'] = 6107, r'''"""Desktop by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -6372,7 +6373,7 @@ def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display
     )
 '''
 
-SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6375, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
+SOURCES['peekaboo_min/desktop/macos/elements.js'] = 6376, r'''// {"window": {id, pid, title, x, y, width, height, is_popup}} -> {"is_trusted": bool, "is_found": bool, "is_hung": bool,
 //   "elements": [{role, name, value, states, x, y, width, height}]}: what the window shows, clipped to it, in screen points.
 // By JXA alone: one call an element fetches all its attributes, so a compiled program would save little.
 ObjC.bindFunction('AXUIElementCopyMultipleAttributeValues', ['int', ['id', 'id', 'unsigned int', 'id*']]);
@@ -6540,7 +6541,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6543, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
+SOURCES['peekaboo_min/desktop/macos/focus.js'] = 6544, r'''// {"window": {id, pid, title, x, y, width, height}} -> {"is_active", "is_front", "is_trusted": bool, "matches": n}
 // matches: how many windows of the application could be the one that is meant; only a single one is raised.
 const ANSWER_S = 0.5;
 const RAISES = 'makeKeyAndOrderFront:'; // an item of the Window menu that raises a window: Cocoa names it by what it does
@@ -6595,7 +6596,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6598, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
+SOURCES['peekaboo_min/desktop/macos/handler.js'] = 6599, r'''// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
 // opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
@@ -6637,7 +6638,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/input.js'] = 6640, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
+SOURCES['peekaboo_min/desktop/macos/input.js'] = 6641, r'''// one JSON request as the argument -> one JSON answer: those of input.swift, for a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound by hand because nobody is on record as having found it in the bridge.
@@ -6942,7 +6943,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/input.py'] = 6945, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
+SOURCES['peekaboo_min/desktop/macos/input.py'] = 6946, r'''"""The hand on a Mac: the steps that make an act; Swift or JXA does them.
 
 An executor gets `{window, stop_file, steps}`, answers questions about now right before it posts, and says how
 far it came; input.swift tells the steps and the answer. Where a pause or a field has a reason that is no fact
@@ -7230,7 +7231,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
         raise mac_error(ErrorCode.INTERNAL_SWIFT_ERROR, message, done.stderr.strip()[-300:]) from e
 '''
 
-SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7233, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
+SOURCES['peekaboo_min/desktop/macos/input.swift'] = 7234, r'''// one JSON request on stdin -> one JSON answer on stdout, exit 0
 //   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...],
 //    "release": what an act that was killed left to do, "record": a file that is deleted once nothing is held}
 // Before the first step: may this process post? Then comes "release"; and does nobody hold a mouse button or a modifier key?
@@ -7682,7 +7683,7 @@ let output = try JSONSerialization.data(withJSONObject: answer, options: [.sorte
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))
 '''
 
-SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7685, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
+SOURCES['peekaboo_min/desktop/macos/osascript.py'] = 7686, r'''"""Run JXA or AppleScript; what its errors, and missing grants, mean."""
 
 from __future__ import annotations
 
@@ -7843,7 +7844,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
     return PeekabooError(code, f"{what}: {app} lacks the {pane} permission", hint, details)
 '''
 
-SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7846, r'''// {} -> {"screen_recording": bool or null, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
+SOURCES['peekaboo_min/desktop/macos/permissions.js'] = 7847, r'''// {} -> {"screen_recording": bool or null, "accessibility": bool, "has_session": bool, "is_locked": bool}; raises no dialog.
 // screen_recording is null where two applications show windows and none a title: a preflight's yes may be of an older copy of our host.
 function run(argv) {
     const onScreen = windowList(ON_SCREEN_ONLY);
@@ -7860,7 +7861,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7863, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
+SOURCES['peekaboo_min/desktop/macos/read_text.js'] = 7864, r'''// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
 // characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
 ObjC.import('Foundation');
 ObjC.import('Vision');
@@ -7905,7 +7906,7 @@ function partsOfImage() {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/request.js'] = 7908, r'''// {} -> {}: macOS asks the person for Screen Recording and Accessibility, and lists our host in both panes. Comes after window_list.js.
+SOURCES['peekaboo_min/desktop/macos/request.js'] = 7909, r'''// {} -> {}: macOS asks the person for Screen Recording and Accessibility, and lists our host in both panes. Comes after window_list.js.
 ObjC.bindFunction('CGRequestScreenCaptureAccess', ['bool', []]);
 ObjC.bindFunction('AXIsProcessTrustedWithOptions', ['bool', ['id']]);
 
@@ -7916,7 +7917,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/responsible.js'] = 7919, r'''// pid -> the pid of the process that its grants belong to. Private, so in a child of its own: it may crash.
+SOURCES['peekaboo_min/desktop/macos/responsible.js'] = 7920, r'''// pid -> the pid of the process that its grants belong to. Private, so in a child of its own: it may crash.
 ObjC.bindFunction('responsibility_get_pid_responsible_for_pid', ['int', ['int']]);
 
 function run(argv) {
@@ -7924,7 +7925,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7927, r'''// {"with_minimised": bool} -> one look at the desktop, or {"windows": null} without a GUI session; with_minimised: tell which are, else all are not:
+SOURCES['peekaboo_min/desktop/macos/snapshot.js'] = 7928, r'''// {"with_minimised": bool} -> one look at the desktop, or {"windows": null} without a GUI session; with_minimised: tell which are, else all are not:
 //   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
 //    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
 //    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
@@ -8060,7 +8061,7 @@ function run(argv) {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8063, r'''"""Compile input.swift ahead of time, and find what was compiled."""
+SOURCES['peekaboo_min/desktop/macos/swift_helper.py'] = 8064, r'''"""Compile input.swift ahead of time, and find what was compiled."""
 
 from __future__ import annotations
 
@@ -8172,7 +8173,7 @@ def _file(name: str) -> Path:
     return state_folder() / "helper" / digest[:16] / name
 '''
 
-SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8175, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+SOURCES['peekaboo_min/desktop/macos/window_list.js'] = 8176, r'''// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
@@ -8279,7 +8280,7 @@ function frontmostPid() {
 }
 '''
 
-SOURCES['peekaboo_min/desktop/matching.py'] = 8282, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
+SOURCES['peekaboo_min/desktop/matching.py'] = 8283, r'''"""Which app or window an identifier means, what covers or blocks it (pure)."""
 
 from __future__ import annotations
 
@@ -8553,7 +8554,7 @@ def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional
     return None
 '''
 
-SOURCES['peekaboo_min/desktop/select.py'] = 8556, r'''"""Which Desktop this machine has."""
+SOURCES['peekaboo_min/desktop/select.py'] = 8557, r'''"""Which Desktop this machine has."""
 
 from __future__ import annotations
 
@@ -8573,9 +8574,9 @@ def this_desktop() -> Desktop:
     return X11Desktop()
 '''
 
-SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8576, r''''''
+SOURCES['peekaboo_min/desktop/x11/__init__.py'] = 8577, r''''''
 
-SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8578, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
+SOURCES['peekaboo_min/desktop/x11/backend.py'] = 8579, r'''"""Desktop by maim, xdotool, xclip, and questions to the X server.
 
 Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
 frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
@@ -8723,7 +8724,7 @@ def _run_maim(what: list[str], path: Path, kind: str) -> None:
     path.write_bytes(done.stdout)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8726, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+SOURCES['peekaboo_min/desktop/x11/clipboard.py'] = 8727, r'''"""Pasting on X11: text by a selection, and the user's clipboard put back."""
 
 from __future__ import annotations
 
@@ -8952,7 +8953,7 @@ class Clipboard:
         return is_true()
 '''
 
-SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8955, r'''"""One connection to the X server that only asks: many questions at once.
+SOURCES['peekaboo_min/desktop/x11/connection.py'] = 8956, r'''"""One connection to the X server that only asks: many questions at once.
 
 `xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
 walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
@@ -9298,7 +9299,7 @@ def is_same_client(window_id: int, other_id: int) -> bool:
     return window_id >> X_CLIENT_BITS == other_id >> X_CLIENT_BITS
 '''
 
-SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9301, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
+SOURCES['peekaboo_min/desktop/x11/elements.py'] = 9302, r'''"""The elements of a window: AT-SPI's tree, read by the system's own Python."""
 
 from __future__ import annotations
 
@@ -9379,7 +9380,7 @@ def _with_labels(row: list[Element]) -> list[Element]:
     return row
 '''
 
-SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9382, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
+SOURCES['peekaboo_min/desktop/x11/elements_atspi.py'] = 9383, r'''"""A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
 draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
@@ -9719,7 +9720,7 @@ if __name__ == "__main__":
     print(json.dumps(read(json.loads(sys.argv[1]))))
 '''
 
-SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9722, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+SOURCES['peekaboo_min/desktop/x11/keyboard.py'] = 9723, r'''"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
 
 from __future__ import annotations
 
@@ -10036,7 +10037,7 @@ class _Keyboard:
         return PeekabooError(ErrorCode.FOCUS_LOST, message, ErrorCode.FOCUS_LOST.next_step)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10039, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+SOURCES['peekaboo_min/desktop/x11/ocr.py'] = 10040, r'''"""Read the text in an image: tesseract, helped by ImageMagick's convert.
 
 tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
 the image's difference from its background, every text dark on white, without long straight lines. Measured
@@ -10214,7 +10215,7 @@ def _character(found: RecognisedText) -> RecognisedText:
     return RecognisedText("-" if _DASHES.fullmatch(text) else text, found.box, found.confidence)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10217, r'''"""Open applications by their desktop entries, files by the default one.
+SOURCES['peekaboo_min/desktop/x11/opening.py'] = 10218, r'''"""Open applications by their desktop entries, files by the default one.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -10333,7 +10334,7 @@ def _read_entry(path: Path) -> Mapping[str, str]:
     return values if values["name"] and is_app else {}
 '''
 
-SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10336, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
+SOURCES['peekaboo_min/desktop/x11/pointer.py'] = 10337, r'''"""The pointer on X11: one xdotool an act, and whether what it did arrived."""
 
 from __future__ import annotations
 
@@ -10524,7 +10525,7 @@ class _Pointer:
         return next((each.window_id for each in windows if top_id in (each.window_id, each.frame_id)), top_id)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10527, r'''"""xdotool, and the X server's record of who got what it pressed.
+SOURCES['peekaboo_min/desktop/x11/presses.py'] = 10528, r'''"""xdotool, and the X server's record of who got what it pressed.
 
 A look before the press leaves microseconds for another window, and a window manager that holds a press back
 until it has seen it passes it on to what is under the pointer then. Encodings: the protocol specifications of
@@ -10766,7 +10767,7 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
         yield PressRecord(connection, server, xinput)
 '''
 
-SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10769, r'''"""The windows, apps and displays of an X server, in one look."""
+SOURCES['peekaboo_min/desktop/x11/windows.py'] = 10770, r'''"""The windows, apps and displays of an X server, in one look."""
 
 from __future__ import annotations
 
@@ -11084,9 +11085,9 @@ def _apps(windows: Sequence[Window]) -> list[App]:
     ]
 '''
 
-SOURCES['peekaboo_min/frontends/__init__.py'] = 11087, r''''''
+SOURCES['peekaboo_min/frontends/__init__.py'] = 11088, r''''''
 
-SOURCES['peekaboo_min/frontends/arguments.py'] = 11089, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
+SOURCES['peekaboo_min/frontends/arguments.py'] = 11090, r'''"""A tool's parameters, read from its signature, and the parser made of them."""
 
 from __future__ import annotations
 
@@ -11326,7 +11327,7 @@ def _item(parameter: Parameter, text: str) -> Any:
     raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {kinds[parameter.type_]}")
 '''
 
-SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11329, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/frontends/capture_tools.py'] = 11330, r'''"""The capture tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -11621,7 +11622,7 @@ def screenshot_app_window(
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=(kept, *messages))
 '''
 
-SOURCES['peekaboo_min/frontends/cli.py'] = 11624, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+SOURCES['peekaboo_min/frontends/cli.py'] = 11625, r'''"""The shell's entry point: dispatch, help, JSON envelope, main()."""
 
 from __future__ import annotations
 
@@ -11830,7 +11831,7 @@ def _help(arguments: Sequence[str]) -> str:
     return parser.format_help().rstrip()
 '''
 
-SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11833, r'''"""The tools that focus, capture or act on one window."""
+SOURCES['peekaboo_min/frontends/desktop_tools.py'] = 11834, r'''"""The tools that focus, capture or act on one window."""
 
 from __future__ import annotations
 
@@ -12038,7 +12039,7 @@ def press_key(
     )
 '''
 
-SOURCES['peekaboo_min/frontends/doctor.py'] = 12041, r'''"""What this machine has and may do, what a client starts, what we left."""
+SOURCES['peekaboo_min/frontends/doctor.py'] = 12042, r'''"""What this machine has and may do, what a client starts, what we left."""
 
 from __future__ import annotations
 
@@ -12181,9 +12182,8 @@ def _grants(desktop: Desktop) -> list[Check]:
         advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
         return Check(name, f"{found} ({purpose})", is_granted is not False, True, advice, code)
 
-    grants = list(desktop.permissions().items())
     # of each missing one a Mac is asked whom it belongs to
-    return in_parallel(check, grants) if grants else []
+    return in_parallel(check, list(desktop.permissions().items()))
 
 
 def _mcp_version() -> str:
@@ -13725,16 +13725,17 @@ def screenshot_slide(
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:
         _run_logged("export", lambda: run_applescript(script, argv, KEYNOTE_S, terms))
-        images = [path.read_bytes() for path in sorted(folder.rglob("*.png"))[:1]]
-        if not images or whole_image(images[0]) is None:
+        images = sorted(folder.rglob("*.png"))
+        data = images[0].read_bytes() if images else b""
+        if whole_image(data) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
-        write_all({target: images[0]})
+        write_all({target: data})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 '''
 
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13737, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 13738, r'''-- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
 -- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
 -- <folder's name>.001.png and so on, of the slides that are not skipped.
 on run argv
@@ -13752,7 +13753,7 @@ on run argv
 end run
 '''
 
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13755, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 13756, r'''"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14046,9 +14047,9 @@ def _invalid_output(what: str) -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")
 '''
 
-SOURCES['peekaboo_min/system/__init__.py'] = 14049, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14050, r''''''
 
-SOURCES['peekaboo_min/system/ending.py'] = 14051, r'''"""The end of this process: signals, and what is still to be done then."""
+SOURCES['peekaboo_min/system/ending.py'] = 14052, r'''"""The end of this process: signals, and what is still to be done then."""
 
 from __future__ import annotations
 
@@ -14103,7 +14104,7 @@ def call_exit_hooks() -> None:
             log_error(f"at our end: {type(e).__name__}: {e}")
 '''
 
-SOURCES['peekaboo_min/system/files.py'] = 14106, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14107, r'''"""Our folders and their files: names, lifetimes, locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14342,7 +14343,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
             _held_locks.reset(reset)
 '''
 
-SOURCES['peekaboo_min/system/images.py'] = 14345, r'''"""Image files: kind, size and pixels, read from their bytes."""
+SOURCES['peekaboo_min/system/images.py'] = 14346, r'''"""Image files: kind, size and pixels, read from their bytes."""
 
 from __future__ import annotations
 
@@ -14607,7 +14608,7 @@ def _is_image_or_empty(path: Path) -> bool:
     return not start or sniff_image(start) is not None
 '''
 
-SOURCES['peekaboo_min/system/process.py'] = 14610, r'''"""Run one program: the only module that imports subprocess."""
+SOURCES['peekaboo_min/system/process.py'] = 14611, r'''"""Run one program: the only module that imports subprocess."""
 
 from __future__ import annotations
 
@@ -14925,7 +14926,7 @@ def _signal_group(process: Process) -> None:
 exit_hooks.insert(0, end_all_programs)
 '''
 
-SOURCES['peekaboo_min/system/programs.py'] = 14928, r'''"""Where programs and their packages are, our own command and its sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 14929, r'''"""Where programs and their packages are, our own command and its sources."""
 
 from __future__ import annotations
 
@@ -15011,7 +15012,7 @@ def how_to_install() -> str:
     return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"
 '''
 
-SOURCES['peekaboo_min/system/web.py'] = 15014, r'''"""One JSON request to a web server: the only user of urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15015, r'''"""One JSON request to a web server: the only user of urllib.request."""
 
 from __future__ import annotations
 

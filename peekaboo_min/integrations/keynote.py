@@ -296,10 +296,11 @@ def screenshot_slide(
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:
         _run_logged("export", lambda: run_applescript(script, argv, KEYNOTE_S, terms))
-        images = [path.read_bytes() for path in sorted(folder.rglob("*.png"))[:1]]
-        if not images or whole_image(images[0]) is None:
+        images = sorted(folder.rglob("*.png"))
+        data = images[0].read_bytes() if images else b""
+        if whole_image(data) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
-        write_all({target: images[0]})
+        write_all({target: data})
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
