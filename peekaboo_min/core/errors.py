@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -9,13 +10,16 @@ from pathlib import Path
 
 from .text import clean_text
 
-_DETAILS_FOR_MODEL = 300  # characters
+_FILE_CHECKS = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "check the permissions"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some disk space"),
+}
 
 
 class ErrorCode(str, Enum):
-    """What went wrong, by name; `exit_code` is what the shell sees, `next_step` what to do mostly.
+    """The error codes, each with the shell's exit code and the usual next step.
 
-    The first ten names are the Peekaboo specification's and never change.
+    The first ten names come from the Peekaboo specification and never change.
     """
 
     exit_code: int
@@ -26,44 +30,44 @@ class ErrorCode(str, Enum):
         code._value_, code.exit_code, code.next_step = name, exit_code, next_step
         return code
 
-    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11, "allow it, restart the app"
-    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12, "allow it, restart the app"
+    PERMISSION_DENIED_SCREEN_RECORDING = "PERMISSION_DENIED_SCREEN_RECORDING", 11, "grant it, restart the app"
+    PERMISSION_DENIED_ACCESSIBILITY = "PERMISSION_DENIED_ACCESSIBILITY", 12, "grant it, restart the app"
     APP_NOT_FOUND = "APP_NOT_FOUND", 18, "open the app, or name another"
-    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19, "name one of those that are listed"
+    AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19, "name one of the listed candidates"
     WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15, "list the windows again"
-    CAPTURE_FAILED = "CAPTURE_FAILED", 14, "bring the window onto the screen, try again"
+    CAPTURE_FAILED = "CAPTURE_FAILED", 14, "bring the window onto the screen and try again"
     FILE_IO_ERROR = "FILE_IO_ERROR", 17, "check the path and the free space"
-    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2, "correct the argument that is named"
-    SIPS_ERROR = "SIPS_ERROR", 1, "check the free space, try again"
-    INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "`peekaboo-min doctor --compile`"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2, "correct the named argument"
+    SIPS_ERROR = "SIPS_ERROR", 1, "check the free space and try again"
+    INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "run `peekaboo-min doctor --compile`"
 
-    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13, "allow it for the app that is named"
-    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot, and use its pixels"
-    POLICY_DENIED = "POLICY_DENIED", 21, "ask whoever set the policy, or the stop file"
-    FOCUS_FAILED = "FOCUS_FAILED", 1, "close what is in the way, or bring the window forward by hand"
+    PERMISSION_DENIED_AUTOMATION = "PERMISSION_DENIED_AUTOMATION", 13, "grant it to the named app"
+    STALE_SCREENSHOT = "STALE_SCREENSHOT", 20, "take a new screenshot and use its pixels"
+    POLICY_DENIED = "POLICY_DENIED", 21, "ask the person who set the policy or the stop file"
+    FOCUS_FAILED = "FOCUS_FAILED", 1, "close the dialogs in front, or raise the window by hand"
     WINDOW_COVERED = "WINDOW_COVERED", 1, "act on the window in front, or close it"
-    WINDOW_BLOCKED = "WINDOW_BLOCKED", 1, "answer the dialog or menu; let go of keys and buttons"
-    FOCUS_LOST = "FOCUS_LOST", 1, "see what the window holds, focus it, type the rest"
-    TIMEOUT = "TIMEOUT", 22, "try again, with more time"
+    WINDOW_BLOCKED = "WINDOW_BLOCKED", 1, "answer the dialog or menu, and release held keys and buttons"
+    FOCUS_LOST = "FOCUS_LOST", 1, "take a screenshot, focus the window and type the rest"
+    TIMEOUT = "TIMEOUT", 22, "increase the timeout and try again"
     CANCELLED = "CANCELLED", 1, "call it again"
-    NO_ELEMENTS = "NO_ELEMENTS", 1, "find_text, or a screenshot and pixels"
-    TEXT_NOT_FOUND = "TEXT_NOT_FOUND", 1, "click one of the similar places by a region"
-    AMBIGUOUS_TEXT = "AMBIGUOUS_TEXT", 1, "give the region of the one that is meant"
-    MISSING_PROGRAM = "MISSING_PROGRAM", 1, "install what is named"
-    PROGRAM_FAILED = "PROGRAM_FAILED", 1, "read the details, try again"
+    NO_ELEMENTS = "NO_ELEMENTS", 1, "use find_text, or a screenshot and its pixels"
+    TEXT_NOT_FOUND = "TEXT_NOT_FOUND", 1, "scroll to the text, or click a similar text by its region"
+    AMBIGUOUS_TEXT = "AMBIGUOUS_TEXT", 1, "give the region of the right place"
+    MISSING_PROGRAM = "MISSING_PROGRAM", 1, "install the named program"
+    PROGRAM_FAILED = "PROGRAM_FAILED", 1, "read the details and try again"
     UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM", 1, "run it on a Mac"
     NO_GUI_SESSION = "NO_GUI_SESSION", 1, "set DISPLAY, or log in to a desktop"
     SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen, or switch to this session"
-    AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED", 1, "set PEEKABOO_AI_PROVIDERS and a key"
-    AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR", 1, "read what the provider says, or choose another"
-    INTERNAL_ERROR = "INTERNAL_ERROR", 1, "see the log: it is a fault of ours"
+    AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED", 1, "set PEEKABOO_AI_PROVIDERS and the provider's key"
+    AI_PROVIDER_ERROR = "AI_PROVIDER_ERROR", 1, "read the provider's message, or choose another provider"
+    INTERNAL_ERROR = "INTERNAL_ERROR", 1, "see the log; please report this bug"
 
 
 class PeekabooError(Exception):
-    """An expected failure: `message` says what is wrong, `hint` what to do next.
+    """An expected failure: `message` states what is wrong, `hint` the next step.
 
-    `details` holds what a program or a person may want to look at besides: candidates, a program's own
-    output. `code_name` is the code that programs see: another program's or document's `name`, else ours.
+    details: more to look at, such as candidates or a program's output. code_name: the code that callers see;
+    `name` replaces ours with another program's or specification's name.
     """
 
     def __init__(
@@ -77,40 +81,40 @@ class PeekabooError(Exception):
         self.code_name = name or code.value
 
     def message_for_model(self, name: str) -> str:
-        """`NAME: what is wrong. Next step: ... (the beginning of the details)`, as a tool's answer."""
+        """Format the error as a tool's answer: `NAME: message. Next step: hint (start of the details)`."""
         text = f"{name}: {self.message}"
         if self.hint:
             text = f"{text.rstrip('.')}. Next step: {self.hint}"
-        details = clean_text(" ".join(self.details.split()), _DETAILS_FOR_MODEL)
+        details = clean_text(" ".join(self.details.split()), 300)
         return f"{text} ({details})" if details else text
 
     def sentence(self) -> str:
-        """What is wrong and what to do next, as one line of text."""
+        """Format the message and the hint as one line."""
         return f"{self.message.rstrip('.')}; {self.hint}" if self.hint else self.message
 
 
 class WindowMoves(PeekabooError):
-    """CAPTURE_FAILED: a window was elsewhere, or had another size, after each of its captures."""
+    """CAPTURE_FAILED for a window that moved or changed its size during every capture."""
 
     def __init__(self, window_id: int) -> None:
-        hint = "wait for it: wait_for with still=true, then try again"
+        hint = "call wait_for with still=true, then try again"
         message = f"window {window_id} keeps moving or changing its size"
         super().__init__(ErrorCode.CAPTURE_FAILED, message, hint)
 
 
 def invalid(message: str, hint: str = "") -> PeekabooError:
-    """INVALID_ARGUMENT, to be raised."""
+    """Return an INVALID_ARGUMENT error."""
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
 
 
 def screen_locked(undone: str, details: str = "") -> PeekabooError:
-    """SCREEN_LOCKED, to be raised; a user who was switched out, or shares a virtual screen, sees it too."""
-    code, message = ErrorCode.SCREEN_LOCKED, f"the screen is locked, or another session has it; {undone}"
+    """Return a SCREEN_LOCKED error, also for a user who was switched out or uses virtual screen sharing."""
+    code, message = ErrorCode.SCREEN_LOCKED, f"the screen is locked, or another user is active; {undone}"
     return PeekabooError(code, message, code.next_step, details)
 
 
 def check_range(what: str, value: float, least: float, most: float) -> None:
-    """Raises INVALID_ARGUMENT for a number that is not from `least` to `most`."""
+    """Raise INVALID_ARGUMENT unless a number is from `least` to `most`."""
     if not least <= value <= most:
         given = f"{value:g}" if isinstance(value, float) else value
         raise invalid(f"{what} is {given}", f"give a number from {least:g} to {most:g}")
@@ -118,9 +122,10 @@ def check_range(what: str, value: float, least: float, most: float) -> None:
 
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
-    """Raises FILE_IO_ERROR about `path` for an OSError of the `with` block."""
+    """Turn an OSError of the `with` block into FILE_IO_ERROR about `path`."""
     try:
         yield
     except OSError as e:
-        hint = "check the path, that you may write there, and that the disk has space; or choose another path"
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {e.strerror or e}", hint) from e
+        check = _FILE_CHECKS.get(e.errno or 0, "check the path")
+        message, hint = f"{path}: {e.strerror or e}", f"{check}, or choose another path"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint) from e

@@ -1,8 +1,9 @@
-"""The log file, a command's debug lines, and the Keynote agent's log."""
+"""The logs of server, commands and Keynote agent; files opened safely."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import logging
 import os
@@ -10,23 +11,65 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
 
 from .errors import PeekabooError, file_errors
-from .settings import settings, without_secrets
+from .settings import LOG_LEVELS, settings, without_secrets
 from .text import clean_text, encodable
 
-# pino's names, which the specification uses; the last name of a number is the one that is written
-_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "fatal": 50}
-_NAMES = {number: name for name, number in _LEVELS.items()}
-_LONGEST_LINE = 100_000  # characters
+_NAMES = {number: name for name, number in LOG_LEVELS.items()}
+_NOT_OWN = "it is not a regular file that you own, or it has hard links"
+OLDER_LOGS = (".1", ".2")
+"""The suffixes of a log's older files, newest first."""
 
 _logger = logging.getLogger("peekaboo_min")
 _logger.setLevel(logging.DEBUG)
-_logger.addHandler(logging.NullHandler())  # or Python prints warnings where nobody collects them
+_logger.addHandler(logging.NullHandler())  # without a handler, Python prints warnings to stderr
 log_debug, log_info, log_warning, log_error = _logger.debug, _logger.info, _logger.warning, _logger.error
+
+
+def open_own_file(path: Path, flags: int) -> int:
+    """Open a regular file of this user, make it private (0600), and return its descriptor. Raises OSError.
+
+    Refuses symbolic and hard links, pipes, devices and files of other users. With O_CREAT, create the file.
+    """
+    try:
+        # without O_NONBLOCK, opening a pipe blocks until another process opens its other end
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    except OSError as e:
+        if e.errno in (errno.ELOOP, errno.ENXIO):  # a link; a pipe without a reader
+            raise OSError(errno.EPERM, _NOT_OWN) from e
+        raise
+    status = os.fstat(descriptor)
+    # a file that another process has just deleted has no link at all
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.EPERM, _NOT_OWN)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append a line to a log of this user; at 5 MB, rotate it, and keep two older. Raises FILE_IO_ERROR."""
+    data = f"{encodable(line)}\n".encode()
+    with file_errors(path):
+        descriptor = open_own_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with open(descriptor, "ab", buffering=0) as f:  # one write, so that lines do not mix
+            while data:
+                data = data[f.write(data) :]
+            if os.fstat(descriptor).st_size >= 5_000_000:
+                _rotate(path, descriptor)
+
+
+def _rotate(path: Path, descriptor: int) -> None:
+    names = [path, *(path.with_name(path.name + suffix) for suffix in OLDER_LOGS)]
+    with suppress(BlockingIOError, FileNotFoundError):  # another process rotates
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(path.stat(), os.fstat(descriptor)):  # else another process has rotated
+            for name, older in reversed([*zip(names, names[1:])]):
+                with suppress(FileNotFoundError):  # fewer older files yet
+                    os.replace(name, older)
 
 
 def _loggable(text: str) -> str:
@@ -35,7 +78,7 @@ def _loggable(text: str) -> str:
 
 @contextmanager
 def collected_debug_lines() -> Iterator[list[str]]:
-    """The list that what is logged while the block runs goes into, too."""
+    """Collect all log messages of the `with` block in the returned list."""
     lines: list[str] = []
 
     def collect(record: logging.LogRecord) -> bool:
@@ -50,8 +93,6 @@ def collected_debug_lines() -> Iterator[list[str]]:
 
 
 class _JsonLines(logging.Formatter):
-    """time, level, pid, msg; and stack for a traceback."""
-
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry = {
@@ -65,64 +106,56 @@ class _JsonLines(logging.Formatter):
         return json.dumps(entry, ensure_ascii=False)
 
 
-def _open_log(path: Path) -> TextIO:
-    """A file of this user's own, which servers share. Raises OSError.
+class _LogFile(logging.Handler):
+    """A log that several servers share. RotatingFileHandler follows links and expects one process."""
 
-    The default path is a name that others can guess in a shared folder: only a regular file of ours is
-    written to, no link, pipe or file of another user, and nobody else may read it (0600).
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # without O_NONBLOCK a pipe without a reader would block us here
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
-    stream = open(os.open(path, flags, 0o600), "a", encoding="utf-8")  # noqa: SIM115 - until we end
-    status = os.fstat(stream.fileno())
-    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_nlink != 1:
-        stream.close()
-        raise OSError(errno.EPERM, "it is not a regular file of yours with one name")
-    os.fchmod(stream.fileno(), 0o600)
-    return stream
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            append_line(self._path, self.format(record))
+        except PeekabooError:
+            self.handleError(record)
 
 
 def start_log_file(path: Path, level: str, also_console: bool) -> None:
-    """Log to `path` as JSON lines, with what the SDK warns of; an unknown level means info.
-
-    What cannot be opened is reported on stderr, and the server runs without a log.
-    """
-    logging.raiseExceptions = False  # a full disk: it would print each message with its secrets, and a stack
+    """Log JSON lines to `path` (unknown level: info); if it cannot be opened, report it on stderr."""
+    logging.raiseExceptions = False  # on a full disk it would print each message, secrets included
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)] if also_console else []
     try:
-        handlers.append(logging.StreamHandler(_open_log(path)))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.close(open_own_file(path, os.O_WRONLY | os.O_CREAT))
+        handlers.append(_LogFile(path))
     except OSError as e:
         problem = f"no log: cannot write {path}: {e.strerror}"
         print(f"peekaboo-min: {problem}; set PEEKABOO_LOG_FILE", file=sys.stderr)
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
-    # a root handler also keeps the SDK's constructor from adding one that writes to stderr, and gets only
-    # warnings of the SDK: it logs tool errors, which hold window titles
+    # with a root handler, the SDK's constructor adds none that writes to stderr; only the SDK's warnings
+    # are logged, because its tool errors contain window titles
     for handler in handlers or [logging.NullHandler()]:
-        handler.setLevel(_LEVELS.get(level.lower(), logging.INFO))
+        handler.setLevel(LOG_LEVELS.get(level.lower(), logging.INFO))
         handler.setFormatter(_JsonLines())
         root.addHandler(handler)
 
 
-def log_for_agent(source: str, text: str) -> None:
-    """Log what a Keynote tool did: in the server's log, and in PEEKABOO_AGENT_LOG, which the agent sets."""
-    log_info(f"[{source}] {text}")
+def log_for_agent(labels: str, text: str) -> None:
+    """Log the act of a Keynote tool in the server's log, and in PEEKABOO_AGENT_LOG if the agent set it."""
+    log_info(f"{labels} {text}")
     if settings().agent_log:
         try:
-            write_agent_line(Path(settings().agent_log), source, text)
+            write_agent_line(Path(settings().agent_log), labels, text)
         except PeekabooError as e:
-            log_warning(e.sentence())  # what was drawn is drawn: that must not be reported as a failure
+            log_warning(e.sentence())  # the drawing succeeded: do not report a failure
 
 
-def write_agent_line(path: Path, source: str, text: str) -> None:
-    """Write `[UTC][source] text` as one line of the log at `path`. Raises FILE_IO_ERROR.
+def write_agent_line(path: Path, labels: str, text: str) -> None:
+    """Append `[UTC][label]... text` to the Keynote agent's log, without keys. Raises FILE_IO_ERROR.
 
-    Client and server write into the same file, so that it shows who did what. No key of the settings is
-    written.
+    labels: in brackets, such as `[client][run_id=1f]`. Client and server share the file, to show their order.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    # a model's reply must not look like a line of ours
-    line = clean_text(without_secrets(f"[{now}][{source}] {text}"), _LONGEST_LINE)
-    with file_errors(path), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as f:
-        f.write(line.encode("utf-8") + b"\n")
+    # one line, so that a model's reply cannot imitate another entry
+    append_line(path, clean_text(without_secrets(f"[{now}]{labels} {text}"), 100_000))

@@ -1,6 +1,7 @@
-"""The data types: points, windows, displays, acts, results, offers.
+"""The types that modules pass to each other: points, windows, acts, results.
 
-Named tuples, not dataclasses: importing those and making thirty of them would be a third of a command's time.
+Named tuples, not dataclasses: importing `dataclasses` and creating thirty of them takes a third of the run
+time of a command.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .text import clean_text
 
 
 def as_plain(value: Any) -> Any:
-    """What JSON has for it: a named tuple as a dictionary, those within it too."""
+    """Convert to JSON types; named tuples become dicts, recursively."""
     if isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", None)
         plain = [as_plain(item) for item in value]
@@ -23,7 +24,7 @@ def as_plain(value: Any) -> Any:
 
 
 class Point(NamedTuple):
-    """A position in screen points (in pixels of an image where a name says so); y grows downwards."""
+    """A position in screen points, or in image pixels where documented; y grows downwards."""
 
     x: float
     y: float
@@ -33,7 +34,7 @@ class Point(NamedTuple):
 
 
 class Rect(NamedTuple):
-    """A rectangle in screen points; the origin is the top left corner of the main display."""
+    """A rectangle in screen points (0, 0: top left of the main display), or pixels where documented."""
 
     x: float
     y: float
@@ -51,7 +52,7 @@ class Rect(NamedTuple):
         return self.clipped(other) is not None
 
     def clipped(self, frame: Rect) -> Optional[Rect]:
-        """The part that lies in `frame`; None for none."""
+        """Return the part inside `frame`, or None if the two do not overlap."""
         left, top = max(self.x, frame.x), max(self.y, frame.y)
         right = min(self.x + self.width, frame.x + frame.width)
         bottom = min(self.y + self.height, frame.y + frame.height)
@@ -63,7 +64,7 @@ class Rect(NamedTuple):
 
     @property
     def middle(self) -> Point:
-        """The whole pixel at its centre, as it is named to be clicked."""
+        """Return the centre, truncated to whole pixels."""
         return Point(*map(int, self.centre))
 
     def has_size_of(self, other: Rect, tolerance: float = 1.0) -> bool:
@@ -73,11 +74,11 @@ class Rect(NamedTuple):
         return Rect(self.x * factor, self.y * factor, self.width * factor, self.height * factor)
 
     def in_image_of(self, frame: Rect, width: int) -> Rect:
-        """Its place in an image that shows `frame` and is `width` pixels wide."""
+        """Convert to pixels of an image that shows `frame` and is `width` pixels wide."""
         return self._replace(x=self.x - frame.x, y=self.y - frame.y).scaled(width / frame.width)
 
     def whole(self) -> Rect:
-        """The whole pixels around it, at least one."""
+        """Round outwards to whole pixels, at least 1x1."""
         left, top = math.floor(self.x), math.floor(self.y)
         right, bottom = math.ceil(self.x + self.width), math.ceil(self.y + self.height)
         return Rect(left, top, max(1, right - left), max(1, bottom - top))
@@ -87,7 +88,7 @@ class Rect(NamedTuple):
 
 
 def rect_around(rects: Sequence[Rect]) -> Rect:
-    """The smallest rectangle that holds all of these; there is at least one."""
+    """Return the smallest rectangle that contains all of `rects`; `rects` must not be empty."""
     left, top = min(rect.x for rect in rects), min(rect.y for rect in rects)
     right = max(rect.x + rect.width for rect in rects)
     bottom = max(rect.y + rect.height for rect in rects)
@@ -99,7 +100,7 @@ def _tidy(numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 class App(NamedTuple):
-    """A running application. X11 has no bundle ids, and some of its programs set no pid: None."""
+    """A running application. bundle_id: None on X11 or outside a bundle; pid: None if X11 has none."""
 
     name: str
     pid: Optional[int] = None
@@ -109,34 +110,31 @@ class App(NamedTuple):
     window_count: int = 0
 
 
-_SMALLEST_WINDOW = 50
-
-
 class Window(NamedTuple):
-    """A window as the window server describes it, in a list ordered front to back."""
+    """A window as the window server lists it; lists of windows are ordered front to back."""
 
     window_id: int
-    app_name: str  # of a popup: the name of the application that owns it
+    app_name: str  # for a popup: the application that owns it
     pid: Optional[int]
-    title: Optional[str]  # None where the window server withholds it (on a Mac without Screen Recording)
-    bounds: Rect  # what a screenshot of it shows: without shadow and without a window manager's frame
+    title: Optional[str]  # None if the window server withholds it (on a Mac without Screen Recording)
+    bounds: Rect  # the area that its screenshot shows: without shadow and window manager's frame
     bundle_id: Optional[str] = None
     layer: int = 0  # 0 for normal windows; docks, menus and overlays have others
     alpha: float = 1.0
     is_on_screen: bool = True
-    is_focused: bool = False  # True for the one window that would receive a key press now
-    scale: float = 1.0  # pixels per point of a screenshot of it, by the display that shows its middle
-    frame: Optional[Rect] = None  # what it covers on the screen, where that is more than `bounds`
-    kind: str = "window"  # or dialog, popup (a menu, a list), tooltip (or notification: it never asks)
-    parent_id: Optional[int] = None  # for a dialog or popup: the window it belongs to, where that is known
-    is_modal: bool = False  # True for a declared modal dialog or sheet: its parent takes no input
+    is_focused: bool = False  # True for the window that would receive a key press now
+    scale: float = 1.0  # pixels per point of its screenshot, taken from the display under its centre
+    frame: Optional[Rect] = None  # the area that it covers on the screen, if larger than `bounds`
+    kind: str = "window"  # or dialog, popup (a menu or list), tooltip (also notifications: never a question)
+    parent_id: Optional[int] = None  # for a dialog or popup: the window it belongs to, if known
+    is_modal: bool = False  # True for a declared modal dialog or sheet, whose parent takes no input
     is_minimised: bool = False
     is_elsewhere: bool = False  # X11: True on another workspace
-    is_menu: bool = False  # X11: True for a popup that says it is a menu: it takes its application's keys
-    frame_id: Optional[int] = None  # X11: the top-level window that contains this one, where there is one
-    identity: str = ""  # differs for another window that gets this id later, where the system lets us know
-    is_obscured: bool = False  # True where a capture would show what covers it or is below it
-    insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; below 0: a border
+    is_menu: bool = False  # X11: True for a popup of a menu type, which takes its application's keys
+    frame_id: Optional[int] = None  # X11: the top-level window that contains this one, if any
+    identity: str = ""  # X11: differs between windows that reuse an id, beyond pid and app_name; may be empty
+    is_obscured: bool = False  # True if a capture would show other windows, or nothing, instead
+    insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; < 0: a border
 
     @property
     def outer(self) -> Rect:
@@ -144,7 +142,7 @@ class Window(NamedTuple):
 
     @property
     def shown_title(self) -> str:
-        """Safe to show; empty where it is not known."""
+        """Return the title, safe to display; empty if it is unknown."""
         return clean_text(self.title or "")
 
     def __str__(self) -> str:
@@ -156,17 +154,14 @@ class Window(NamedTuple):
 
     @property
     def is_ordinary(self) -> bool:
-        """Of the layer of normal windows or a modal panel, visible, at least 50x50, and no popup."""
-        return (
-            (self.layer == 0 or self.is_modal)
-            and self.alpha > 0
-            and not self.is_popup
-            and min(self.bounds.width, self.bounds.height) >= _SMALLEST_WINDOW
-        )
+        """Return True for a visible window or modal panel of at least 50x50 points that is no popup."""
+        is_window = (self.layer == 0 or self.is_modal) and not self.is_popup
+        # applications keep many smaller, invisible windows
+        return is_window and self.alpha > 0 and min(self.bounds.width, self.bounds.height) >= 50
 
 
 class Display(NamedTuple):
-    """A screen; `number` is 1 for the main one, `scale` is pixels per point."""
+    """A display; `number` is 1 for the main display, `scale` is pixels per point."""
 
     number: int
     name: str
@@ -179,29 +174,29 @@ class Display(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One listing of the desktop: everything that a decision needs, of one moment."""
+    """One snapshot of the desktop, with everything that a decision needs."""
 
-    windows: tuple[Window, ...]  # front to back: popups, docks and minimised windows too
-    apps: tuple[App, ...]  # the running applications, helpers included, with their on-screen windows counted
+    windows: tuple[Window, ...]  # front to back; includes popups, docks and minimised windows
+    apps: tuple[App, ...]  # running applications, including helpers; window_count is on-screen only
     displays: tuple[Display, ...]  # the active displays, the main one first
     can_see_titles: bool = True
-    is_locked: bool = False  # True: the screen is locked, and nothing may be posted
-    is_keyboard_grabbed: bool = False  # X11: True while a popup is shown and a program has grabbed it
+    is_locked: bool = False  # True: nothing may be posted
+    is_keyboard_grabbed: bool = False  # X11: True if a popup is shown and a program has grabbed the keyboard
 
     def find(self, window_id: int) -> Optional[Window]:
         return next((window for window in self.windows if window.window_id == window_id), None)
 
     def by_id(self, window_id: int) -> Window:
-        """Raises WINDOW_NOT_FOUND."""
+        """Return the window with this id. Raises WINDOW_NOT_FOUND."""
         window = self.find(window_id)
         if window is None:
-            message = f"there is no window {window_id}"
-            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint="list the windows again")
+            code = ErrorCode.WINDOW_NOT_FOUND
+            raise PeekabooError(code, f"there is no window {window_id}", code.next_step)
         return window
 
 
 class KeyChord(NamedTuple):
-    """One key with modifiers, both by the names of keys.py."""
+    """A key with modifiers, both by their names in keys.py."""
 
     key: str
     modifiers: tuple[str, ...] = ()
@@ -210,8 +205,8 @@ class KeyChord(NamedTuple):
         return "+".join((*self.modifiers, self.key))
 
 
-# The names and limits of acts, for the tools, for what a model may answer, and for what checks them; the
-# defaults are those of Act.
+# The allowed names and ranges of an act's fields, for tools, for replies of models and for validation. The
+# defaults are in Act.
 Button = Literal["left", "right", "middle"]
 Direction = Literal["up", "down", "left", "right"]
 ACT_NAMES: dict[str, tuple[str, ...]] = {
@@ -229,54 +224,55 @@ ACT_LIMITS = {
 
 
 class Act(NamedTuple):
-    """What pointer or keyboard do in one window; each kind reads its own fields."""
+    """One act of the pointer or keyboard in one window; each kind reads its own fields."""
 
-    kind: str  # click, scroll, drag or move_pointer, which have points; type or press, which have none
-    points: tuple[Point, ...] = ()  # a drag's start and end; screen points, or a screenshot's pixels
+    kind: str  # click, scroll, drag and move_pointer have points; type and press have none
+    points: tuple[Point, ...] = ()  # one, or a drag's start and end; in screen points or screenshot pixels
     button: str = "left"
     clicks: int = 1
-    modifiers: tuple[str, ...] = ()  # what a click holds; a key's are in its chord
-    direction: str = "down"  # as the content's scroll bar moves
-    amount: int = 3  # notches of a wheel
-    text: str = ""  # any Unicode; a newline is the return key, a tab the tab key
+    modifiers: tuple[str, ...] = ()  # held during a click; `chord` has the modifiers of a key
+    direction: str = "down"  # the way the scroll bar moves
+    amount: int = 3  # notches of the wheel
+    text: str = ""  # any Unicode; a newline presses return, a tab presses tab
     chord: KeyChord = KeyChord("return")
-    hold_ms: int = 0  # how long a key stays down
-    repeat: int = 1  # how often a key is pressed
-    delay_ms: int = 0  # the pause between two keys of a text; 0: the platform's own
-    replace: bool = False  # of a text: all that the field holds is selected first; an empty text deletes it
+    hold_ms: int = 0  # how long to hold the key down
+    repeat: int = 1  # how often to press the key
+    delay_ms: int = 0  # the pause between two characters of a text; 0: the platform's default
+    replace: bool = False  # type only: replace the content of the field; an empty text deletes it
 
 
 class Delivery(NamedTuple):
-    """What became of what was posted."""
+    """The outcome of an act whose events were posted."""
 
-    delivered: Optional[bool]  # whether the window got it; None: not known
-    point: Optional[Point] = None  # where the pointer was right before the press
-    reached_id: Optional[int] = None  # the window that was under the pointer instead of the expected one
-    others_typed: int = 0  # keys that somebody else pressed, and the window got, while ours were
-    has_lost_copy: bool = False  # whether what somebody copied while a text was pasted may be lost
+    delivered: Optional[bool]  # True if the window received it; None if unknown
+    point: Optional[Point] = None  # the pointer's position right before the press
+    reached_id: Optional[int] = None  # the window under the pointer, if it was not the expected one
+    others_typed: int = 0  # keys that a person pressed during the act and the window received
+    has_lost_copy: bool = False  # True if a copy made during the paste may be lost
+    reason: str = ""  # why the window did not receive the keys
 
 
 class RecognisedText(NamedTuple):
-    """A line of text found in an image; `box` in pixels of that image, confidence 0 to 1."""
+    """A line of recognised text; `box` is in pixels of the image, `confidence` from 0 to 1."""
 
     text: str
     box: Rect
     confidence: float
-    words: tuple[RecognisedText, ...] = ()  # with their own boxes, left to right, where words are known
+    words: tuple[RecognisedText, ...] = ()  # left to right, each with its own box; empty if unknown
 
 
 def joined(words: Sequence[RecognisedText]) -> RecognisedText:
-    """Words, at least one, as a line: with the box around them all and their average confidence."""
+    """Join at least one word into a line, with the box around all and the average confidence."""
     text = clean_text(" ".join(word.text for word in words), 1000)
     confidence = sum(word.confidence for word in words) / len(words)
     return RecognisedText(text, rect_around([word.box for word in words]), confidence, tuple(words))
 
 
 class Element(NamedTuple):
-    """One element of a window's accessibility tree; `box` in screen points, clipped to the window.
+    """An element of a window's accessibility tree; `box` is in screen points, clipped to the window.
 
-    role: ARIA's word (button, textbox, checkbox, combobox, slider, link...). states: those that hold, of
-    checked, focused, disabled, expanded, collapsed, selected, readonly, multiline.
+    role: the name in ARIA (button, textbox, checkbox, combobox, slider, link...). states: any of checked,
+    focused, disabled, expanded, collapsed, selected, readonly, multiline.
     """
 
     role: str
@@ -287,27 +283,15 @@ class Element(NamedTuple):
 
 
 class Handler(NamedTuple):
-    """The application that opens something."""
+    """The application that `Desktop.open` starts."""
 
     app_name: str
-    entry: str = ""  # what the system's opener knows it by, a bundle id or desktop entry; may be empty
+    entry: str = ""  # its id for the system's opener: a bundle id or desktop entry; may be empty
     bundle_id: Optional[str] = None
 
 
-class Offer(NamedTuple):
-    """How the shell's parameter differs from MCP's: further metadata of `Annotated[type, "its help"]`."""
-
-    only: str = ""  # `shell` or `mcp`, where the other does not have it
-    shell_help: str = ""  # its help in the shell; empty: the same
-    shell_choices: tuple[str, ...] = ()  # what the shell may choose as well
-
-
-SHELL_ONLY = Offer("shell")
-MCP_ONLY = Offer("mcp")
-
-
 class ImageInfo(NamedTuple):
-    """What an image file's own header says. kind: png, jpg, gif, webp or bmp; sizes in pixels."""
+    """The type and size from an image file's header. kind: png, jpg, gif, webp or bmp; size in pixels."""
 
     kind: str
     width: int
@@ -319,7 +303,7 @@ class ImageInfo(NamedTuple):
 
 
 class ImageData(NamedTuple):
-    """An image for a model, as bytes of its real type."""
+    """An image for a model; `info` is read from `data` itself."""
 
     data: bytes
     info: ImageInfo
@@ -327,24 +311,24 @@ class ImageData(NamedTuple):
     source_path: str = ""
 
 
-NOTHING_FOUND = 3  # the exit code of a search without a match, as grep has 1
+NOTHING_FOUND = 3  # the exit code of a search without a match
 
 
 class Result(NamedTuple):
-    """What an operation answers: text for people, data for programs, images for models."""
+    """The result of an operation: text for people, data for programs, images for models."""
 
     text: str
-    data: dict[str, Any] = {}  # noqa: RUF012 - nobody changes it in place
+    data: dict[str, Any] = {}  # noqa: RUF012 - never changed in place
     images: tuple[ImageData, ...] = ()
     messages: tuple[str, ...] = ()  # warnings that belong to a success
-    failure: Optional[PeekabooError] = None  # what ended the job, where what it did is worth returning
-    exit_code: int = 0  # the shell's: NOTHING_FOUND, or that of a program that a command ran
-    stderr: str = ""  # what the shell command writes to stderr: another program's
-    is_text_enough: bool = False  # True where the text tells a model what the data says, in fewer characters
-    stdout: bytes = b""  # what the shell command writes to stdout instead of the text: an image's bytes
-    is_text_only: bool = False  # True for a fixed grammar, to which nothing may be added (Keynote, mail)
+    failure: Optional[PeekabooError] = None  # the error of a job that still returns a partial result
+    exit_code: int = 0  # for the shell: NOTHING_FOUND, or the exit code of a program that the command ran
+    stderr: str = ""  # for the shell: the stderr of a program that the command ran
+    is_text_enough: bool = False  # True if the text gives a model all of the data in fewer characters
+    stdout: bytes = b""  # for the shell: bytes of an image, written to stdout instead of the text
+    is_text_only: bool = False  # True if the text has a fixed grammar (Keynote, mail); nothing may be added
 
     @property
     def summary(self) -> str:
-        """The text's first line: what precedes the data where a program gets both."""
+        """Return the text's first line, which precedes the data if both are shown."""
         return self.text.split("\n", 1)[0].rstrip(":")

@@ -1,6 +1,6 @@
 """Environment variables, read once into a frozen Settings."""
 
-# without `annotations` from __future__, for which a NamedTuple compiles the hint of each of its fields
+# no `annotations` from __future__: with it, NamedTuple compiles the hint of each field, which is slow
 import os
 import re
 import sys
@@ -8,15 +8,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from .errors import PeekabooError, file_errors, invalid
+from .text import seconds_text
 
+# pino's names, as the specification demands, with Python's numbers; the last name of a number is logged
+LOG_LEVELS = {"trace": 10, "debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "fatal": 50}
 _BOOLEANS = {"1": True, "true": True, "yes": True, "on": True}
 _BOOLEANS.update({"0": False, "false": False, "no": False, "off": False})
 
-# What a `.env` in the working folder may set. Never an address: a downloaded folder must not redirect
-# screenshots.
+# The variables that a `.env` in the working folder may set. No addresses: a downloaded folder must not
+# redirect screenshots.
 _ENV_FILE_NAMES = (
     *("GEMINI_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "LOG_LEVEL"),
     *("SCREENSHOT_PATH", "KEYNOTE_THEME", "KEYNOTE_DOCUMENT_MODE"),
@@ -25,7 +29,7 @@ _ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=(?:\s*"([^"]*)"|\s*'([^']*)'|(.*?)(?:\
 
 
 class Variable(NamedTuple):
-    """Where a field of Settings is read from: environment variable `name`, or `alias` where that is unset."""
+    """The environment variable of a field of Settings; `alias` is read if `name` is unset or empty."""
 
     name: str
     help: str
@@ -34,53 +38,53 @@ class Variable(NamedTuple):
     is_secret: bool = False
 
 
-_env: Any = Variable  # of whatever type the field is
+_env: Any = Variable  # Any: each field has the type of its default
 
 
 class Settings(NamedTuple):
-    """What the environment asks for. A field's type is its default's; secrets are not in its repr."""
+    """The settings from the environment. Its repr contains no secrets."""
 
     ai_providers: str = _env(
         "PEEKABOO_AI_PROVIDERS",
-        "what `analyze` asks, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
-        "without it `analyze` fails with AI_NOT_CONFIGURED",
+        "models for `analyze`, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
+        "if unset, `analyze` fails with AI_NOT_CONFIGURED",
     )
     openai_key: str = _env("OPENAI_API_KEY", "key for `openai`", is_secret=True)
     anthropic_key: str = _env("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
     gemini_key: str = _env("GEMINI_API_KEY", "key for `gemini`", "", "GOOGLE_API_KEY", is_secret=True)
-    ollama_base_url: str = _env("PEEKABOO_OLLAMA_BASE_URL", "where Ollama listens", "http://localhost:11434")
-    openai_base_url: str = _env("OPENAI_BASE_URL", "any server of OpenAI's API", "https://api.openai.com/v1")
+    ollama_base_url: str = _env("PEEKABOO_OLLAMA_BASE_URL", "address of Ollama", "http://localhost:11434")
+    openai_base_url: str = _env("OPENAI_BASE_URL", "address of an OpenAI API", "https://api.openai.com/v1")
     gemini_base_url: str = _env(
-        "GEMINI_BASE_URL", "any server that speaks Gemini's REST", "https://generativelanguage.googleapis.com"
+        "GEMINI_BASE_URL", "address of a Gemini API", "https://generativelanguage.googleapis.com"
     )
     anthropic_base_url: str = _env(
-        "ANTHROPIC_BASE_URL", "any server that speaks Anthropic's messages", "https://api.anthropic.com"
+        "ANTHROPIC_BASE_URL", "address of an Anthropic API", "https://api.anthropic.com"
     )
     ai_timeout_s: float = _env("PEEKABOO_AI_TIMEOUT", "seconds for a model's answer, retries included", 120.0)
     ai_max_tokens: int = _env("PEEKABOO_AI_MAX_TOKENS", "tokens for an answer, thinking included", 8192)
-    ai_grid: str = _env("PEEKABOO_AI_GRID", "`pixels` or `1000`: how a model counts; unset: by its name")
+    ai_grid: str = _env("PEEKABOO_AI_GRID", "`pixels` or `1000`: the model's grid; unset: by its name")
 
-    tools: str = _env("PEEKABOO_TOOLS", "MCP tools to offer, groups or names: `capture,click`; unset: all")
-    is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: what acts is refused, and not offered by MCP", False)
+    tools: str = _env("PEEKABOO_TOOLS", "MCP tools to offer, by group or name: `capture,click`; unset: all")
+    is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: refuse all acts, hide the acting MCP tools", False)
     allow_apps: str = _env(
-        "PEEKABOO_ALLOW_APPS", "names or bundle ids; when set, only these apps are acted on; `*`: any text"
+        "PEEKABOO_ALLOW_APPS", "names or bundle ids of the only apps to act on; `*` matches any text"
     )
     deny_apps: str = _env(
         "PEEKABOO_DENY_APPS",
-        "names or bundle ids that are never acted on; `*`: any text",
+        "names or bundle ids of apps never to act on; `*` matches any text",
         "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
         "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain Access,com.apple.keychainaccess,"
         "Passwords,com.apple.Passwords",
     )
     stop_file: str = _env(
-        "PEEKABOO_STOP_FILE", "while it exists nothing acts; unset: STOP in the state folder"
+        "PEEKABOO_STOP_FILE", "while this file exists, all acts are refused; unset: STOP in the state folder"
     )
     may_focus_by_click: bool = _env(
-        "PEEKABOO_SAFE_CLICK", "`1`: a window may be raised by a click in its title bar", False
+        "PEEKABOO_SAFE_CLICK", "`1`: allow clicking a window's title bar to raise it", False
     )
 
-    default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves when it gets no path")
-    ttl_seconds: int = _env("PEEKABOO_TTL_SECONDS", "seconds that we keep an image; `0`: for ever", 600)
+    default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")
+    ttl_seconds: int = _env("PEEKABOO_TTL_SECONDS", "seconds to keep a temporary image; `0`: for ever", 600)
     log_file: str = _env(
         "PEEKABOO_LOG_FILE", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
     )
@@ -92,25 +96,25 @@ class Settings(NamedTuple):
     )
     cli_path: str = _env("PEEKABOO_CLI_PATH", "another command line for `image`, `list`, `peekaboo_exec`")
 
-    keynote_theme: str = _env("KEYNOTE_THEME", "theme of a new Keynote document", "White")
+    keynote_theme: str = _env("KEYNOTE_THEME", "the theme of a new Keynote document", "White")
     keynote_document_mode: str = _env("KEYNOTE_DOCUMENT_MODE", "or `always_new`", "reuse_or_create")
-    screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves when its path is empty")
-    agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log, set by it for its server")
+    screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves without a path")
+    agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log; the agent sets it for its server")
     gmail_folder: str = _env(
         "PEEKABOO_GMAIL_FOLDER",
-        "Gmail's two files; unset: `peekaboo_min/gmail` where programs keep their data",
+        "the folder of Gmail's two files; unset: `peekaboo_min/gmail` in the user's data folder",
     )
     gmail_base_url: str = _env(
-        "PEEKABOO_GMAIL_BASE_URL", "where Gmail listens; for tests", "https://gmail.googleapis.com"
+        "PEEKABOO_GMAIL_BASE_URL", "the address of Gmail; for tests", "https://gmail.googleapis.com"
     )
 
-    desktop: str = _env("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: what this machine is")
-    bin_dir: str = _env("PEEKABOO_BIN_DIR", "the only folder in which programs are looked for; for tests")
+    desktop: str = _env("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: by this machine")
+    bin_dir: str = _env("PEEKABOO_BIN_DIR", "the only folder to search for programs; for tests")
     x_display: str = _env("DISPLAY", "the X server, on Linux")
     x_authority: str = _env("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
-    wayland_display: str = _env("WAYLAND_DISPLAY", "when set, a warning says that only X11 windows are seen")
-    data_home: str = _env("XDG_DATA_HOME", "on Linux, what holds Gmail's folder", "~/.local/share")
-    state_home: str = _env("XDG_STATE_HOME", "on Linux, what holds our state folder", "~/.local/state")
+    wayland_display: str = _env("WAYLAND_DISPLAY", "if set, a warning says that only X11 windows are visible")
+    data_home: str = _env("XDG_DATA_HOME", "on Linux, the parent of Gmail's folder", "~/.local/share")
+    state_home: str = _env("XDG_STATE_HOME", "on Linux, the parent of the state folder", "~/.local/state")
 
     def __repr__(self) -> str:
         values = zip(VARIABLES.values(), self)
@@ -118,14 +122,14 @@ class Settings(NamedTuple):
         return f"Settings({shown})"
 
 
-VARIABLES: dict[str, Variable] = Settings._field_defaults  # by the names of the fields of Settings
+VARIABLES: dict[str, Variable] = Settings._field_defaults  # by the field names of Settings
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
-    """Settings from a mapping. Raises INVALID_ARGUMENT for a value that is not of its kind."""
+    """Read settings from a mapping. Raises INVALID_ARGUMENT for a value of the wrong type."""
     values: dict[str, Any] = {}
     for field, variable in VARIABLES.items():
-        # An empty variable is an unset one: `PEEKABOO_TTL_SECONDS= peekaboo-min` must not fail.
+        # an empty variable counts as unset: `PEEKABOO_TTL_SECONDS= peekaboo-min`
         name = variable.name if environ.get(variable.name, "").strip() else variable.alias
         text = environ.get(name, "").strip()
         values[field] = _convert(name, text, variable.default) if text else variable.default
@@ -141,7 +145,7 @@ def _convert(name: str, text: str, default: Any) -> Any:
         number = type(default)(text)
         if 0 <= number < float("inf"):
             return number
-    wanted = "1 or 0" if isinstance(default, bool) else "a number that is not negative"
+    wanted = "1 or 0" if isinstance(default, bool) else "0 or a positive number"
     raise invalid(f"the environment variable {name} is {text[:40]!r}", f"set it to {wanted}, or unset it")
 
 
@@ -150,28 +154,35 @@ _env_file_values: dict[str, str] = {}
 
 @lru_cache(maxsize=1)
 def settings() -> Settings:
-    """The settings of this process."""
+    """Return the settings of this process."""
     set_here = {name: value for name, value in os.environ.items() if value.strip()}
     return read_settings({**_env_file_values, **set_here})
 
 
 def image_lifetime() -> str:
-    """How long a temporary image is kept, for people: `for 10 minutes`."""
+    """Format how long a temporary image is kept: `for 10 minutes`."""
     seconds = settings().ttl_seconds
-    minutes = seconds // 60 if seconds >= 120 and seconds % 60 == 0 else 0
     if not seconds:
         return "for ever"
-    return f"for {minutes} minutes" if minutes else f"for {seconds} second{'s' if seconds > 1 else ''}"
+    is_in_minutes = seconds >= 120 and seconds % 60 == 0
+    return f"for {seconds // 60} minutes" if is_in_minutes else f"for {seconds_text(seconds)}"
 
 
-def unknown_variables() -> list[str]:
-    """The variables that are named like ours and that nobody reads: a misspelt policy protects nothing."""
+def ignored_variables() -> dict[str, str]:
+    """Return the variables without effect, with the reason: a misspelt policy protects nothing."""
     known = {name for variable in VARIABLES.values() for name in (variable.name, variable.alias)}
-    return sorted(name for name in os.environ if name.startswith("PEEKABOO_") and name not in known)
+    unread = "has no effect: there is no such variable; the README lists all of them"
+    ignored = {name: unread for name in sorted(os.environ) if name[:9] == "PEEKABOO_" and name not in known}
+    level = settings().log_level
+    if level.lower() not in LOG_LEVELS:
+        variable = VARIABLES["log_level"]
+        name = variable.name if os.environ.get(variable.name, "").strip() else variable.alias
+        ignored[name] = f"{level[:40]!r} is not one of {', '.join(LOG_LEVELS)}; info is used"
+    return ignored
 
 
 def platform_name() -> str:
-    """`macos` or `x11`: PEEKABOO_DESKTOP, else what this machine is. Raises INVALID_ARGUMENT."""
+    """Return `macos` or `x11`: PEEKABOO_DESKTOP, or this machine's platform. Raises INVALID_ARGUMENT."""
     name = settings().desktop.lower() or ("macos" if sys.platform == "darwin" else "x11")
     if name not in ("macos", "x11"):
         raise invalid(f"PEEKABOO_DESKTOP is {name[:40]!r}", "set it to macos or x11")
@@ -179,11 +190,10 @@ def platform_name() -> str:
 
 
 def settings_with_env_file(folder: Path) -> Settings:
-    """The settings of this process from now on: what the environment leaves unset is read from `.env` in
-    `folder`.
+    """Add the `.env` file of `folder` to the settings of this process, and return them.
 
-    For the commands of a person in that folder, never for the server; for keys and the Keynote agent's
-    variables only. Raises FILE_IO_ERROR.
+    The environment takes precedence. Only keys and the Keynote agent's variables are read. Call this for
+    shell commands, never in the server. Raises FILE_IO_ERROR.
     """
     values = _read_env_file(folder / ".env")
     forget_environment()
@@ -192,7 +202,7 @@ def settings_with_env_file(folder: Path) -> Settings:
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
-    """`NAME=value` lines: quotes, `export` and comments as shells have them, nothing expanded."""
+    """Read `NAME=value` lines with a shell's quotes, `export` and comments; expand nothing."""
     if not os.path.isfile(path):
         return {}
     with file_errors(path):
@@ -202,24 +212,45 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 
 def without_secrets(text: str) -> str:
-    """The text with `***` for every key of the settings, in case an endpoint repeats what it was sent."""
+    """Replace every key of the settings with `***`, for messages and logs: an endpoint may repeat its key.
+
+    Keep keys of less than 8 characters, such as a local server's: they may be part of any text. Never call
+    this for a text that is still to be parsed.
+    """
     try:
         values = zip(VARIABLES.values(), settings())
-    except PeekabooError:  # settings that cannot be read hold no key that was sent
+    except PeekabooError:  # without readable settings, no key was sent
         return text
-    secrets = [str(value) for variable, value in values if variable.is_secret]
-    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+    secrets = [str(value) for variable, value in values if variable.is_secret and len(str(value)) >= 8]
+    for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     return text
 
 
 def child_environment() -> dict[str, str]:
-    """What a child process inherits: not PEEKABOO_CLI_PATH, which may be ourselves and call us for ever."""
-    return {name: value for name, value in os.environ.items() if name != "PEEKABOO_CLI_PATH"}
+    """Return the environment for child processes, with only absolute folders in PATH."""
+    environment = dict(os.environ)
+    environment.pop("PEEKABOO_CLI_PATH", None)  # it may name this program, which would call itself forever
+    # a relative folder, or an empty PATH, would let a child run a program of the working folder
+    folders = filter(os.path.isabs, environment.get("PATH", "").split(os.pathsep))
+    environment["PATH"] = os.pathsep.join(folders) or os.defpath
+    if x_authority_file() == os.devnull:
+        environment["XAUTHORITY"] = os.devnull
+    return environment
+
+
+def x_authority_file() -> str:
+    """Return the X authority file; /dev/null for a pipe or more than 1 MB, which would block X programs."""
+    path = os.path.expanduser(settings().x_authority or "~/.Xauthority")
+    try:
+        status = os.stat(path)
+    except OSError:
+        return path
+    return path if S_ISREG(status.st_mode) and status.st_size <= 1_000_000 else os.devnull
 
 
 def forget_environment() -> None:
-    """Let the environment be read anew: the settings, without what a .env set, and the temporary folder."""
+    """Forget the cached settings, the .env file's values and the temporary folder."""
     import tempfile  # see system/files.py
 
     _env_file_values.clear()

@@ -1,10 +1,10 @@
-"""Text from outside, made safe to show or to send."""
+"""Clean text from outside, so that it is safe to show or to send."""
 
 from __future__ import annotations
 
 import re
 
-# Each is compiled where it is first used: all at once would cost every command a twentieth of its start.
+# Compiled at first use: compiling all of them would take a twentieth of a command's start.
 # Control characters, and those that change the direction of a line: a title could imitate another with them.
 _UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 _UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
@@ -13,26 +13,32 @@ _SURROGATE = "[\ud800-\udfff]"
 
 
 def clean_text(text: str, limit: int = 200) -> str:
-    """Text from outside (a title, for instance) without control and direction characters, cut at `limit`."""
+    """Replace control and direction characters of a text (such as a title) by spaces; cut it at `limit`."""
     return re.sub(_UNSAFE, " ", text[:limit]).strip()
 
 
+def seconds_text(seconds: float) -> str:
+    """Format a duration with at most two significant digits below 10: `1 second`, `1.8 seconds`."""
+    number = f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"
+    return f"{number} second" if number == "1" else f"{number} seconds"
+
+
 def shown_text(text: str) -> str:
-    """A text of several lines from outside, with U+FFFD for what a terminal or a page must not get."""
+    """Replace by U+FFFD what a terminal or a page must not get. Tabs and line breaks stay."""
     return re.sub(_UNSHOWN, "\ufffd", text.replace("\r\n", "\n"))
 
 
 def control_character_in(text: str) -> str:
-    """The first control character or lone surrogate of a text, tabs and line breaks aside; empty: none."""
-    found = re.search(_UNTYPABLE, text)
-    return found[0] if found else ""
+    """Return the first control character or lone surrogate, except tabs and line breaks; empty if none."""
+    match = re.search(_UNTYPABLE, text)
+    return match[0] if match else ""
 
 
 def encodable(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, which no UTF-8 can hold."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     return text if text.isascii() else re.sub(_SURROGATE, "\ufffd", text)
 
 
 def cut_to_bytes(text: str, limit: int) -> str:
-    """As much of the start of the text as fits into `limit` bytes of UTF-8, with no character cut in two."""
+    """Cut the text to at most `limit` bytes of UTF-8, at the end of a character."""
     return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")

@@ -1,37 +1,41 @@
-"""The log file: whose it is, and what never stands in it."""
+"""The log files: owner, rotation, levels, and no secrets."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Callable
 
 import pytest
+from samples import error_of
+from worlds import PATIENCE_S, clean_environment
 
+from peekaboo_min.automation.policy import write_audit_line
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.log import (
+    append_line,
     collected_debug_lines,
     log_debug,
     log_error,
     log_info,
     log_warning,
     start_log_file,
+    write_agent_line,
 )
 from peekaboo_min.core.settings import without_secrets
+from peekaboo_min.system.files import state_folder
 
 
 @pytest.fixture(autouse=True)
-def handlers_are_taken_off_again() -> Iterator[None]:
+def restore_handlers() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
-    for handler in set(root.handlers) - set(handlers):
-        stream = getattr(handler, "stream", None)
-        if isinstance(getattr(stream, "name", None), int):  # the log file's, which was opened by number
-            stream.close()  # type: ignore[union-attr]
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.raiseExceptions = True
@@ -39,7 +43,8 @@ def handlers_are_taken_off_again() -> Iterator[None]:
 
 @pytest.fixture
 def a_key(environment: Callable[..., None]) -> str:
-    environment(OPENAI_API_KEY="sk-echoed", GEMINI_API_KEY="sk-echo")  # the start of the other
+    # one key is a prefix of another; one is too short to be a secret
+    environment(OPENAI_API_KEY="sk-echoed", GEMINI_API_KEY="sk-echoe", ANTHROPIC_API_KEY="a")
     return "sk-echoed"
 
 
@@ -58,7 +63,9 @@ NOT_OURS: dict[str, Callable[[Path, Path], object]] = {
 
 
 @pytest.mark.parametrize("kind", NOT_OURS)
-def test_log_file_is_one_of_ours(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_file_of_another_kind_or_user_is_refused(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     if kind == "another user's" and os.getuid():
         pytest.skip("only root can give a file away")
     path, other = tmp_path / "log", tmp_path / "other"
@@ -69,6 +76,57 @@ def test_log_file_is_one_of_ours(tmp_path: Path, kind: str, capsys: pytest.Captu
     assert other.read_text() == ""
     error = capsys.readouterr().err
     assert error.startswith("peekaboo-min: no log: cannot write") and "PEEKABOO_LOG_FILE" in error
+
+
+@pytest.mark.parametrize("kind", NOT_OURS)
+def test_audit_and_agent_log_of_another_kind_or_user_is_refused(
+    tmp_path: Path, environment: Callable[..., None], kind: str
+) -> None:
+    if kind == "another user's" and os.getuid():
+        pytest.skip("only root can give a file away")
+    environment(XDG_STATE_HOME=str(tmp_path))
+    other, agents_log, audit_log = tmp_path / "other", tmp_path / "agent.log", state_folder() / "audit.jsonl"
+    other.write_text("my own")
+    for path, write in (
+        (audit_log, lambda: write_audit_line("click", {"window_id": 7})),
+        (agents_log, lambda: write_agent_line(agents_log, "client", "a line")),
+    ):
+        NOT_OURS[kind](path, other)
+        error = error_of(write)
+        assert (error.code, str(path) in error.message) == (ErrorCode.FILE_IO_ERROR, True)
+        if kind == "a hard link":
+            path.unlink()
+    assert other.read_text() == "my own"
+
+
+APPENDING = """
+import sys
+from pathlib import Path
+from peekaboo_min.core.log import append_line
+for number in range(30):
+    append_line(Path(sys.argv[1]), f"{sys.argv[2]} {number} " + "x" * 100_000)
+"""
+
+
+def test_log_of_several_processes_is_rotated_and_loses_no_line(tmp_path: Path) -> None:
+    argv, environment = [sys.executable, "-c", APPENDING, str(tmp_path / "log")], clean_environment(tmp_path)
+    writers = [subprocess.Popen([*argv, name], env=environment) for name in "abcd"]
+    assert [writer.wait(PATIENCE_S) for writer in writers] == [0] * 4
+    paths = [tmp_path / name for name in ("log", "log.1", "log.2")]
+    lines = [line.split() for path in paths for line in path.read_text().splitlines()]
+    assert sorted((name, int(number)) for name, number, _ in lines) == [
+        (name, number) for name in "abcd" for number in range(30)
+    ]
+    assert {len(text) for _, _, text in lines} == {100_000}
+    assert max(path.stat().st_size for path in paths) < 6_000_000
+
+
+def test_log_keeps_two_older_files(tmp_path: Path) -> None:
+    for number in range(201):
+        append_line(tmp_path / "log", f"{number} " + "x" * 100_000)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "log.1", "log.2"]
+    first_lines = [int((tmp_path / name).read_text().split()[0]) for name in ("log", "log.1", "log.2")]
+    assert first_lines == [200, 150, 100]
 
 
 def test_log_file_is_private_and_holds_no_key(tmp_path: Path, a_key: str) -> None:
@@ -108,16 +166,11 @@ def test_log_lines_have_level_traceback_and_the_sdks_warnings(
     assert capsys.readouterr().err == text
 
 
-def test_log_on_a_full_disk_says_nothing_on_stderr(
+def test_log_that_becomes_unwritable_prints_nothing(
     tmp_path: Path, a_key: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start_log_file(tmp_path / "log", "info", also_console=False)
-    handler = logging.getLogger().handlers[-1]
-    with open("/dev/full", "w") as full:
-        handler.stream.close()  # type: ignore[attr-defined]
-        handler.stream = full  # type: ignore[attr-defined]
-        log_info(a_key)
-        handler.stream = None  # type: ignore[attr-defined]
-        with suppress(OSError):
-            full.close()
+    (tmp_path / "log").unlink()
+    (tmp_path / "log").mkdir()
+    log_info(a_key)
     assert capsys.readouterr().err == ""

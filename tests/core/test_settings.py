@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 
-from peekaboo_min.core.settings import VARIABLES, _read_env_file, read_settings
+from peekaboo_min.core.settings import VARIABLES, _read_env_file, ignored_variables, read_settings
 
 READ: dict[str, tuple[dict[str, str], str, Any]] = {
     "nothing": ({}, "ttl_seconds", 600),
@@ -23,7 +23,7 @@ READ: dict[str, tuple[dict[str, str], str, Any]] = {
 
 
 @pytest.mark.parametrize(("environ", "name", "value"), READ.values(), ids=READ.keys())
-def test_settings_variable_is_read_as_its_kind(environ: dict[str, str], name: str, value: Any) -> None:
+def test_settings_variable_is_converted_to_its_type(environ: dict[str, str], name: str, value: Any) -> None:
     read = read_settings(environ)
     others = read._replace(**{name: VARIABLES[name].default})
     assert (getattr(read, name), others) == (value, read_settings({}))
@@ -38,12 +38,32 @@ def test_settings_variable_is_read_as_its_kind(environ: dict[str, str], name: st
         ('LOG_LEVEL="a # b"', "a # b"),
         ("LOG_LEVEL=a#b  c's", "a#b  c's"),
         ("LOG_LEVEL= # nothing", ""),
-        ("LOG_LEVEL=a b" + " " * 60_000 + "'", "a b" + " " * 60_000 + "'"),  # in a moment, not in minutes
+        ("LOG_LEVEL=a b" + " " * 60_000 + "'", "a b" + " " * 60_000 + "'"),  # must not take minutes
         ("LOG_LEVEL=#a", "#a"),
         ("# LOG_LEVEL=a", None),
         ("OPENAI_BASE_URL=http://127.0.0.1:1", None),
     ],
 )
-def test_env_file_line_is_read_as_a_shell_reads_it(tmp_path: Path, line: str, value: Any) -> None:
+def test_env_file_line_is_read_like_a_shell_line(tmp_path: Path, line: str, value: Any) -> None:
     (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
     assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})
+
+
+LEVELS = "trace, debug, info, warning, warn, error, fatal"
+
+
+@pytest.mark.parametrize(
+    ("variables", "ignored"),
+    [
+        ({"PEEKABOO_LOG_LEVEL": "Warn", "PEEKABOO_READONLY": "1"}, {}),
+        ({"LOG_LEVEL": "INFO"}, {}),
+        ({"PEEKABOO_LOG_LEVEL": "bogus", "LOG_LEVEL": "info"}, {"PEEKABOO_LOG_LEVEL": "bogus"}),
+        ({"LOG_LEVEL": "9"}, {"LOG_LEVEL": "9"}),
+    ],
+)
+def test_unknown_log_level_is_reported(
+    environment: Callable[..., None], variables: dict[str, str], ignored: dict[str, str]
+) -> None:
+    environment(**variables)
+    expected = {name: f"{value!r} is not one of {LEVELS}; info is used" for name, value in ignored.items()}
+    assert ignored_variables() == expected

@@ -1,10 +1,10 @@
-"""Text from outside: cleaned, and cut."""
+"""Cleaning and cutting of foreign text, and durations as text."""
 
 from __future__ import annotations
 
 import pytest
 
-from peekaboo_min.core.text import clean_text
+from peekaboo_min.core.text import clean_text, seconds_text
 
 TEXTS = {
     "plain": ("Notes", "Notes"),
@@ -22,3 +22,11 @@ TEXTS = {
 @pytest.mark.parametrize(("text", "cleaned"), TEXTS.values(), ids=TEXTS.keys())
 def test_clean_text_cleans_and_cuts(text: str, cleaned: str) -> None:
     assert clean_text(text) == cleaned
+
+
+SECONDS = {1.0: "1 second", 2: "2 seconds", 1.79889: "1.8 seconds", 0.3: "0.3 seconds",
+           0.0512: "0.051 seconds", 9.97: "10 seconds", 14.98: "15 seconds", 600: "600 seconds"}  # fmt: skip
+
+
+def test_seconds_text_rounds_and_knows_the_singular() -> None:
+    assert {seconds: seconds_text(seconds) for seconds in SECONDS} == SECONDS

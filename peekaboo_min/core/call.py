@@ -1,4 +1,4 @@
-"""One call: its cancel token, time budget, progress, waits and threads."""
+"""The current call: cancel token, time budget, progress, pauses, threads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
 from .errors import ErrorCode, PeekabooError
 
-_AT_ONCE = 4
 _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
 
 
 class CancelToken(threading.Event):
-    """An event that kills every program that runs under it, and ends everything that waits on it."""
+    """An event that kills the programs and ends the pauses of the calls that use it."""
 
     cancel = threading.Event.set
 
@@ -29,16 +28,16 @@ class _Call(NamedTuple):
     grace_s: float = 0.0
 
 
-_CALL = ContextVar("call", default=_Call())  # noqa: B039 - nobody changes it in place
+_CALL = ContextVar("call", default=_Call())  # noqa: B039 - it is never changed in place
 
 
 def use_cancel_token(token: CancelToken) -> None:
-    """From now on, in this context, programs and waits end when `token` is cancelled."""
+    """Let `token` end the programs and pauses of this context from now on."""
     _CALL.set(_CALL.get()._replace(token=token))
 
 
 def use_progress_reporter(report: Callable[[str], None]) -> None:
-    """From now on, in this context, what jobs report goes to `report`, which any thread may call."""
+    """Send the progress of this context to `report` from now on. Any thread may call it."""
     _CALL.set(_CALL.get()._replace(report=report))
 
 
@@ -52,58 +51,55 @@ def _changed(**changes: Any) -> Iterator[None]:
 
 
 def time_budget(seconds: float) -> AbstractContextManager[None]:
-    """Everything that runs in this block shares `seconds`: a program gets no more than what is left."""
+    """Give all that runs in this block `seconds` together; a program gets no more than the rest."""
     return _changed(deadline=time.monotonic() + seconds)
 
 
 def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
-    """What runs in this block is neither cancelled nor out of time, and gets `grace_s` when a signal ends us.
-
-    For what restores what an act changed, and for keys: a program that is killed between the press and the
-    release of a key leaves it pressed.
-    """
+    """Protect this block from cancellation and timeouts, and for `grace_s` from a signal that ends us."""
+    # for restoring, and for keys: a program killed between press and release leaves the key pressed
     return _changed(token=CancelToken(), deadline=float("inf"), grace_s=grace_s)
 
 
 def grace_s() -> float:
-    """What a program that starts now gets when a signal ends us; 0: it may be killed at any time."""
+    """Return how long a signal that ends us spares a program started now; 0 if it may be killed at once."""
     return _CALL.get().grace_s
 
 
 def check_cancelled() -> None:
-    """Raises CANCELLED when the current call was cancelled."""
+    """Raise CANCELLED if the current call was cancelled."""
     if _CALL.get().token.is_set():
         raise PeekabooError(ErrorCode.CANCELLED, "the call was cancelled")
 
 
 def report_progress(message: str) -> None:
-    """What is being done now, for a client that waits; nobody may be listening."""
+    """Report the current work to the client, if it listens."""
     report = _CALL.get().report
     if report:
         report(message)
 
 
 def within_budget(timeout_s: float) -> float:
-    """`timeout_s`, or what is left of the time budget when that is less. Raises TIMEOUT for nothing."""
+    """Return `timeout_s`, or the rest of the time budget if less. Raises TIMEOUT if nothing is left."""
     timeout_s = min(timeout_s, _CALL.get().deadline - time.monotonic())
     if timeout_s <= 0:
-        raise PeekabooError(ErrorCode.TIMEOUT, "the time for this call is used up", hint="allow it more time")
+        raise PeekabooError(ErrorCode.TIMEOUT, "the call timed out", hint="increase the timeout")
     return timeout_s
 
 
 def pause(seconds: float) -> None:
-    """Sleep; a cancelled call wakes up at once, with CANCELLED."""
+    """Sleep. Raises CANCELLED as soon as the call is cancelled."""
     _CALL.get().token.wait(seconds)
     check_cancelled()
 
 
 def in_parallel(work: Callable[[_Item], _Answer], items: Sequence[_Item]) -> list[_Answer]:
-    """work(item) for every item, four at a time at most, in order; the first exception is raised."""
+    """Call `work` for every item in threads; return the results in order. Raises the first exception."""
     if len(items) < 2:
         return [work(item) for item in items]
     from concurrent.futures import ThreadPoolExecutor  # 7 ms that a listing does not need
 
-    # each thread gets the caller's context, and with it the cancel token
+    # each thread gets a copy of the caller's context, and with it the cancel token
     contexts = [copy_context() for _ in items]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(4) as pool:  # two per core of a small machine: most of the work is waiting
         return list(pool.map(lambda context, item: context.run(work, item), contexts, items))
