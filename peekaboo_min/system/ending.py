@@ -1,4 +1,4 @@
-"""The end of this process: signals, and what is still to be done then."""
+"""Signals and exit hooks: how this process ends."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Callable, Optional
 from ..core.log import log_error, log_info
 
 starting: set[int] = set()
-"""The threads that are about to start a program: a signal is handled when it can be killed."""
+"""Ids of the threads that are starting a program. A signal is not handled until its process can be killed."""
 exit_hooks: list[Callable[[], None]] = []
-"""Called in this order before we end; the first kills all programs, once one can have been started."""
+"""Called in this order before this process ends. system.process puts its own first: it kills all programs."""
 _exit_codes: dict[int, int] = {}
-_signals: list[int] = []  # those received that end us
+_signals: list[int] = []  # received signals that end this process
 
 
 def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> None:
-    """From now on SIGTERM, SIGINT and SIGHUP kill our children and end this process.
+    """Make SIGTERM, SIGINT and SIGHUP kill our children and end this process.
 
-    Its exit code is 128 + the signal's number, or what `exit_codes` has for the signal.
-    os._exit, because a thread that blocks on stdin or in a tool would keep an ordinary exit waiting.
+    The exit code is `exit_codes[signal]` if given, else 128 + the signal's number. The process ends with
+    os._exit, because an ordinary exit would wait for threads that block on stdin or in a tool.
     """
     _exit_codes.update(exit_codes or {})
 
     def on_signal(number: int, _frame: object) -> None:
         _signals.append(number)
-        # a start in this very thread goes on when we return, and then exits
+        # if this very thread is starting a program, it calls exit_if_signalled after the start
         if threading.get_ident() not in starting:
             exit_if_signalled()
 
@@ -37,7 +37,7 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 
 
 def exit_if_signalled() -> None:
-    """End this process when a signal asked for that. A BaseException of an exit hook unwinds the stack."""
+    """End this process if it received such a signal; an exit hook may raise BaseException instead."""
     if _signals:
         call_exit_hooks()
         log_info(f"ended by {signal.Signals(_signals[0]).name}")
@@ -45,9 +45,9 @@ def exit_if_signalled() -> None:
 
 
 def call_exit_hooks() -> None:
-    """At our end. No lock: a signal handler calls it."""
+    """Call all exit hooks. Takes no lock, because a signal handler calls it."""
     for hook in list(exit_hooks):
         try:
             hook()
-        except Exception as e:  # the next hook puts back something else
-            log_error(f"at our end: {type(e).__name__}: {e}")
+        except Exception as e:  # the remaining hooks restore other things
+            log_error(f"an exit hook failed: {type(e).__name__}: {e}")

@@ -1,4 +1,4 @@
-"""Our folders and their files: names, lifetimes, locks, atomic writes."""
+"""Our folders and their files: names, lifetimes, file locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -9,81 +9,92 @@ import re
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Optional, Union
 
-from ..core.cancellation import pause
+from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_warning
+from ..core.log import log_debug, log_warning, open_own_file
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
-_NAME_BYTES = 255
-_SUFFIX_BYTES = 80
-_LOCK_POLL_S = 0.02
+_CLOCK_STEP_S = 2.0  # smaller differences are no steps
 
 
 def asked_path(text: str) -> Path:
-    """A path as it was given, made absolute, its `~` resolved. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    """Return an absolute path, with `~` expanded. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     try:
         if b"\0" in os.fsencode(text):
-            raise ValueError("it holds a NUL character")
-        with file_errors(Path(text)):  # the working folder does not exist any more
+            raise ValueError("the path has a NUL character")
+        with file_errors(Path(text)):  # the working folder was deleted
             return Path(text).expanduser().absolute()
-    except (ValueError, RuntimeError) as e:  # half of a surrogate pair; `~`, and there is no such home
-        message = f"this cannot be a path: {clean_text(text, 80)}"
+    except (ValueError, RuntimeError) as e:  # a lone surrogate; `~` without a home folder
+        message = f"this is not a valid path: {clean_text(text, 80)}"
         raise invalid(message, "write it without ~ and control characters, or set HOME") from e
 
 
 def state_folder() -> Path:
-    """Our folder for what must outlive a process, ours alone. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    """Return our private folder for lasting files. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     home = "~/Library/Caches" if platform_name() == "macos" else settings().state_home
-    return _private_folder(asked_path(home) / "peekaboo_min")
+    return _private_folder(asked_path(home) / "peekaboo_min", "XDG_STATE_HOME")
 
 
 def temporary_folder() -> Path:
-    """Our folder for images and their records, ours alone (0700). Raises FILE_IO_ERROR."""
-    return _private_folder(system_temporary_folder() / f"peekaboo_min-{os.getuid()}")
+    """Return our private folder for images and their records. Raises FILE_IO_ERROR."""
+    return _private_folder(system_temporary_folder() / f"peekaboo_min-{os.getuid()}", "TMPDIR")
+
+
+def lock_folder() -> Path:
+    """Return the private folder of the file locks, the same for all of a user. Raises FILE_IO_ERROR."""
+    # only /tmp is: servers with different XDG_STATE_HOME, TMPDIR and HOME share one mouse
+    shared = "/tmp"
+    if platform_name() == "macos" and settings().bin_dir:
+        shared = settings().bin_dir  # the programs of a fake Mac, which has its own mouse
+    return _private_folder(Path(shared) / f"peekaboo_min-{os.getuid()}")
 
 
 def system_temporary_folder() -> Path:
-    """The system's folder for temporary files. Raises FILE_IO_ERROR where none can be written to."""
-    import tempfile  # 4 ms with shutil, which a listing does not need
+    """Return the system's folder for temporary files. Raises FILE_IO_ERROR if there is none."""
+    import tempfile  # takes 4 ms with shutil; a listing does not need it
 
     with file_errors(Path("the temporary folder")):
         return Path(tempfile.gettempdir())
 
 
-def _private_folder(folder: Path) -> Path:
-    """The folder, created where it is missing, that only this user can enter. Raises FILE_IO_ERROR."""
+def _private_folder(folder: Path, variable: str = "") -> Path:
     with file_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
         is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
         if is_ours and not status.st_mode & 0o022:
-            folder.chmod(0o700)  # nobody else could write here, and from now on nobody else can read
+            folder.chmod(0o700)  # others could read it, but not write
             return folder
     message = f"{folder} is not a folder that only you can write to"
-    hint = "remove it, or set TMPDIR and XDG_STATE_HOME to folders of your own"
+    hint = f"remove it, or set {variable} to a folder of your own" if variable else "remove it"
     raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint)
 
 
 def log_file() -> Path:
-    """Where the server logs. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    return asked_path(settings().log_file or str(system_temporary_folder() / "peekaboo-mcp.log"))
+    """Return the path of the server's log. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
+    return asked_path(settings().log_file) if settings().log_file else default_log_file()
+
+
+def default_log_file() -> Path:
+    """Return the path of the log without PEEKABOO_LOG_FILE. Raises FILE_IO_ERROR."""
+    return system_temporary_folder() / "peekaboo-mcp.log"
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
-    """A name for an image: what a file system refuses or a shell stumbles over is `_`; at most 255 bytes.
+    """Return a file name of at most 255 bytes, with `_` for characters that file systems or shells interpret.
 
-    suffix: what follows the stem, and tells several images of one stem apart. A stem that is too long loses
-    its middle: names differ at the start and at the end.
+    suffix: distinguishes images with the same stem. A stem that is too long loses its middle, because names
+    differ at their start and their end.
     """
-    ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), _SUFFIX_BYTES)}.{kind}"
+    ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), 80)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    limit = _NAME_BYTES - len(ending.encode())
+    limit = 255 - len(ending.encode())
     if len(cleaned.encode()) > limit:
         start = cut_to_bytes(cleaned, limit - limit // 2)
         cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
@@ -95,15 +106,13 @@ def _safe_in_names(text: str) -> str:
 
 
 def new_temporary_path(stem: str, kind: str) -> Path:
-    """A path that nothing has yet, in our temporary folder."""
+    """Return the path of a new file or folder in our temporary folder. Raises FILE_IO_ERROR."""
     return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
 
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """A new temporary folder that is not swept while the block runs; what has expired is deleted. Raises
-    FILE_IO_ERROR.
-    """
+    """Create a temporary folder that is not swept while the `with` block runs. Raises FILE_IO_ERROR."""
     sweep()
     folder = new_temporary_path(prefix, "d")
     with file_errors(folder):
@@ -117,38 +126,63 @@ def working_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(ttl_seconds: Optional[float] = None) -> int:
-    """Delete what is expired and unused in our temporary folder; return how many files and folders."""
+    """Delete expired, unused files and folders in our temporary folder; return how many."""
     if ttl_seconds is None:
         ttl_seconds = settings().ttl_seconds or math.inf
+    now, shift_s = time.time(), _clock_shift()
     paths = list(temporary_folder().iterdir())
-    return len(paths) - len(_delete(paths, time.time() - ttl_seconds))
+    for path in paths:
+        with suppress(FileNotFoundError):  # another process deletes, too
+            changed_at = path.lstat().st_mtime
+            if shift_s or changed_at > now + _CLOCK_STEP_S:  # a file from the future would never expire
+                moved = min(changed_at + shift_s, now)
+                os.utime(path, (moved, moved), follow_symlinks=False)
+    return len(paths) - len(_delete(paths, now - ttl_seconds))
+
+
+def _clock_shift() -> float:
+    """Return the seconds the clock was set forward, lest fresh files expire; a restart looks the same."""
+    # this clock runs while the machine sleeps; on a Mac, CLOCK_MONOTONIC does
+    offset = time.time() - time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+    try:
+        path, before = state_folder() / "clock", math.nan
+        with suppress(OSError, ValueError), open(open_own_file(path, os.O_RDONLY)) as f:
+            before = float(f.read(100))
+        if not abs(offset - before) < _CLOCK_STEP_S:
+            write_privately(path, str(offset))
+    except PeekabooError as e:  # screenshots need no state folder
+        log_debug(f"clock steps are not noticed: {e.message}")
+        return 0.0
+    return offset - before if offset - before > _CLOCK_STEP_S else 0.0
 
 
 def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
-    """Delete our two folders with what is in them, and `others`; return what stays.
+    """Delete our folders with their files, our locks, and the files `others`; return the paths that stay.
 
-    What is in use, in `kept` or not ours to delete stays, with its folder.
+    Files in use and in `kept` stay, with their folders, and so does a folder in `others`.
     """
     folders = (temporary_folder(), state_folder())
-    paths = [*others, *(path for folder in folders for path in folder.iterdir())]
-    staying = [path for path in others if path.is_dir()]  # PEEKABOO_LOG_FILE may name a user's folder
-    staying += [path for path in paths if any(path in (keep, *keep.parents) for keep in kept)]
-    staying += _delete([path for path in paths if path not in staying])
-    for folder in folders:
-        with suppress(OSError):  # something stays in it
+    paths = [path for path in others if not path.is_dir()]
+    paths += [path for folder in folders for path in folder.iterdir()]
+    paths += lock_folder().glob("*.lock")
+    staying = [path for path in others if path.is_dir()] + _delete([*dict.fromkeys(paths)], kept=kept)
+    for folder in (*folders, lock_folder()):
+        with suppress(OSError):  # it is not empty
             folder.rmdir()
     return staying
 
 
-def _delete(paths: Sequence[Path], oldest: float = math.inf) -> list[Path]:
-    """Delete what nobody holds a lock on and was not changed since `oldest`; return what stays."""
+def _delete(paths: Sequence[Path], oldest: float = math.inf, kept: Sequence[Path] = ()) -> list[Path]:
+    named = [asked_path(name) for name in (settings().log_file, settings().stop_file) if name]
+    kept = [Path(os.path.realpath(path)) for path in (*kept, *named)]
     staying = []
     for path in paths:
         try:
-            if path.lstat().st_mtime > oldest or not _delete_unused(path):
+            is_kept = any(Path(os.path.realpath(path)) in (keep, *keep.parents) for keep in kept)
+            if path.lstat().st_mtime > oldest or is_kept or not _delete_unused(path):
                 staying.append(path)
         except FileNotFoundError:
-            continue  # another process deletes as well
+            continue  # another process deletes, too
         except OSError as e:
             log_warning(f"{path} cannot be deleted: {e.strerror}")
             staying.append(path)
@@ -172,18 +206,23 @@ def _delete_unused(path: Path) -> bool:
         os.close(descriptor)
 
 
-def write_all(contents: Mapping[Path, bytes]) -> None:
-    """Put these into their files (0600), all or none; a reader sees the old file or the new one. Raises
-    FILE_IO_ERROR.
+def write_all(contents: Mapping[Path, bytes], modes: Optional[Mapping[Path, int]] = None) -> None:
+    """Write all of these files, or none; a reader sees the old file or the new one. Raises FILE_IO_ERROR.
 
-    First each goes beside its file: a full disk must not cost the one that is there. Then all are renamed.
+    modes: for the user's own files. A new one gets this mode, less the umask; an existing one keeps its mode.
+    All other files, and new ones in a folder with the sticky bit, are private (0600).
     """
+    modes = modes or {}
+    # first beside the file: a full disk must not cost the existing one
     staged = {path: path.with_name(f".peekaboo_{os.urandom(6).hex()}") for path in contents}
     try:
         for path, beside in staged.items():
             with file_errors(path):
-                descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with open(descriptor, "wb") as f:
+                is_shared = path.parent.stat().st_mode & stat.S_ISVTX
+                mode = 0o600 if is_shared else modes.get(path, 0o600)
+                with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as f:
+                    if path in modes and path.exists():
+                        os.fchmod(f.fileno(), path.stat().st_mode & 0o777)
                     f.write(contents[path])
         for path, beside in staged.items():
             with file_errors(path):
@@ -195,7 +234,7 @@ def write_all(contents: Mapping[Path, bytes]) -> None:
 
 
 def write_privately(path: Path, content: Union[str, bytes]) -> None:
-    """One file, and its folder where that is missing; see write_all. Raises FILE_IO_ERROR."""
+    """Write a private file, and create its folder; see write_all. Raises FILE_IO_ERROR."""
     with file_errors(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_all({path: content if isinstance(content, bytes) else encodable(content).encode("utf-8")})
@@ -205,33 +244,37 @@ _held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
 
 
 def held_locks() -> tuple[int, ...]:
-    """The descriptors of the locks that this call holds. A program that inherits them keeps the locks while
-    it runs, also when we are killed.
-    """
+    """Return the descriptors of the locks that this call holds; a child that inherits them keeps them."""
     return _held_locks.get()
 
 
 @contextmanager
 def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock file of the state folder while the `with` block runs.
+    """Hold a lock in the block; `what` names it in errors. Raises FILE_IO_ERROR, CANCELLED, TIMEOUT."""
+    path = lock_folder() / lock_name
+    deadline = time.monotonic() + wait_s
+    while (descriptor := _try_lock(path)) is None:
+        if time.monotonic() > deadline:
+            message = f"another peekaboo is using {what}"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment")
+        pause(0.02)
+    reset = _held_locks.set((*_held_locks.get(), descriptor))
+    try:
+        yield
+    finally:
+        _held_locks.reset(reset)
+        os.close(descriptor)
 
-    Raises FILE_IO_ERROR, CANCELLED, and TIMEOUT when another process keeps it.
-    """
-    path = state_folder() / lock_name
-    with file_errors(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "a"):
-        deadline = time.monotonic() + wait_s
-        while True:
-            with file_errors(path), suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            if time.monotonic() > deadline:
-                message = f"another peekaboo is using {what}"
-                raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment")
-            pause(_LOCK_POLL_S)
-        reset = _held_locks.set((*_held_locks.get(), descriptor))
-        try:
-            yield
-        finally:
-            _held_locks.reset(reset)
+
+def _try_lock(path: Path) -> Optional[int]:
+    with file_errors(path), ExitStack() as on_failure:
+        descriptor = open_own_file(path, os.O_RDWR | os.O_CREAT)
+        on_failure.callback(os.close, descriptor)
+        with suppress(BlockingIOError, FileNotFoundError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.utime(descriptor)  # systems delete old files in /tmp
+            # if the file was deleted before we had the lock, the next process creates and locks another one
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                on_failure.pop_all()
+                return descriptor
+    return None

@@ -1,4 +1,4 @@
-"""Run one program: the only module that imports subprocess."""
+"""Run programs. No other module imports subprocess."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from functools import cache
 from itertools import chain
 from typing import IO, Callable, NamedTuple, Optional, Union
 
-from ..core.cancellation import check_cancelled, grace_s, within_budget
+from ..core.call import check_cancelled, grace_s, within_budget
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug, log_warning
 from ..core.settings import child_environment
-from ..core.text import clean_text
+from ..core.text import clean_text, seconds_text
 from .ending import exit_hooks, exit_if_signalled, starting
 from .files import system_temporary_folder
 from .programs import find_programs, missing_program
@@ -29,18 +29,16 @@ from .programs import find_programs, missing_program
 Process = subprocess.Popen[bytes]
 
 _FLAG = r"--?[A-Za-z][a-z-]{0,20}"
-_OUTPUT_CAP = 64 * 1024 * 1024
-_STDERR_CAP = 64 * 1024
-_LOGGED_STDERR = 2000  # characters
-_OPTIONAL = ("xcode-select",)  # what it says without developer tools is an answer
-_POLL_S = 0.05
-_NAP_S = 0.0001
-_START_S = 5.0  # what a process that is being started gets before a signal ends us
-_DRAIN_S = 0.2  # what a grandchild's output gets after its program has ended
+# A program that never stops writing must not fill our memory: bytes kept of stdout, and of stderr.
+_OUTPUT_CAP, _STDERR_CAP = 64 * 1024 * 1024, 64 * 1024
+_SHOWN_STDERR = 2000  # characters, in the log and in error details
+_POLL_S = 0.05  # how late a cancelled call may end a program
+_START_S = 5.0  # a program that has not started by then is stuck; a signal ends us without it
+_DRAIN_S = 0.2  # for output that is still in the pipe when a program ends and its child keeps the pipe open
 
 
 class Completed(NamedTuple):
-    """How a program ended. A negative code is the signal that killed it."""
+    """A finished program's exit code and output. A negative code is the signal that killed it."""
 
     code: int
     stdout: bytes
@@ -52,22 +50,22 @@ class Completed(NamedTuple):
 
 
 class ProgramTimeout(PeekabooError):
-    """TIMEOUT, with what the program had written when it was killed."""
+    """TIMEOUT, with the output that the program wrote before it was killed."""
 
     def __init__(self, name: str, timeout_s: float, output: Completed) -> None:
-        message = f"{name} did not end within {timeout_s:g} seconds and was killed"
-        hint = "check whether a dialog is waiting on the screen or the display hangs, then try again"
+        message = f"{name} did not finish within {seconds_text(timeout_s)} and was killed"
+        hint = "check for a dialog on the screen or a display that hangs, then try again"
         super().__init__(ErrorCode.TIMEOUT, message, hint)
         self.output = output
 
 
-_running: dict[Process, float] = {}  # what it gets before a signal ends us, seconds
+_running: dict[Process, float] = {}  # -> its grace: the seconds that it may still run after a signal to us
 
 
 def program_path(name: str) -> str:
-    """The path of a program; a path is taken as it is. Raises MISSING_PROGRAM with what to install."""
+    """Return a program's path by its name; return a path unchanged. Raises MISSING_PROGRAM."""
     paths = find_programs(name)
-    if name == "convert":  # other programs have the name, too
+    if name == "convert":  # other programs have this name, too
         paths = filter(_is_image_magick, chain(paths, find_programs("magick")))
     path = next(paths, None)
     if path is None:
@@ -77,9 +75,9 @@ def program_path(name: str) -> str:
 
 @cache
 def _is_image_magick(path: str) -> bool:
-    no_display = {"DISPLAY": ""}  # so that none can keep it waiting
-    done = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
-    return done.text.startswith("Version: ImageMagick ")
+    no_display = {"DISPLAY": ""}  # a display that hangs would delay it
+    completed = run_program([path, "-version"], timeout_s=5.0, accept=None, environment=no_display)
+    return completed.text.startswith("Version: ImageMagick ")
 
 
 def run_program(
@@ -93,16 +91,19 @@ def run_program(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Completed:
-    """Run a program to its end and return its output; accept: the exit codes that are fine, None for any.
+    """Run a program until it ends and return its output.
 
-    Raises what running raises, ProgramTimeout and PROGRAM_FAILED; its whole process group is dead by then.
+    accept: the exit codes that are no error; None accepts any. See `running` for the other parameters. Raises
+    PROGRAM_FAILED for another exit code, ProgramTimeout, and the errors of `running`; by then, the whole
+    process group has been killed.
     """
     with running(argv, stdin, timeout_s, environment, folder, leaves_daemon, pass_fds) as program:
-        done = program.end()
-    if accept is not None and done.code not in accept:
-        message = f"{os.path.basename(argv[0])} failed with exit code {done.code}"
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=done.stderr.strip()[-2000:])
-    return done
+        completed = program.end()
+    if accept is not None and completed.code not in accept:
+        message = f"{os.path.basename(argv[0])} failed with exit code {completed.code}"
+        details = completed.stderr.strip()[-_SHOWN_STDERR:]
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details)
+    return completed
 
 
 @contextmanager
@@ -115,22 +116,28 @@ def running(
     leaves_daemon: bool = False,
     pass_fds: Sequence[int] = (),
 ) -> Iterator[RunningProgram]:
-    """A program that leads a process group of its own, which is killed when the block ends.
+    """Run a program in its own process group during the block, and kill the group when the block ends.
 
-    argv: the first is a program's path, or its name: see programs. stdin: all it can read; None: a pipe.
-    environment: variables set besides the inherited ones. leaves_daemon: its output is not read and a child
-    that it leaves behind may live on (xclip). pass_fds: descriptors that it inherits (an acting program holds
-    the input lock). Raises MISSING_PROGRAM, INVALID_ARGUMENT, FILE_IO_ERROR, CANCELLED, TIMEOUT, and
-    PROGRAM_FAILED where the system has no process or descriptor left.
+        starting   this thread is in `starting`: a signal that arrives now is handled after the start
+           |  Popen
+        running    the process is in _running: the block runs; end_all_programs can kill it
+           |  it ends, or the block ends and its group is killed
+        ended      its pipes are closed, its exit code is read, it is not in _running any more
+
+    argv: a program's name or path, and its arguments. stdin: all that it can read; None: a pipe, for `ask`.
+    leaves_daemon: the output is not read, and children of a program that ended by itself may live on (xclip).
+    environment: added to the inherited variables. pass_fds: inherited descriptors (the input lock's).
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT (an argument with a NUL or a lone surrogate), FILE_IO_ERROR (no
+    space for stdin), CANCELLED, TIMEOUT, and PROGRAM_FAILED if the system has no process or descriptor left.
     """
     check_cancelled()
     timeout_s = within_budget(timeout_s)
     argv = [program_path(argv[0]), *argv[1:]]
-    started = time.monotonic()
-    thread = threading.get_ident()
+    started_at = time.monotonic()
     output = subprocess.DEVNULL if leaves_daemon else subprocess.PIPE
+    thread = threading.get_ident()
     with _input(stdin) as source:
-        starting.add(thread)  # it is registered before a signal to us can be handled
+        starting.add(thread)
         try:
             process = subprocess.Popen(
                 argv,
@@ -141,37 +148,39 @@ def running(
                 env={**child_environment(), **(environment or {})},
                 start_new_session=True,
                 pass_fds=tuple(pass_fds),
-                restore_signals=stdin is not None,  # a SIGPIPE would end xdotool between press and release
+                # with a pipe, SIGPIPE stays ignored: it would end xdotool between press and release
+                restore_signals=stdin is not None,
             )
             _running[process] = grace_s()
         except (OSError, ValueError) as e:
-            raise _not_started(argv[0], e) from e
+            raise _start_error(argv[0], e) from e
         finally:
             starting.discard(thread)
     try:
         exit_if_signalled()
         yield RunningProgram(process, timeout_s)
     finally:
-        if process.returncode is None or not leaves_daemon:
-            _signal_group(process)
+        has_ended = process.returncode is not None
+        if not (leaves_daemon and has_ended):
+            _kill_group(process)
         for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
             stream.close()
         process.wait()
         del _running[process]
-        ending = f"exit code {process.returncode}, {(time.monotonic() - started) * 1000:.0f} ms"
+        milliseconds = (time.monotonic() - started_at) * 1000
         shown = [_loggable(argument, before) for before, argument in zip(argv, argv[1:])]
-        log_debug(f"ran {' '.join([os.path.basename(argv[0]), *shown])}: {ending}")
+        command = " ".join([os.path.basename(argv[0]), *shown])
+        log_debug(f"ran {command}: exit code {process.returncode}, {milliseconds:.0f} ms")
 
 
 def _loggable(argument: str, before: str) -> str:
-    """A flag, and a number after one, as it is; of a text or a path, which may be private, the length."""
+    """Return a flag, or a number after a flag, unchanged; else only the length, because it may be private."""
     is_number = argument.isascii() and argument.isdigit() and re.fullmatch(_FLAG, before)
     return argument if is_number or re.fullmatch(_FLAG, argument) else f"<{len(argument)} characters>"
 
 
 @contextmanager
 def _input(data: Optional[bytes]) -> Iterator[Union[int, IO[bytes]]]:
-    """What a program reads `data` from; for None a pipe. Raises FILE_IO_ERROR."""
     if not data:
         yield subprocess.PIPE if data is None else subprocess.DEVNULL
         return
@@ -182,21 +191,18 @@ def _input(data: Optional[bytes]) -> Iterator[Union[int, IO[bytes]]]:
         yield f
 
 
-def _not_started(path: str, error: Exception) -> PeekabooError:
-    if not isinstance(error, OSError):  # no argument holds a NUL or half of a surrogate pair
+def _start_error(path: str, error: Exception) -> PeekabooError:
+    if not isinstance(error, OSError):  # ValueError: a NUL or a lone surrogate in an argument
         return invalid(f"an argument cannot be passed to {path}: {error}", "remove that character")
     message = f"{path} cannot be started: {error.strerror}"
     if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC):
-        return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is a program")
-    hint = "end other programs, or pass shorter arguments"
+        return PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="check that it is an executable file")
+    hint = "close other programs, or pass shorter arguments"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 class RunningProgram:
-    """A program that runs: to its end, answering line by line, or beside us until it is killed.
-
-    Its methods raise ProgramTimeout once its time is over, and CANCELLED.
-    """
+    """A program that is running. Its methods raise ProgramTimeout after its timeout, and CANCELLED."""
 
     def __init__(self, process: Process, timeout_s: float) -> None:
         self._process = process
@@ -206,7 +212,7 @@ class RunningProgram:
         self._stdout, self._stderr = b"", b""
 
     def is_of(self, pid: int) -> bool:
-        """Whether that process is this program, or one that it started."""
+        """Return True if `pid` is this program's process or in its process group."""
         try:
             return os.getpgid(pid) == self._process.pid
         except ProcessLookupError:
@@ -216,31 +222,32 @@ class RunningProgram:
         return self.exit_code() is not None
 
     def exit_code(self) -> Optional[int]:
-        """None while it runs."""
+        """Return the exit code, or None while the program runs."""
         return self._process.poll()
 
     def ask(self, line: str, is_whole: Callable[[str], bool]) -> str:
-        """Send one line; return its answer once `is_whole` says so, or what came until the program ended."""
+        """Send a line to stdin; return stdout until `is_whole(reply)` is true or the program closes it."""
         assert self._process.stdin and self._process.stdout
         try:
             os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
         except BrokenPipeError:
-            return ""  # it has ended; the caller gets its error output from end()
-        answer = b""
+            return ""  # the program has ended; end() returns its stderr
+        reply = b""
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not is_whole(answer.decode("utf-8", "replace")):
+            while not is_whole(reply.decode("utf-8", "replace")):
                 if selector.select(self._time_to_wait()):
                     chunk = os.read(self._process.stdout.fileno(), 1 << 16)
                     if not chunk:
                         break
-                    answer += chunk
-        return answer.decode("utf-8", "replace")
+                    reply += chunk
+        return reply.decode("utf-8", "replace")
 
     def end(self) -> Completed:
-        """Close its stdin and read until it has ended; a pipe that a grandchild keeps open does not hold us.
+        """Close stdin, wait until the program ends, and return its output.
 
-        Of stderr the last part is kept. More than the cap on stdout is PROGRAM_FAILED.
+        Keeps only the end of stderr. Does not wait for a child of the program that keeps the pipes open.
+        Raises PROGRAM_FAILED if stdout is larger than the cap.
         """
         drained_at = float("inf")
         is_over = False
@@ -253,7 +260,7 @@ class RunningProgram:
             except subprocess.TimeoutExpired as e:
                 stdout, stderr = e.stdout, e.stderr
                 is_over = time.monotonic() > drained_at
-                if self.has_ended():  # something that it started holds a pipe
+                if self.has_ended():  # a child of the program still has a pipe open
                     drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
             if max(len(stdout or b""), len(stderr or b"")) > _OUTPUT_CAP:
                 message = f"{self._name} wrote more than {_OUTPUT_CAP} bytes"
@@ -263,13 +270,13 @@ class RunningProgram:
 
     def _completed(self, code: int) -> Completed:
         stderr = self._stderr.decode("utf-8", "replace")
-        for line in stderr.strip()[-_LOGGED_STDERR:].splitlines():
-            log = log_debug if self._name in _OPTIONAL else log_warning
-            log(f"[{self._name}-stderr] {clean_text(line, _LOGGED_STDERR)}")
+        for line in stderr.strip()[-_SHOWN_STDERR:].splitlines():
+            # without developer tools, stderr of xcode-select is an expected answer
+            log = log_debug if self._name == "xcode-select" else log_warning
+            log(f"[{self._name}-stderr] {clean_text(line, _SHOWN_STDERR)}")
         return Completed(code, self._stdout, stderr)
 
     def _time_to_wait(self) -> float:
-        """Seconds until the next look at the clock and the cancel token. Raises ProgramTimeout, CANCELLED."""
         check_cancelled()
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
@@ -278,7 +285,7 @@ class RunningProgram:
 
 
 def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
-    """Start a program that outlives us and reads `stdin`; safe in an exit hook."""
+    """Start a program that outlives this process and reads `stdin`. An exit hook may call it."""
     argv = [program_path(argv[0]), *argv[1:]]
     null, env = subprocess.DEVNULL, child_environment()
     with _input(stdin) as source:
@@ -286,29 +293,39 @@ def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
 
 
 def end_all_programs() -> None:
-    """Kill what still runs, at our end. No lock: a signal handler calls it."""
+    """Kill every program that still runs, before this process ends.
+
+        starting, in any thread     wait until it is running, at most _START_S
+        running, without a grace    kill its group
+        running, with a grace       wait; kill its group if it has not ended when the grace is over
+        ended within its grace      leave its group alone: a daemon in it may live on
+
+    Takes no lock, because a signal handler calls it.
+    """
     deadline = time.monotonic() + _START_S
-    while starting and time.monotonic() < deadline:  # what starts in other threads is to be killed, too
-        time.sleep(_NAP_S)
-    uninterrupted = {process: time.monotonic() + grace for process, grace in list(_running.items()) if grace}
-    while any(time.monotonic() < end and _is_alive(each) for each, end in uninterrupted.items()):
-        time.sleep(_NAP_S)
-    for process in list(_running):
-        if process not in uninterrupted or _is_alive(process):  # else a daemon of its group may live on
-            _signal_group(process)
+    while starting and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    grace_ends = {process: time.monotonic() + grace for process, grace in list(_running.items()) if grace}
+    for process, grace_end in grace_ends.items():
+        while _is_alive(process) and time.monotonic() < grace_end:
+            time.sleep(_POLL_S)
+    for process in list(_running):  # read again: other threads may have started more
+        ended_within_grace = process in grace_ends and not _is_alive(process)
+        if not ended_within_grace:
+            _kill_group(process)
 
 
 def _is_alive(process: Process) -> bool:
-    """Without poll(), which waits for a lock that the interrupted thread may hold."""
+    # not poll(): it waits for a lock that the interrupted thread may hold
     try:
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:
         return False
 
 
-def _signal_group(process: Process) -> None:
+def _kill_group(process: Process) -> None:
     # SIGKILL at once: an osascript that waits for an Apple event ignores SIGTERM.
-    # It may have ended already; macOS then answers EPERM for a group of zombies.
+    # The group may have ended already; macOS answers EPERM for a group of zombies.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 

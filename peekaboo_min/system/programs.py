@@ -1,4 +1,4 @@
-"""Where programs and their packages are, our own command and its sources."""
+"""Paths of programs, their Debian packages, our own command and sources."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any, Optional
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.settings import child_environment, settings
 
-# Mac programs by absolute path: an MCP host that the Finder started has a PATH without /usr/sbin. Homebrew's
-# folders, on Apple silicon and on Intel, are no part of the PATH that launchd gives.
+# An MCP host that the Finder started has a PATH without /usr/sbin and without Homebrew's folders (on Apple
+# silicon and on Intel).
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr/local/bin")
 _PACKAGE = Path(__file__).parent.parent
 
@@ -31,50 +31,44 @@ PACKAGES = {
 
 
 def find_programs(name: str) -> Iterator[str]:
-    """The programs of this name, in order; a path is taken as it is.
+    """Yield a program's paths: in PATH's absolute folders, the system's, Homebrew's; a path yields itself."""
+    import shutil  # takes 2 ms; a listing does not need it
 
-    Searched are the absolute folders of PATH, the system's and Homebrew's; with PEEKABOO_BIN_DIR only that.
-    """
-    import shutil  # 2 ms that a listing does not need
-
-    # absolute: nothing is executed because it lies in the working folder
-    path = filter(os.path.isabs, child_environment().get("PATH", os.defpath).split(os.pathsep))
+    path = child_environment()["PATH"].split(os.pathsep)
     folders = [settings().bin_dir] if settings().bin_dir else [*path, *_FOLDERS]
-    if name == "python3" and not settings().bin_dir:  # the system's own: a virtual environment's has no gi
+    if name == "python3" and not settings().bin_dir:  # a virtual environment's python3 has no gi
         folders = ["/usr/bin"]
     return filter(None, (shutil.which(name, path=folder) for folder in folders))
 
 
 def missing_program(name: str, problem: str = "") -> PeekabooError:
-    """MISSING_PROGRAM with what to install, to be raised."""
+    """Return the error MISSING_PROGRAM, which names the package to install."""
     package = PACKAGES.get(name)
     hint = f"install it: sudo apt-get install {package}" if package else "install it, or put it on PATH"
     return PeekabooError(ErrorCode.MISSING_PROGRAM, problem or f"the program {name} is not installed", hint)
 
 
 def native_source(path: str) -> str:
-    """The text of a file such as `desktop/macos/focus.js`; in the single file, too."""
+    """Return the text of a file such as `desktop/macos/focus.js`, from the package or the single file."""
     loader: Any = __spec__.loader
     source: bytes = loader.get_data(str(_PACKAGE / path))
     return source.decode("utf-8")
 
 
 def single_file() -> Optional[str]:
-    """The path of the single file when that is what runs, None in the package."""
+    """Return the path of the single file, or None if the package runs."""
     return getattr(__spec__.loader, "single_file", None)
 
 
 def own_command() -> list[str]:
-    """argv of this program, in the form in which it runs, for any working folder and PYTHONPATH.
-
-    By a path: `-m` puts the working folder first on sys.path, and so does `-c`, for which Python 3.13 itself
-    imports `linecache` before the first statement runs.
-    """
+    """Return the argv that starts this program in its present form, in any working folder."""
+    # `-m` and `-c` put the working folder first on sys.path; with `-c`, Python 3.13 imports linecache first
     return [sys.executable, single_file() or str(_PACKAGE.resolve() / "__main__.py")]
 
 
 def how_to_install() -> str:
-    """What to do where this Python cannot serve MCP. Debian's own pip refuses to install."""
+    """Return the instructions for a Python without the package mcp."""
+    # Debian's own pip refuses to install outside a virtual environment
     by_pip = "python3 -m venv .venv && .venv/bin/pip install"
     file = single_file()
     if file:

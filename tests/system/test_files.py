@@ -1,4 +1,4 @@
-"""Our folders and files: privacy, lifetimes, names, writes; and what a path from outside may be."""
+"""Our folders and files: privacy, lifetimes, locks, names, writes, paths."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Callable
@@ -23,6 +25,7 @@ from peekaboo_min.system.files import (
     file_lock,
     file_name,
     held_locks,
+    lock_folder,
     remove_all,
     state_folder,
     sweep,
@@ -68,12 +71,12 @@ def test_private_folder_that_others_can_write_to_is_refused(kind: str, tmp_path:
 
 
 def test_state_folder_without_a_home_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nobody(_uid: int) -> None:
+    def unknown_user(_uid: int) -> None:
         raise KeyError
 
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr("pwd.getpwuid", nobody)
+    monkeypatch.setattr("pwd.getpwuid", unknown_user)
     forget_environment()
     assert error_of(state_folder).hint == "write it without ~ and control characters, or set HOME"
 
@@ -83,7 +86,7 @@ def expired(path: Path) -> Path:
     return path
 
 
-def test_sweep_deletes_what_is_expired_and_unused() -> None:
+def test_sweep_keeps_fresh_and_used_files() -> None:
     folder = temporary_folder()
     for name in ("fresh.png", "old.png", "read.png"):
         (folder / name).write_bytes(b"x")
@@ -101,34 +104,87 @@ def test_sweep_deletes_what_is_expired_and_unused() -> None:
     assert (sweep(0), list(folder.iterdir())) == (2, [])
 
 
-def test_remove_all_where_another_process_deletes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("hours", [1, -1, 24 * 365])
+def test_sweep_ignores_changes_of_the_clock(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
+    real, image = time.time, temporary_folder() / "shot.png"
+    image.touch()
+    assert sweep(600) == 0
+    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    assert (sweep(600), sweep(600), image.exists()) == (0, 0, True)
+    os.utime(image, (image.stat().st_atime, image.stat().st_mtime - 601))  # as if it were older
+    assert sweep(600) == 1
+
+
+def test_remove_all_accepts_that_another_process_deletes_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     (temporary_folder() / "image.png").touch()
     delete = files_module._delete_unused
 
-    def deleted_meanwhile(path: Path) -> bool:
+    def delete_twice(path: Path) -> bool:
         path.unlink()
         return delete(path)
 
-    monkeypatch.setattr(files_module, "_delete_unused", deleted_meanwhile)
+    monkeypatch.setattr(files_module, "_delete_unused", delete_twice)
     assert remove_all([], []) == []
 
 
-def test_file_lock_is_kept_by_the_program_that_inherits_it() -> None:
+@pytest.mark.parametrize("platform", ["x11", "macos"])
+def test_lock_folder_is_the_same_in_all_environments(
+    tmp_path: Path, environment: Callable[..., None], platform: str
+) -> None:
+    for name in ("a", "b"):
+        other = str(tmp_path / name)
+        environment(PEEKABOO_DESKTOP=platform, HOME=other, XDG_STATE_HOME=other, TMPDIR=other)
+        assert lock_folder() == Path(f"/tmp/peekaboo_min-{os.getuid()}")
+
+
+@pytest.fixture
+def lock(tmp_path: Path, environment: Callable[..., None]) -> Path:
+    """Return the file of `input.lock`, in a temporary lock folder."""
+    (tmp_path / "bin").mkdir()
+    environment(PEEKABOO_DESKTOP="macos", PEEKABOO_BIN_DIR=str(tmp_path / "bin"))
+    return lock_folder() / "input.lock"
+
+
+def test_file_lock_is_kept_by_the_program_that_inherits_it(lock: Path) -> None:
     with ExitStack() as programs:
-        with file_lock("input-test.lock", 1.0, "the mouse"):
-            programs.enter_context(running(["sleep", "600"], b"", pass_fds=held_locks()))
-        again = error_of(file_lock("input-test.lock", 0.1, "the mouse").__enter__)
+        with file_lock(lock.name, 1.0, "the mouse"):
+            programs.enter_context(running(["/bin/sleep", "600"], b"", pass_fds=held_locks()))
+        again = error_of(file_lock(lock.name, 0.1, "the mouse").__enter__)
     assert (again.code, held_locks()) == (ErrorCode.TIMEOUT, ())
 
 
-def test_file_lock_on_a_file_system_without_locks_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_lock_is_taken_on_the_new_file_if_the_old_is_deleted(lock: Path) -> None:
+    with open(lock, "w") as old:
+        fcntl.flock(old, fcntl.LOCK_EX)
+
+        def replace() -> None:
+            lock.unlink()
+            lock.touch(mode=0o600)
+            fcntl.flock(old, fcntl.LOCK_UN)
+
+        threading.Timer(0.1, replace).start()
+        with file_lock(lock.name, 5.0, "the mouse"), open(lock) as new, pytest.raises(BlockingIOError):
+            fcntl.flock(new, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def test_file_lock_refuses_a_link_and_a_pipe(lock: Path, tmp_path: Path) -> None:
+    for make in (lambda: lock.symlink_to(tmp_path / "other"), lambda: os.mkfifo(lock)):
+        make()
+        error = error_of(file_lock(lock.name, 1.0, "the mouse").__enter__)
+        assert (error.code, str(lock) in error.message) == (ErrorCode.FILE_IO_ERROR, True)
+        lock.unlink()
+    assert not (tmp_path / "other").exists()
+
+
+def test_file_lock_on_a_file_system_without_locks_is_an_error(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    error = error_of(file_lock("input.lock", 1.0, "the mouse").__enter__)
-    path = state_folder() / "input.lock"
-    assert (error.code, error.message) == (ErrorCode.FILE_IO_ERROR, f"{path}: No locks available")
+    error = error_of(file_lock(lock.name, 1.0, "the mouse").__enter__)
+    assert (error.code, error.message) == (ErrorCode.FILE_IO_ERROR, f"{lock}: No locks available")
 
 
 FULL = """
@@ -141,7 +197,7 @@ write_all({Path(sys.argv[1]): b"new", Path(sys.argv[2]): b"n" * 5000})
 
 
 @pytest.mark.parametrize("is_full", [False, True])
-def test_write_all_replaces_every_file_and_a_full_disk_costs_none(tmp_path: Path, is_full: bool) -> None:
+def test_write_all_replaces_all_files_or_none_on_a_full_disk(tmp_path: Path, is_full: bool) -> None:
     targets = [tmp_path / "shots" / name for name in ("a.png", "b.png")]
     targets[0].parent.mkdir()
     for target in targets:
@@ -162,14 +218,14 @@ NAMES = {
     "a path upwards": ("../../etc/passwd", "etc_passwd.png"),
     "nothing": ("", "window.png"),
     "control and direction characters": ("a\n\x1b[31m\u202eb", "a_[31m_b.png"),
-    "what a shell reads": ('a*?"<>|b', "a_b.png"),
+    "shell characters": ('a*?"<>|b', "a_b.png"),
     "accents and emoji": ("Grüße 😀", "Grüße_😀.png"),
     "half a character": ("a\ud800b", "a_b.png"),
 }
 
 
 @pytest.mark.parametrize(("stem", "name"), NAMES.values(), ids=NAMES.keys())
-def test_file_name_is_one_that_every_file_system_takes(tmp_path: Path, stem: str, name: str) -> None:
+def test_file_name_is_valid_on_every_file_system(tmp_path: Path, stem: str, name: str) -> None:
     assert file_name(stem, "png") == name
     (tmp_path / name).write_bytes(b"")
 
@@ -183,9 +239,9 @@ def test_file_name_is_cut_to_255_bytes_and_keeps_its_suffix(
     assert name == start + character * ((251 - len(start)) // len(character.encode())) + ".png"
     others = {file_name(start + character * 300, "png", f"_{number}_{'é' * 300}") for number in (0, 1)}
     assert len(others) == 2
-    for each in (name, *others):
-        assert len(each.encode()) <= 255 and each.startswith(start + character)
-        (tmp_path / each).write_bytes(b"")
+    for candidate in (name, *others):
+        assert len(candidate.encode()) <= 255 and candidate.startswith(start + character)
+        (tmp_path / candidate).write_bytes(b"")
     assert file_name("a", "png", "_window0_Notes.") == "a_window0_Notes.png"
 
 

@@ -1,4 +1,4 @@
-"""run_program and running with real programs; what a signal to us does to those programs."""
+"""run_program and running with real programs, and signals to this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
-from peekaboo_min.core.cancellation import CancelToken, in_parallel, pause, use_cancel_token
+from peekaboo_min.core.call import CancelToken, in_parallel, pause, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_programs
@@ -32,8 +32,8 @@ def failure(script: str, *arguments: str, **options: Any) -> PeekabooError:
 
 
 def python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own that runs our modules."""
-    # a file, not a pipe: what a test leaves running would keep that open
+    """Run a script with our modules in its own process."""
+    # a file, not a pipe: a program that a test leaves running would keep a pipe open
     with TemporaryFile("w+") as out:
         done = subprocess.run(
             [sys.executable, "-c", script, *arguments],
@@ -54,7 +54,7 @@ RUNS: dict[str, tuple[list[str], bytes, Completed]] = {
         ["printf", "%s\\0", *(argument.decode() for argument in ARGUMENTS)],
         b"", Completed(0, b"\0".join([*ARGUMENTS, b""]), ""),
     ),
-    "closed where none is given": (["cat"], b"", Completed(0, b"", "")),
+    "closed if not given": (["cat"], b"", Completed(0, b"", "")),
     "much, with much output at once": (["cat"], MUCH, Completed(0, MUCH, "")),
     "read in part": (["head", "-c", "5"], b"x" * 5_000_000, Completed(0, b"xxxxx", "")),
     "stdout and stderr are kept apart": (["sh"], b"echo out; echo err >&2", Completed(0, b"out\n", "err\n")),
@@ -85,7 +85,7 @@ def test_run_program_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     for error in in_parallel(lambda leader: failure(STUBBORN + leader, str(pids), timeout_s=2), leaders):
         assert error.code is ErrorCode.TIMEOUT
-        assert error.message == "sh did not end within 2 seconds and was killed"
+        assert error.message == "sh did not finish within 2 seconds and was killed"
     assert_all_dead(pids_in(pids, 6))
 
 
@@ -94,11 +94,11 @@ def test_run_program_is_not_held_by_a_grandchild(tmp_path: Path, left_behind: st
     # held by it, the call would end with TIMEOUT
     script = f"{left_behind} & echo $! >> $1; head -c 300000 /dev/zero"
     done = sh(script, str(tmp_path / "pids"))
-    assert (done.code, done.stdout.count(b"\0")) == (0, 300_000), "what was printed just before the end"
+    assert (done.code, done.stdout.count(b"\0")) == (0, 300_000), "the output just before the end is kept"
     assert_all_dead(pids_in(tmp_path / "pids", 1))
 
 
-def test_run_program_leaves_a_daemon_where_that_is_wanted(tmp_path: Path) -> None:
+def test_run_program_leaves_a_daemon_if_allowed(tmp_path: Path) -> None:
     done = sh("sleep 600 & echo $! >> $1", str(tmp_path / "pids"), leaves_daemon=True)
     (pid,) = pids_in(tmp_path / "pids", 1)
     try:
@@ -108,7 +108,7 @@ def test_run_program_leaves_a_daemon_where_that_is_wanted(tmp_path: Path) -> Non
 
 
 def test_run_program_stops_output_at_the_cap(tmp_path: Path) -> None:
-    """And little more than the cap is read of it."""
+    """Read little more than the cap."""
     error = failure("exec head -c 2000000000 /dev/zero | tee $1", str(tmp_path / "written"))
     assert (error.code, error.hint) == (ErrorCode.PROGRAM_FAILED, "request less output")
     assert (tmp_path / "written").stat().st_size < 1_000_000_000
@@ -131,7 +131,9 @@ UNPASSABLE = {
 
 
 @pytest.mark.parametrize(("argument", "code"), UNPASSABLE.values(), ids=UNPASSABLE.keys())
-def test_run_program_refuses_what_cannot_be_passed(tmp_path: Path, argument: str, code: ErrorCode) -> None:
+def test_run_program_refuses_an_argument_that_cannot_be_passed(
+    tmp_path: Path, argument: str, code: ErrorCode
+) -> None:
     assert failure("touch $1", str(tmp_path / "there"), argument).code is code
     assert list(tmp_path.iterdir()) == []
 
@@ -155,7 +157,7 @@ LIMITS = {
 
 
 @pytest.mark.parametrize(("limit", "most", "stdin", "code", "reason"), LIMITS.values(), ids=LIMITS.keys())
-def test_run_program_on_an_exhausted_machine_tells_the_reason(
+def test_run_program_on_an_exhausted_machine_reports_the_reason(
     limit: str, most: str, stdin: bytes, code: str, reason: str
 ) -> None:
     done = python(LIMITED.format(limit=limit, most=most, stdin=stdin))
@@ -183,7 +185,7 @@ def test_find_program_searches_only_the_folder_for_programs(
 
 
 def under(token: CancelToken, work: Callable[[], PeekabooError]) -> ErrorCode:
-    """The code of the error of work() where `token` cancels it."""
+    """Return the code of the error of work() when `token` cancels it."""
 
     def run() -> ErrorCode:
         use_cancel_token(token)
@@ -208,17 +210,27 @@ def test_run_program_is_not_started_after_cancelling(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_run_program_does_not_hand_another_command_line_on(environment: Callable[..., None]) -> None:
+def test_run_program_does_not_pass_peekaboo_cli_path_on(environment: Callable[..., None]) -> None:
     environment(PEEKABOO_CLI_PATH="/bin/true", PEEKABOO_READONLY="1")
     script = "echo ${PEEKABOO_CLI_PATH-unset} ${PEEKABOO_READONLY-unset} $MORE"
     assert sh(script, environment={"MORE": "more"}).text == "unset 1 more\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "given"), [(".:/usr/bin::x/y:~/b:/bin:", "/usr/bin:/bin"), (".", os.defpath), ("", os.defpath)]
+)
+def test_run_program_gets_the_absolute_folders_of_path(
+    environment: Callable[..., None], path: str, given: str
+) -> None:
+    environment(PATH=path)
+    assert sh('echo "$PATH"').text == f"{given}\n"
 
 
 def test_running_reads_its_input_and_dies_with_the_block(tmp_path: Path) -> None:
     script = f"cat >$1.input; {STUBBORN} wait"
     argv, path = ["sh", "-c", script, "sh", str(tmp_path / "pids")], tmp_path / "pids.input"
     with pytest.raises(ZeroDivisionError), running(argv, b"x" * 100_000):
-        wait_for(lambda: path.exists() and path.stat().st_size == 100_000, "it has read all")
+        wait_for(lambda: path.exists() and path.stat().st_size == 100_000, "stdin is read")
         pids = pids_in(tmp_path / "pids", 2)
         raise ZeroDivisionError
     assert_all_dead(pids)
@@ -234,18 +246,18 @@ with running(["sh", "-c", script, {path!r}], None) as program:
 """
 
 
-def test_running_does_its_last_line_when_we_are_killed(tmp_path: Path) -> None:
-    """What it prints then reaches nobody, which must not end it between a press and the release."""
+def test_program_finishes_its_last_line_when_we_are_killed(tmp_path: Path) -> None:
+    """Survive a closed stdout: a press must be followed by its release."""
     path = tmp_path / "done"
     python(OUTLIVED.format(path=str(path)))
-    wait_for(path.exists, "it did all of its line")
+    wait_for(path.exists, "the line is finished")
 
 
 SIGNALS = [("package", signal.SIGINT), ("package", signal.SIGHUP), ("single file", signal.SIGTERM)]
 
 
 @pytest.mark.parametrize(("program", "number"), SIGNALS, indirect=["program"])
-def test_signal_ends_a_command_and_all_that_it_runs(
+def test_signal_ends_a_command_and_its_programs(
     program: Program, tmp_path: Path, display: str, number: signal.Signals
 ) -> None:
     programs = tmp_path / "bin"
@@ -272,7 +284,7 @@ run_program(['sh', '-c', script, sys.argv[1]], timeout_s=600)
 
 TWO_STARTS = """
 import os, signal, subprocess, sys, threading, time
-from peekaboo_min.core.cancellation import in_parallel
+from peekaboo_min.core.call import in_parallel
 from peekaboo_min.system import ending, process
 
 class Slow(subprocess.Popen):
@@ -291,12 +303,12 @@ argv = ["sh", "-c", script, sys.argv[1]]
 in_parallel(lambda name: process.run_program([*argv, name], timeout_s=600), ["early", "late"])
 """
 
-# script -> how often it is run, and how many programs it starts
+# script -> number of runs, number of programs that it starts
 ENDS = {ENDING_US: (5, 1), TWO_STARTS: (1, 2)}
 
 
 @pytest.mark.parametrize("script", ENDS, ids=["as soon as it starts", "by another thread"])
-def test_end_all_programs_ends_what_is_being_started(tmp_path: Path, script: str) -> None:
+def test_signal_ends_programs_that_are_starting(tmp_path: Path, script: str) -> None:
     times, count = ENDS[script]
     for number in range(1, times + 1):
         assert python(script, str(tmp_path / "pids")).returncode == 143
@@ -310,14 +322,14 @@ ending.call_exit_hooks()
 """
 
 
-def test_exit_hook_that_fails_spares_the_next_one() -> None:
+def test_exit_hook_that_fails_does_not_stop_the_next_hook() -> None:
     done = python(FAILING_HOOK)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "put back")
 
 
 LEFT_BEHIND = """
 import sys
-from peekaboo_min.core.cancellation import uninterrupted
+from peekaboo_min.core.call import uninterrupted
 from peekaboo_min.system import ending, process
 ending.end_cleanly_on_signals()
 script = 'sleep 600 & echo $! > $0; kill -TERM $PPID; sleep 0.2'
@@ -326,7 +338,7 @@ with uninterrupted():
 """
 
 
-def test_signal_leaves_alone_what_an_uninterrupted_program_left(tmp_path: Path) -> None:
+def test_signal_does_not_end_the_daemon_of_an_uninterrupted_program(tmp_path: Path) -> None:
     done = python(LEFT_BEHIND, str(tmp_path / "pid"))
     (pid,) = pids_in(tmp_path / "pid", 1)
     try:

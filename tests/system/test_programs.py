@@ -1,4 +1,4 @@
-"""Where programs are looked for, and that convert is ImageMagick's."""
+"""The search for programs, and the check that convert is ImageMagick's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tools() -> None:
 
 
 def write_program(path: Path, script: str) -> Path:
-    """A program that runs `script`, and notes in PATH.log how it was called."""
+    """Create a program that runs `script` and logs its arguments in PATH.log."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(f'#!/bin/sh\necho "$*" >> "$0.log"\n{script}\n')
     path.chmod(0o755)
@@ -36,33 +36,33 @@ def calls(path: Path) -> list[str]:
 
 
 def real(name: str) -> str:
-    """The real program, where another of its name may stand first on PATH."""
+    """Return the real program, even if PATH begins with another of its name."""
     return next(path for path in (f"/usr/bin/{name}", shutil.which(name)) if path and os.path.exists(path))
 
 
 def only(folder: Path, *names: str) -> Path:
-    """A folder for PEEKABOO_BIN_DIR with these real programs."""
+    """Create a folder for PEEKABOO_BIN_DIR with these real programs."""
     folder.mkdir(exist_ok=True)
     for name in names:
         (folder / name).symlink_to(real(name))
     return folder
 
 
-def test_find_program_passes_another_convert_over_and_takes_magick(
+def test_find_program_skips_another_convert_and_uses_magick(
     on_x11: Program, form_window: int, tmp_path: Path
 ) -> None:
-    stranger = write_program(tmp_path / "strange" / "convert", REFUSING)
-    on_x11.data("find-text", form_window, "Name", PATH=f"{stranger.parent}{os.pathsep}{os.environ['PATH']}")
+    first = write_program(tmp_path / "first" / "convert", REFUSING)
+    on_x11.data("find-text", form_window, "Name", PATH=f"{first.parent}{os.pathsep}{os.environ['PATH']}")
     folder = only(tmp_path / "bin", *(name for name in X_TOOLS if name != "convert"))
     other = write_program(folder / "convert", REFUSING)
     magick = write_program(folder / "magick", f'exec {real("convert")} "$@"')
     on_x11.data("find-text", form_window, "Name", PEEKABOO_BIN_DIR=str(folder))
-    assert set(calls(stranger)) == set(calls(other)) == {"-version"}
+    assert set(calls(first)) == set(calls(other)) == {"-version"}
     assert "-version" in calls(magick) and len(set(calls(magick))) > 1
 
 
 @pytest.mark.parametrize(("name", "package"), [("maim", "maim"), ("convert", "imagemagick")])
-def test_find_program_names_the_package_of_a_missing_one(
+def test_find_program_names_the_package_of_a_missing_program(
     on_x11: Program, form_window: int, tmp_path: Path, name: str, package: str
 ) -> None:
     folder = only(tmp_path / "bin", *(tool for tool in X_TOOLS if tool != name))
@@ -86,7 +86,7 @@ def test_find_programs_searches_path_then_the_systems_folders(
     monkeypatch.setattr("shutil.which", lambda name, path: f"{path}/{name}")
     system = ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr/local/bin"]
     assert [os.path.dirname(path) for path in find_programs("maim")] == ["/a", "/c", *system]
-    assert list(find_programs("python3")) == ["/usr/bin/python3"], "the system's own, which has gi"
+    assert list(find_programs("python3")) == ["/usr/bin/python3"], "the system's python3 has gi"
     environment(PEEKABOO_BIN_DIR="/own")
     assert list(find_programs("python3")) == ["/own/python3"]
 

@@ -1,4 +1,4 @@
-"""What a server may answer: nothing of it is an exception that is not a WebError."""
+"""Replies of servers: each failure is a WebError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from peekaboo_min.system.web import WebError, ask_json, host_of
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """A server for one request; yields its address and, once it came, the request."""
+    """Serve one request; yield the address and a list that receives the request."""
     received: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Images: kind and size from the header, whole ones and parts, and the size of an image for a model."""
+"""Images: kind and size, truncation, size for a model, changed region."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from worlds import need
 
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import ImageInfo, Rect
-from peekaboo_min.system.images import (
+from peekaboo_min.system.bitmaps import (
     Bitmap,
     changed_rect,
     model_size,
@@ -61,7 +61,7 @@ def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int)
         b"BMW and other names of cars that a letter may begin with",
     ],
 )
-def test_sniff_image_of_something_else_is_none(data: bytes) -> None:
+def test_sniff_image_of_other_data_is_none(data: bytes) -> None:
     assert sniff_image(data) is None
 
 
@@ -69,12 +69,12 @@ KINDS = {"png": [], "jpg": [], "progressive jpg": ["-interlace", "JPEG"], "gif":
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_whole_image_of_half_an_image_is_none(tmp_path: Path, name: str) -> None:
+def test_whole_image_of_a_truncated_image_is_none(tmp_path: Path, name: str) -> None:
     need("convert")
     kind = name.split()[-1]
     path = tmp_path / f"a.{kind}"
-    words = ["convert", "-seed", "1", "-size", "120x90", "plasma:fractal", *KINDS[name], str(path)]
-    if subprocess.run(words, capture_output=True).returncode and kind == "webp":
+    argv = ["convert", "-seed", "1", "-size", "120x90", "plasma:fractal", *KINDS[name], str(path)]
+    if subprocess.run(argv, capture_output=True).returncode and kind == "webp":
         pytest.skip("this ImageMagick writes no webp")
     data, info = path.read_bytes(), ImageInfo(kind, 120, 90)
     assert (read_image_info(path), whole_image(data)) == (info, info)
@@ -110,13 +110,13 @@ SIZES = {
 
 
 @pytest.mark.parametrize(("size", "expected"), SIZES.values(), ids=SIZES.keys())
-def test_model_size_is_as_large_as_it_may_be(size: tuple[int, int], expected: tuple[int, int]) -> None:
+def test_model_size_is_the_largest_allowed(size: tuple[int, int], expected: tuple[int, int]) -> None:
     width, height = model_size(*size)
     assert (width, height) == expected
     assert max(width, height) <= 1568 and width * height <= 1_150_000
 
 
-# x, y, pixels and levels of what differs in 100x100 pixels; the columns that count at a scale of 1 and of 2
+# a change in 100x100 pixels (x, y, pixels, levels); the columns that count at scale 1, at scale 2
 CHANGES = [
     ((3, 50, 1, 200), [], []),  # the left edge, and beside it
     ((4, 50, 1, 200), [4], []),
@@ -125,13 +125,13 @@ CHANGES = [
     ((50, 92, 1, 200), [50], []),  # the lower one
     ((9, 9, 1, 200), [], []),  # a round corner, and within it
     ((21, 21, 1, 200), [21], [21]),
-    ((30, 50, 5, 2), [], []),  # faintly, and less so
+    ((30, 50, 5, 2), [], []),  # faint, and less faint
     ((30, 50, 5, 4), [*range(30, 35)], [*range(30, 35)]),
 ]
 
 
 @pytest.mark.parametrize(("change", "seen", "seen_at_2"), CHANGES)
-def test_changed_rect_leaves_out_the_rim(
+def test_changed_rect_ignores_the_windows_edge(
     change: Sequence[int], seen: list[int], seen_at_2: list[int]
 ) -> None:
     x, y, pixels, levels = change
@@ -142,9 +142,9 @@ def test_changed_rect_leaves_out_the_rim(
     for scale, columns in ((0.0, [*range(x, x + pixels)]), (1.0, seen), (2.0, seen_at_2)):
         expected = Rect(columns[0], y, len(columns), 1) if columns else None
         for pair in ((before, after), (after, before)):
-            assert changed_rect(*(bitmap._replace(scale=scale) for bitmap in pair)) == expected
+            assert changed_rect(*(bitmap._replace(noisy_scale=scale) for bitmap in pair)) == expected
 
 
-def test_changed_rect_of_a_window_that_is_all_rim() -> None:
-    small = [Bitmap(7, 3, (bytes([level] * 21),) * 20, scale=1.0) for level in (0, 200)]
+def test_changed_rect_of_a_tiny_window_is_none() -> None:
+    small = [Bitmap(7, 3, (bytes([level] * 21),) * 20, noisy_scale=1.0) for level in (0, 200)]
     assert changed_rect(*small) is None

@@ -6,15 +6,18 @@ import errno
 import math
 import os
 import re
+import stat
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
+from urllib.parse import unquote
 
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.models import ImageInfo, Rect, Window
+from ..core.models import ImageData, ImageInfo, Rect, Window
+from ..core.text import clean_text
 from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
@@ -26,9 +29,6 @@ _PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
-# Screen points: the block caret of a large terminal font.
-_CARET_WIDTH, _CARET_HEIGHT = 14, 40
-_CARET_LINE_WIDTH = 3  # pixels
 # Public reports: two captures of an idle window on a Mac differ at its edges and round corners. Points.
 _RIM, _CORNER_RADIUS = 4, 26
 _STEPS = [bytes(min(255, level + start) & ~3 for level in range(256)) for start in (0, 2)]
@@ -62,7 +62,7 @@ _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 
 
 def _jpeg_segments(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The markers of a JPEG and their segments; a thumbnail is a part of its segment."""
+    # a thumbnail is a part of its segment
     at = 2
     while marker := _JPEG_MARKER.search(data, at):
         start = marker.end()
@@ -103,10 +103,7 @@ _IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
 
 @contextmanager
 def image_file(kind: str, data: bytes = b"") -> Iterator[Path]:
-    """A file of our temporary folder that holds `data`, or that a program is to write, while the block runs.
-
-    Raises FILE_IO_ERROR.
-    """
+    """Yield a temporary file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
     path = new_temporary_path("peekaboo", kind)
     try:
         with file_errors(path):
@@ -123,14 +120,14 @@ class Bitmap(NamedTuple):
     width: int
     step: int
     rows: tuple[bytes, ...]
-    scale: float = 0.0  # of a Mac's window, whose rim and faint differences are no change: pixels per point
+    noisy_scale: float = 0.0  # pixels per point if captures are noisy: ignore the rim and faint differences
 
     @property
     def is_of_one_colour(self) -> bool:
         return set(self.rows) == {self.rows[0][: self.step] * self.width}
 
     def cropped(self, box: Rect, image_width: int) -> Bitmap:
-        """The part of it that `box` is in, which counts in pixels of an image of that width."""
+        """Return the part in `box`, given in pixels of an image of that width."""
         part = box.scaled(self.width / image_width)
         left, right = int(part.x), min(self.width, math.ceil(part.x + part.width))
         rows = self.rows[int(part.y) : math.ceil(part.y + part.height)]
@@ -138,14 +135,14 @@ class Bitmap(NamedTuple):
         return Bitmap(right - left, self.step, tuple(row[columns] for row in rows))
 
     def without_rim(self) -> Bitmap:
-        """A Mac's window, black where two captures of it may differ."""
+        """Return a Mac's window, black where two captures of it may differ."""
         rows = []
         for place, row in enumerate(self.rows):
-            from_edge = min(place + 1, len(self.rows) - place) / self.scale
+            from_edge = min(place + 1, len(self.rows) - place) / self.noisy_scale
             from_centre = max(0.0, _CORNER_RADIUS - from_edge)
             inner = (_CORNER_RADIUS - _RIM) ** 2 - from_centre**2
-            rim = math.ceil((_CORNER_RADIUS - math.sqrt(inner)) * self.scale) if inner > 0 else self.width
-            black = bytes(rim * self.step)
+            rim = _CORNER_RADIUS - math.sqrt(inner) if inner > 0 else self.width
+            black = bytes(math.ceil(rim * self.noisy_scale) * self.step)
             rows.append((black + row[len(black) : -len(black)] + black)[: len(row)])
         return self._replace(rows=tuple(rows))
 
@@ -164,7 +161,7 @@ class Bitmap(NamedTuple):
 
 
 def read_bitmap(data: bytes) -> Bitmap:
-    """A BMP of 24 or 32 bits a pixel. Raises CAPTURE_FAILED for anything else."""
+    """Read a BMP of 24 or 32 bits a pixel. Raises CAPTURE_FAILED for anything else."""
     with suppress(struct.error, ValueError):  # cut short, or without a pixel
         (offset,) = struct.unpack("<I", data[10:14])
         width, height, _, bits, compression = struct.unpack("<iiHHI", data[18:34])
@@ -174,90 +171,171 @@ def read_bitmap(data: bytes) -> Bitmap:
             rows = [data[at : at + width * bits // 8] for at in range(offset, end, row_bytes)]
             # a positive height means that the last row comes first
             return Bitmap(width, bits // 8, tuple(rows if height < 0 else reversed(rows)))
-    raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the capture program left no whole bitmap", "try again")
+    raise PeekabooError(ErrorCode.CAPTURE_FAILED, "the capture program wrote no complete image", "try again")
+
+
+def changed_bytes(before: Bitmap, after: Bitmap) -> dict[int, int]:
+    """Return the rows that differ, each as a number with 255 for a byte that differs; all if the sizes do."""
+    if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
+        return {number: (1 << 8 * len(row)) - 1 for number, row in enumerate(after.rows)}
+    if after.noisy_scale:
+        before, after = before.without_rim(), after.without_rim()
+    return {
+        number: differing
+        for number, (row, other) in enumerate(zip(before.rows, after.rows))
+        if row != other and (differing := _differing_bytes(row, other, after.noisy_scale > 0))
+    }
+
+
+def rect_of_bytes(changed: Mapping[int, int], bitmap: Bitmap) -> Optional[Rect]:
+    """Return the smallest rectangle around these bytes of a bitmap, or None if there are none."""
+    if not changed:
+        return None
+    in_any_row = 0
+    for differing in changed.values():
+        in_any_row |= differing
+    lowest_bit = (in_any_row & -in_any_row).bit_length() - 1
+    same_at_start = (len(bitmap.rows[0]) * 8 - in_any_row.bit_length()) // 8
+    left, same_at_end = same_at_start // bitmap.step, lowest_bit // 8 // bitmap.step
+    top, bottom = min(changed), max(changed)
+    return Rect(left, top, bitmap.width - same_at_end - left, bottom - top + 1)
 
 
 def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
-    """The smallest rectangle around all pixels that differ; None for none, all where the sizes differ."""
-    if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
-        return Rect(0, 0, after.width, len(after.rows))
-    if after.scale:
-        before, after = before.without_rim(), after.without_rim()
-    changed, difference = [], 0  # of all rows
-    for place, (row, other) in enumerate(zip(before.rows, after.rows)):
-        if row != other and (differing := _difference(row, other, after.scale > 0)):
-            changed.append(place)
-            difference |= differing
-    if not changed:
-        return None
-    lowest_bit = (difference & -difference).bit_length() - 1
-    same_at_start = (len(before.rows[0]) * 8 - difference.bit_length()) // 8
-    left, same_at_end = same_at_start // before.step, lowest_bit // 8 // before.step
-    return Rect(left, changed[0], before.width - same_at_end - left, changed[-1] - changed[0] + 1)
+    """Return the smallest rectangle around all pixels that differ, or None if none does."""
+    return rect_of_bytes(changed_bytes(before, after), after)
 
 
-def _difference(row: bytes, other: bytes, is_of_mac: bool) -> int:
-    """One large number, with a byte that is not 0 where they differ: a loop over bytes is slow."""
-    if not is_of_mac:
-        return int.from_bytes(row, "big") ^ int.from_bytes(other, "big")
+def _differing_bytes(row: bytes, other: bytes, is_of_mac: bool) -> int:
+    # one large number, because a loop over bytes is slow
+    marks = -1
     # levels that differ by at most two are in one step of four, whether those count from 0 or from 2
-    marks = []
-    for steps in _STEPS:
-        difference = _difference(row.translate(steps), other.translate(steps), False)
-        marks.append(int.from_bytes(difference.to_bytes(len(row), "big").translate(_MARKS), "big"))
-    return marks[0] & marks[1]
+    for steps in _STEPS if is_of_mac else [None]:
+        pair = [one.translate(steps) for one in (row, other)]
+        difference = int.from_bytes(pair[0], "big") ^ int.from_bytes(pair[1], "big")
+        marks &= int.from_bytes(difference.to_bytes(len(row), "big").translate(_MARKS), "big")
+    return marks
 
 
 def is_caret(rect: Rect, width: int, window: Window) -> bool:
     """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
     scale = max(1.0, width / max(1.0, window.bounds.width))
-    return rect.width <= _CARET_WIDTH * scale and rect.height <= _CARET_HEIGHT * scale
+    return rect.width <= 14 * scale and rect.height <= 40 * scale  # a large terminal font's block caret
 
 
 def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
-    """Whether a part of a window shows something else now, but for a caret.
-
-    box: in pixels of a screenshot of that width.
-    """
+    """Return True if `box`, in pixels of a screenshot of that width, changed by more than a caret."""
     rect = changed_rect(before.cropped(box, image_width), now.cropped(box, image_width))
-    return rect is not None and rect.width > _CARET_LINE_WIDTH
+    return rect is not None and rect.width > 3
 
 
 def model_size(
     width: int, height: int, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS
 ) -> tuple[int, int]:
-    """The largest size of this shape within `edge` and `pixels`, and never larger than it is."""
+    """Return the largest size of this shape within `edge` and `pixels`; never enlarge."""
     factor = min(1.0, edge / max(width, height), math.sqrt(pixels / (width * height)))
     return max(1, int(width * factor)), max(1, int(height * factor))
 
 
 def kind_by_name(path: Path) -> str:
-    """png or jpg, as the file's name says. Raises INVALID_ARGUMENT for another extension."""
+    """Return png or jpg, by the file's extension. Raises INVALID_ARGUMENT for another one."""
     kind = EXTENSIONS.get(path.suffix.lower())
     if kind not in ("png", "jpg"):
         raise invalid(f"{path.name}: images are saved as png or jpg", "end the path in .png or .jpg")
     return kind
 
 
-def prepare_target(path: Path) -> None:
-    """Create the parents of `path`, and check that an image may be written there. Raises FILE_IO_ERROR."""
+class SavedImage(NamedTuple):
+    """An image file that this process wrote; size in bytes."""
+
+    path: Path
+    mime_type: str
+    size: int
+
+
+_saved: dict[Path, tuple[int, ...]] = {}  # the path and identity of each, oldest first
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    # a new file may get the inode of a deleted one
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def note_saved(paths: Iterable[Path]) -> None:
+    """Remember image files that this process has just written. Raises FILE_IO_ERROR."""
+    for path in paths:
+        with file_errors(path):
+            status = path.lstat()
+        _saved.pop(path, None)
+        if stat.S_ISREG(status.st_mode):
+            _saved[path] = _identity(status)
+    for path in [*_saved][:-1000]:
+        _saved.pop(path, None)
+
+
+def saved_images() -> Iterator[SavedImage]:
+    """Yield the image files that this process wrote and nobody deleted or replaced, newest first."""
+    for path, saved_as in reversed([*_saved.items()]):
+        with suppress(OSError):
+            status = path.lstat()
+            if saved_as == _identity(status):
+                yield SavedImage(path, ImageInfo(kind_by_name(path), 0, 0).mime_type, status.st_size)
+
+
+def read_saved_image(uri: str) -> ImageData:
+    """Return an image that this process wrote, by its file URI. Raises FILE_IO_ERROR for any other file."""
+    path = next((path for path in [*_saved] if unquote(path.as_uri()) == unquote(uri)), None)
+    if path is None:
+        hint = "list the resources; a server offers only the images that it saved itself"
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"there is no resource {clean_text(uri)}", hint)
+    # without O_NONBLOCK a named pipe in its place would block
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
+        is_same = _saved.get(path) == _identity(os.fstat(f.fileno()))
+        data = f.read() if is_same else b""
+        if info := whole_image(data):
+            return ImageData(data, info, path.name, str(path))
+    message = f"{path} was deleted, or is not the image that was saved"
+    raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, "take the screenshot again")
+
+
+def prepare_target(path: Path) -> Path:
+    """Return the path to write an image to, which is not a link; create its parents. Raises FILE_IO_ERROR.
+
+    Refuses files that are not images, and links, unless they are the user's own and lead to an image.
+    """
     problem = ""
     with file_errors(path):
         if not path.parent.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
+        target = _link_target(path)
         if path.parent.is_file():
             problem = f"{path.parent} is a file, not a folder"
-        elif path.is_dir():
+        elif target is None:
+            problem = f"{path} is a link that is not yours, or is not to an image; nothing was written"
+        elif target.is_dir():
             problem = f"{path} is a folder"
-        elif path.exists() and not (path.is_file() and _is_image_or_empty(path)):
-            problem = f"{path} exists and is not an image; it was left as it is"
-        elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        elif target.exists() and not (target.is_file() and _is_image(target, or_empty=target == path)):
+            problem = f"{path} exists and is not an image; it was left unchanged"
+        elif not os.access(target if target.exists() else target.parent, os.W_OK):
             raise PermissionError(errno.EACCES, "Permission denied")
-    if problem:
+    if problem or target is None:
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, problem, "choose another path")
+    return target
 
 
-def _is_image_or_empty(path: Path) -> bool:
+def _link_target(path: Path) -> Optional[Path]:
+    """Follow links that this user owns; return None at another user's link, a loop or a missing file."""
+    target = path
+    for _ in range(40):  # as many as Linux follows
+        if not target.is_symlink():
+            return target if target == path or target.exists() else None
+        if target.lstat().st_uid != os.getuid():
+            break
+        target = target.parent / os.readlink(target)
+    return None
+
+
+def _is_image(path: Path, or_empty: bool) -> bool:
     with open(path, "rb") as f:
         start = f.read(_HEADER_BYTES)
-    return not start or sniff_image(start) is not None
+    return sniff_image(start) is not None or (or_empty and not start)
