@@ -1,9 +1,9 @@
-"""Desktop by maim, xdotool, xclip, and questions to the X server.
+"""The Desktop of an X server, by maim, xdotool, xclip and server requests.
 
-Commands that answer wrongly with exit 0 are not used: the place in `xdotool getwindowgeometry` and wmctrl (a
-frame's offset is added twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key
-names, clicks outside the screen. What reads or acts is imported where it is called: a listing, the most
-frequent command, needs none of it.
+Avoid the commands that give wrong answers with exit 0: `xdotool getwindowgeometry` and wmctrl (both add the
+frame's offset twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names,
+clicks outside the screen. Modules that capture or act are imported inside the methods, because a listing, the
+most frequent command, needs none of them.
 """
 
 from __future__ import annotations
@@ -13,37 +13,55 @@ from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
+from ...core.settings import settings
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
+_WAYLAND = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
 
 
 class X11Desktop:
-    """The Desktop of an X server, by shell-outs."""
+    """Desktop for X11; see base.Desktop for the contract."""
 
     name = "x11"
     needs: tuple[str, ...] = ("maim", "xdotool", "xclip", "convert")
     uses: dict[str, str] = {  # noqa: RUF012
         "tesseract": "text recognition",
-        "python3": "elements, by its gi",
+        "python3": "elements (needs its module gi)",
         "gtk-launch": "opening applications",
         "xdg-mime": "opening files and addresses",
     }
+
+    extra_tools: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ("DISPLAY", "XAUTHORITY")
+    config_folder = "~/.config"
+    has_noisy_captures = False
+    capture_cost = 1
+    answers_by_programs = False
 
     @property
     def session(self) -> str:
         return x11_session()
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
-        return {}  # an X server lets every client see and act
+        return {}  # an X server lets every client capture and act
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        return PeekabooError(code, what)  # nothing is ever denied here
+        return PeekabooError(code, what)  # never called: X11 denies nothing
+
+    def warnings(self) -> tuple[str, ...]:
+        return (_WAYLAND,) if settings().wayland_display else ()
+
+    def prepare(self, in_background: bool) -> None:
+        """Do nothing: the programs need no preparation."""
+
+    def request_permissions(self) -> None:
+        """Do nothing: X11 has no permissions."""
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
-        return take_scene()  # the window manager tells it of all
+        return take_scene()  # the window manager reports minimised windows anyway
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
         from .ocr import read_characters_by_tesseract, read_text_by_tesseract
@@ -76,16 +94,16 @@ class X11Desktop:
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
         if window.is_obscured:
-            message = f"window {window.window_id} is covered: without a compositor it has no pixels there"
-            hint = "focus it first, then take the screenshot; or start a compositor: xcompmgr -a &"
+            message = f"window {window.window_id} is covered; without a compositor, X11 has no pixels of it"
+            hint = "focus it first, or start a compositor: xcompmgr -a &"
             raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
         left, _, above, _ = window.insets
         size = window.bounds
-        # GTK's shadow is cut off; a border belongs to the image
+        # cut off the shadow that GTK draws; a border belongs to the image
         part = ["-g", f"{size.width:.0f}x{size.height:.0f}+{left}+{above}"] if max(window.insets) > 0 else []
         if window.is_on_screen:
             _run_maim(["-i", str(window.window_id), *part], path, kind)
-            # maim makes an image of a hidden window, too, with exit 0: another window's pixels
+            # for a hidden window maim writes another window's pixels, with exit 0
             bounds = shown_bounds(window.window_id)
             if bounds:
                 return bounds
@@ -98,13 +116,13 @@ class X11Desktop:
 
         target = str(window.window_id)
         try:
-            # windowactivate alone does not raise under every window manager
+            # some window managers do not raise on windowactivate alone
             run_xdotool(["windowactivate", "--sync", target, "windowraise", target], timeout_s=_FOCUS_S)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
-            words = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
-            run_xdotool(words, timeout_s=_FOCUS_S)
+            argv = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
+            run_xdotool(argv, timeout_s=_FOCUS_S)
             now = take_scene().find(window.window_id) if may_click else None
             if may_click and not (now and now.is_focused):
                 click_title_bar(window)
@@ -124,7 +142,7 @@ class X11Desktop:
         from ...system.process import run_program
 
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]
-        # for a PNG, ImageMagick's quality is the compression: 1 is quick
+        # for a PNG, ImageMagick's quality is ten times the zlib level: 10 is fast
         quality = quality if kind == "jpg" else 10
         size = f"{width}x{height}!"
         argv = ["convert", str(source), "-resize", size, "-quality", str(quality), f"{to}:{target}"]
@@ -134,13 +152,13 @@ class X11Desktop:
         return "xdotool"
 
 
-def _run_maim(what: list[str], path: Path, kind: str) -> None:
-    """To stdout: a file appears only as a whole. Without the cursor, as the specification wants."""
+def _run_maim(target: list[str], path: Path, kind: str) -> None:
+    # through stdout, so that the file appears whole; the specification excludes the cursor
     from ...system.process import run_program
 
-    argv = ["maim", "--hidecursor", "-f", kind, *what]
+    argv = ["maim", "--hidecursor", "-f", kind, *target]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
         hint, details = "check that the window is still open and on the screen", done.stderr.strip()[-500:]
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "maim made no image", hint, details)
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, "maim produced no image", hint, details)
     path.write_bytes(done.stdout)

@@ -1,26 +1,28 @@
-"""Pasting on X11: text by a selection, and the user's clipboard put back."""
+"""Paste text on X11 through a selection, then restore the user's clipboard."""
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Callable, Optional
+from typing import Callable, NamedTuple, Optional
 
-from ...core.cancellation import pause
+from ...core.call import pause
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Window
 from ...system.process import ProgramTimeout, RunningProgram, run_program, running
-from .connection import OWNER, XConnection, fields_in, request
-from .presses import PressRecord, Restorer, restored_by
+from .connection import OWNER, XConnection, fields_in, numbers_in, property_of, request, x_connection
+from .presses import PressRecord, Restorer, SelectionRequest, restored_by
 
-_ANSWER_S = 2.0
-_FETCH_S = 5.0
-_LATE_S = 0.2
-_QUIET_S = 0.06
+_ANSWER_S = 2.0  # xclip and the owner of a clipboard answer within milliseconds
+_FETCH_S = 4.0  # LibreOffice on a busy machine fetches late
+_NO_REQUEST_S = 1.0  # a window that answered a ping and asks for nothing for so long does not paste
+_SLOW_S = 1.0  # a slow program pauses for so long between its requests
+_QUIET_S = 0.06  # a program may fetch the text twice: to check it, then to paste it
 _POLL_S = 0.005
 
-# Programs that paste PRIMARY by a key of their own, by the class of their windows; ctrl+v types ^V into them.
+# Paste keys of terminals, by window class: they paste PRIMARY, and take ctrl+v as a character.
 _TERMINAL_KEYS = {
     **dict.fromkeys(
         (
@@ -34,167 +36,215 @@ _TERMINAL_KEYS = {
     **dict.fromkeys(("konsole", "yakuake"), "ctrl+shift+Insert"),
 }  # fmt: skip
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
-# What every owner offers besides its data.
-_PROTOCOL_TARGETS = frozenset(("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE"))
+_PROTOCOL_TARGETS = ("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE")  # hold no content
+_PASSWORD_TARGET = "x-kde-passwordManagerHint"
+
+_CHANGE_ATTRIBUTES, _ATOM_NAME, _SEND_EVENT = 2, 17, 25
+_CLIENT_MESSAGE = 33
+_EVENT_MASK, _SUBSTRUCTURE_NOTIFY = 1 << 11, 1 << 19
 
 
 @contextmanager
 def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
-    """The user's clipboard is put back at the end of this block, however it ends, also by a signal."""
+    """Yield a clipboard to paste with. Restore the user's clipboard at the end, also after a signal."""
     clipboard = Clipboard(window, server, record)
     try:
-        with restored_by(lambda: clipboard.restorer), clipboard.serving:
+        with restored_by(clipboard.restorer), clipboard.serving:
             try:
                 yield clipboard
             finally:
                 with suppress(PeekabooError):
-                    clipboard.look()
+                    clipboard.notice_copy()
     except PeekabooError as e:
-        with suppress(PeekabooError):  # what ended the act is what is told
+        with suppress(PeekabooError):  # report the original error, not this one
             clipboard.wait_until_restored()
         if clipboard.has_lost_copy:
-            e.message += "; what somebody copied meanwhile may be lost"
+            e.message += "; the user's copy may be lost"
+            e.details = f"{e.details}\ncopy_lost: true".strip()
         raise
     clipboard.wait_until_restored()
 
 
+class _Content(NamedTuple):
+    data: bytes
+    target: str = "UTF8_STRING"
+
+
 class Clipboard:
-    """Pastes into one window. What the clipboard held is saved before the first paste. xclip serves a piece
-    until the next, or the end: one that has ended by itself tells that another program took the selection.
+    """Pastes text into one window. The user's copy is saved before the first paste.
+
+    One xclip serves each text until the next. It exits with code 0 when another program takes the selection.
     """
 
     def __init__(self, window: Window, server: XConnection, record: PressRecord) -> None:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._saved: Optional[Restorer] = None
+        self._restored: Optional[_Content] = None  # what the selection holds at the end
         self._xclip: Optional[RunningProgram] = None
-        self._served_id: Optional[int] = None  # who owns the selection while we serve; None before
-        self._is_awaited = self._was_taken = False
-        self._kept = ""  # the format in which what was saved is offered again
+        self._served_id: Optional[int] = None  # the window of xclip; None before the first paste
+        self._is_pending = False  # True while the program may still fetch the text
+        self._was_taken = False
         self.has_lost_copy = False
-        """Whether somebody copied in a moment in which we took the clipboard, or put it back."""
         self.serving = ExitStack()
 
-    @property
     def restorer(self) -> Optional[Restorer]:
-        """What puts the user's clipboard back; None where there is nothing to put back, or what is there was
-        copied meanwhile.
-        """
-        if self._served_id is None or self._is_taken:
+        """Return the command that restores the user's copy, or None if there is nothing to restore."""
+        if self._served_id is None or self._is_taken or self._restored is None:
             return None
-        if self._is_awaited:  # who fetches in this moment gets nothing, rather than what the user had copied
-            time.sleep(_LATE_S)
-        return self._saved
+        if self._is_pending:
+            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
+        data, target = self._restored
+        option = [] if target == "UTF8_STRING" else ["-target", target]
+        return Restorer(["xclip", "-selection", self._selection, *option, "-i"], data)
+
+    def wait_until_restored(self) -> None:
+        """Wait until a program that reads the clipboard gets the user's copy."""
+        if self._selection != "clipboard" or self._restored is None or self._is_taken:
+            return
+        deadline = time.monotonic() + _ANSWER_S
+        owners: list[int] = []
+        while time.monotonic() < deadline:
+            owners += self._new_owners()
+            is_restored = bool(owners) and self._read(self._restored.target) == self._restored.data
+            owners += self._new_owners()
+            if len(owners) > 1:  # another program copied at the same time
+                self.has_lost_copy = True
+            if is_restored or len(owners) > 1:
+                return
+            pause(_POLL_S)
+
+    def notice_copy(self) -> None:
+        """Check whether another program has taken the selection. xclip exits a moment later."""
+        is_serving = self._served_id is not None
+        self._was_taken = self._is_taken or (is_serving and self._owner() not in (0, self._served_id))
 
     @property
     def _is_taken(self) -> bool:
         return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
 
-    def look(self) -> None:
-        """See whether somebody else has copied something since; xclip ends a moment after that."""
-        has_begun = self._served_id is not None
-        self._was_taken = self._is_taken or (has_begun and self._owner() not in (0, self._served_id))
-
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
-        """Serve `text`, press what pastes it, and wait until the window's program has fetched it.
+        """Serve `text`, press the paste key, and wait until the window's program has fetched the text.
 
-        press: calls what it is given at the last moment. Raises PROGRAM_FAILED when it cannot be served
-        (nothing was pressed), or when that does not fetch it.
+        press: presses the key, and calls its argument right before. Raises PROGRAM_FAILED if xclip does not
+        serve the text (then nothing was pressed), or if the program does not fetch it.
         """
-        self.look()
+        self.notice_copy()
         if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
-            self._was_taken = False
-            self._times_taken()
-            self._saved = self._save()
-            if self._times_taken():  # something was copied meanwhile
-                self._saved = self._save()
-        argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        data = text.encode("utf-8")
-        times_taken = 0
-
-        def has_taken() -> bool:
-            nonlocal times_taken
-            times_taken += self._times_taken()
-            is_ours = times_taken > 0 and self._is_served_by(xclip)
-            times_taken += self._times_taken()  # it may have taken it since
-            return is_ours
-
-        self._served_id = self._owner()
-        # the last one is ended after this one serves: before, the server might give its window's id again
-        with self.serving.pop_all():
-            self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-            is_served = self._wait_until(has_taken, xclip, _ANSWER_S)
-        self.has_lost_copy |= self._selection == "clipboard" and times_taken > 1
-        served_id = self._served_id
+            self._new_owners()
+            self._restored = self._content()
+            if self._new_owners():  # it changed meanwhile
+                self._restored = self._content()
+        is_served = self._serve(text.encode())
 
         def check_served() -> None:
-            if not is_served or xclip.has_ended() or self._owner() != served_id:
+            if not is_served or self._owner() != self._served_id:
                 raise self._failed("the clipboard does not hold the text", "it was not pasted")
 
-        def has_asked() -> bool:
-            return self._record.has_asked(self._window_id, served_id)
-
         check_served()
-        has_asked()  # a clipboard manager's window may be the program's own
-        self._is_awaited = True
+        _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
+        self._record.drop_requests()
+        self._is_pending = True
         press(check_served)
-        self._is_awaited = not self._wait_until(has_asked, xclip, _FETCH_S)
-        if self._is_awaited:
-            if self._is_taken:
-                message = "another program took the clipboard in the last moment"
-                raise self._failed(message, "what that copied may have been pasted")
-            # what a program that hangs pastes when it wakes up must not be what the user had copied
-            self._saved = Restorer(["xclip", "-selection", self._selection, "-i"], data)
-            self._kept = "UTF8_STRING"
-            raise self._failed("the window's program did not fetch the text", "it stays in the clipboard")
-        deadline = time.monotonic() + _ANSWER_S  # some programs never stop asking
-        pause(_QUIET_S)
-        while has_asked() and time.monotonic() < deadline:
-            pause(_QUIET_S)
+        self._wait_for_fetch(text)
+        self._is_pending = False
 
-    def _is_served_by(self, xclip: RunningProgram) -> bool:
-        """Whether it owns the selection now, and not another program that has taken it in this moment."""
-        owner_id = self._owner()
-        (pid,) = self._server.pids_of(owner_id)
-        if not owner_id or (pid and not xclip.is_of(pid)):
-            return False
-        self._served_id = owner_id
-        return True
+    def _serve(self, data: bytes) -> bool:
+        argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
+        self._served_id, self._was_taken = self._owner(), False
+        # End the previous xclip only when this one serves: the server may reuse the window's id.
+        with self.serving.pop_all():
+            self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
+            owners: list[int] = []
 
-    def wait_until_restored(self) -> None:
-        """What reads the clipboard next gets what was put back: xclip serves a moment after it has forked."""
-        deadline, times_taken = time.monotonic() + _ANSWER_S, 0
-        is_restored = self._selection == "clipboard" and not self._is_taken
-        while self._saved and is_restored and time.monotonic() < deadline:
-            times_taken += self._times_taken()
-            is_back = times_taken > 0 and self._read(self._kept) == self._saved.stdin
-            times_taken += self._times_taken()  # it may have been put back since
-            self.has_lost_copy |= times_taken > 1
-            if is_back or times_taken > 1:
-                return
-            pause(_POLL_S)
+            def is_owner() -> bool:
+                owners.extend(self._new_owners())
+                owner_id = self._owner()
+                (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
+                if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
+                    return False
+                self._served_id = owner_id
+                return True
+
+            is_served = self._wait_until(is_owner, _ANSWER_S)
+        if self._selection == "clipboard" and is_served and owners[0] != self._served_id:
+            self.has_lost_copy = True  # somebody copied after the clipboard was saved
+        return is_served
+
+    def _wait_for_fetch(self, text: str) -> None:
+        requests: list[SelectionRequest] = []
+
+        def is_fetched() -> bool:
+            requests.extend(self._requests())
+            # a piece of text is too short for INCR: one answer brings all of it
+            return any(one.is_answered and self._is_text(one.target) for one in requests)
+
+        started = time.monotonic()
+        if not self._wait_until(is_fetched, _FETCH_S):
+            has_answered = _answers_ping(self._window_id)
+            if not self._wait_until(is_fetched, _NO_REQUEST_S):
+                raise self._not_fetched(text, does_not_paste=bool(has_answered) and not requests)
+        # a program that was slow to fetch the text may be slow to fetch it again
+        quiet_s = max(_QUIET_S, min(time.monotonic() - started, _SLOW_S))
+        deadline = time.monotonic() + _FETCH_S
+        is_busy = True
+        while is_busy:
+            if time.monotonic() > deadline:
+                raise self._left(text, "the window's program fetched the text and is still busy")
+            has_answered = _answers_ping(self._window_id)  # a blocked program asks again before it answers
+            pause(quiet_s)
+            is_busy = bool(self._requests()) or has_answered is False
+
+    def _not_fetched(self, text: str, does_not_paste: bool) -> PeekabooError:
+        what = "the window's program did not fetch the text"
+        if self._is_taken:
+            what = "another program took the clipboard in the last moment"
+            return self._failed(what, "its content may have been pasted")
+        if does_not_paste:
+            self._is_pending = False
+            return self._failed(what, "it was not pasted")
+        return self._left(text, what)
+
+    def _left(self, text: str, what: str) -> PeekabooError:
+        """Leave the text in the selection: a hung program may paste later, and not the user's copy then."""
+        self._is_pending = False
+        self.has_lost_copy |= self._restored is not None
+        self._restored = _Content(text.encode())
+        return self._failed(what, "it stays in the clipboard")
 
     def _failed(self, what: str, consequence: str) -> PeekabooError:
         hint = "click a text field and see what it holds; a terminal may need its own paste key"
         return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{what}: {consequence}", hint)
 
+    def _requests(self) -> list[SelectionRequest]:
+        requests = self._record.requests_to(self._served_id or 0)
+        is_own = self._server.is_same_program
+        return [one for one in requests if is_own(one.requestor_id, self._window_id)]
+
+    def _is_text(self, target: int) -> bool:
+        # xclip answers requests for other formats with the text as well; programs drop that
+        (reply,) = self._server.ask([request(_ATOM_NAME, target)])
+        (length,) = fields_in(reply, "H")
+        name = (reply or b"")[32 : 32 + length].decode("latin-1")
+        return name in (*_TEXT_TARGETS, "COMPOUND_TEXT") or name.startswith("text/plain;")
+
     def _owner(self) -> int:
-        """The window that owns the selection; 0 for none, also before any program has named it."""
         name = self._selection.upper()
         return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
 
-    def _times_taken(self) -> int:
-        """How often the selection was taken, by us too, since the last call."""
-        return self._record.times_taken(self._selection.upper())
+    def _new_owners(self) -> list[int]:
+        return self._record.new_owners(self._selection.upper())
 
-    def _save(self) -> Optional[Restorer]:
-        """The clipboard's content, None when it is empty. Raises for what could not be put back."""
+    def _content(self) -> Optional[_Content]:
         if not self._owner():
             return None
         answer = self._read("TARGETS")
         offered = (answer or b"").decode("latin-1").splitlines()
-        targets = [each for each in offered if each not in _PROTOCOL_TARGETS]
+        if _PASSWORD_TARGET in offered:
+            message = f"the clipboard holds a password ({_PASSWORD_TARGET}); nothing was pasted"
+            # a restored password would be without the mark, and clipboard managers would store it
+            raise _not_restorable(message)
+        targets = [target for target in offered if target not in _PROTOCOL_TARGETS]
         if answer is not None and not targets:
             return None
         texts = [target for target in _TEXT_TARGETS if target in targets]
@@ -202,15 +252,13 @@ class Clipboard:
         kept = next(iter([*texts, *({"image/png"} & {*images}), *images]), "")
         data = self._read(kept) if kept else None
         if data is None:
-            held = ", ".join(targets[:5]) or "what its program does not give"
-            message = f"the clipboard holds {held}, which could not be put back; nothing was pasted"
-            hint = "copy some text, which can be kept, or type ASCII only, which needs no clipboard"
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
-        self._kept, option = ("UTF8_STRING", []) if texts else (kept, ["-target", kept])
-        return Restorer(["xclip", "-selection", "clipboard", *option, "-i"], data)
+            held = ", ".join(targets[:5]) or "content that its program does not return"
+            raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
+        if kept == "STRING":
+            data = data.decode("latin-1").encode()
+        return _Content(data) if texts else _Content(data, kept)
 
     def _read(self, target: str) -> Optional[bytes]:
-        """What the clipboard holds in one format; None when its owner does not give it."""
         argv = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
         try:
             done = run_program(argv, timeout_s=_ANSWER_S, accept=None)
@@ -218,10 +266,37 @@ class Clipboard:
             return None
         return None if done.code else done.stdout
 
-    def _wait_until(self, is_true: Callable[[], bool], xclip: RunningProgram, seconds: float) -> bool:
+    def _wait_until(self, is_true: Callable[[], bool], seconds: float) -> bool:
+        assert self._xclip
         deadline = time.monotonic() + seconds
-        while not xclip.has_ended() and time.monotonic() < deadline:
+        while not self._xclip.has_ended() and time.monotonic() < deadline:
             if is_true():
                 return True
             pause(_POLL_S)
         return is_true()
+
+
+def _not_restorable(message: str) -> PeekabooError:
+    hint = "copy some text, which can be restored, or type ASCII only, which needs no clipboard"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
+
+
+def _answers_ping(window_id: int) -> Optional[bool]:
+    """Return True if the program has handled all earlier events (_NET_WM_PING, see EWMH); None if unknown."""
+    with x_connection() as connection:
+        protocols, ping = connection.atoms(["WM_PROTOCOLS", "_NET_WM_PING"]).values()
+        (supported,) = connection.ask([property_of(window_id, protocols)])
+        if ping not in numbers_in(supported):
+            return None
+        timestamp = int(time.monotonic() * 1000) & 0xFFFFFFFF
+        data = (ping, timestamp, window_id, 0, 0)
+        event = struct.pack("<BBHII5I", _CLIENT_MESSAGE, 32, 0, window_id, protocols, *data)
+        # the answer is an event of the root window
+        select = request(_CHANGE_ATTRIBUTES, connection.root_id, _EVENT_MASK, _SUBSTRUCTURE_NOTIFY)
+        connection.send(select + request(_SEND_EVENT, window_id, 0, text=event))
+        deadline = time.monotonic() + 1.0
+        while (seconds := deadline - time.monotonic()) > 0:
+            message = connection.receive(seconds) or bytes(32)
+            if message[0] & 0x7F == _CLIENT_MESSAGE and fields_in(message, "4xII") == (ping, timestamp):
+                return True
+    return False

@@ -1,8 +1,7 @@
-"""One connection to the X server that only asks: many questions at once.
+"""Query the X server: windows, focus, keyboard and selections.
 
-`xwininfo` and `xprop` answer about one window each, a process a window: for 40 windows that is three times a
-walk of `xwininfo -root -tree`, and a title with a line break fakes lines of theirs. Here all questions go out
-at once. Encodings: X Window System Protocol, Appendix B; of Xinerama: its own specification.
+Many requests go out at once: 40 windows take a third of the time of `xwininfo -root -tree`, whose output a
+title with a line break can fake. Encodings: X Window System Protocol, Appendix B; the extensions' own.
 """
 
 from __future__ import annotations
@@ -13,29 +12,36 @@ import re
 import select
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from ...core.cancellation import check_cancelled, within_budget
+from ...core.call import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.settings import settings
+from ...core.settings import settings, x_authority_file
 from ..matching import X_CLIENT_BITS
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
-_ANSWER_S = 5.0
+_ANSWER_S = 5.0  # a server that is silent for so long hangs
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 IS_VIEWABLE = 2
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
-HELD_BITS = 0x1F00 | 0b1101  # the buttons; Shift, Control, Alt: other modifiers may be locked
-CAPS_LOCK_BIT = 2
-_MOST_WORDS = 512  # of a property, four bytes each: a title may be a megabyte
+_CAPS_LOCK_BIT = 2
+_NUM_LOCK_BIT = 16  # Mod2, on all usual keymaps
+_BUTTON_BITS, _GROUP_BIT = 0x1F00, 0x2000
+# the state's bits, by the usual modifier map
+_STATE_BITS = ["Shift", "Lock", "Control", "Alt (Mod1)", "Mod2", "Mod3", "Super (Mod4)", "AltGr (Mod5)"]
+_STATE_BITS += [*["a mouse button"] * 5, "a layout key"]
+_LOCK_KEYSYMS = {0xFFE5, 0xFF7F, 0xFF14}  # Caps_Lock, Num_Lock, Scroll_Lock
+_USE_XKB, _XKB_STATE, _CORE_KEYBOARD = 0, 4, 0x100
+_MOST_WORDS = 512  # read of a property, four bytes each: a title may be a megabyte
 
 
 class Address(NamedTuple):
-    """A DISPLAY, taken apart: `unix:0.1` is ("", 0, 1)."""
+    """The parts of DISPLAY: `unix:0.1` is ("", 0, 1)."""
 
     host: str
     number: int
@@ -50,7 +56,7 @@ def _display_address() -> Optional[Address]:
 
 
 def x11_session() -> str:
-    """`x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10: a server, safe in a file name."""
+    """Return the server's name for file names: `x11-0` for DISPLAY=:0.0, `x11-host-10` for host:10."""
     address = _display_address()
     if address is None:
         return "x11-none"
@@ -74,7 +80,7 @@ def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes
 
 
 def named(opcode: int, name: str) -> bytes:
-    """For ATOM, which is 0 for a name that nobody has used yet, and EXTENSION."""
+    """Return a request for an ATOM, which is 0 before any program has used the name, or for an EXTENSION."""
     return request(opcode, len(name), data=1, text=name.encode("ascii"))
 
 
@@ -83,26 +89,31 @@ def property_of(window_id: int, atom: int) -> bytes:
 
 
 def fields_in(reply: Optional[bytes], layout: str) -> tuple[int, ...]:
-    """What stands in a reply from its ninth byte on; zeros for an error."""
+    """Read fields of a reply from its ninth byte on; all are 0 for an error."""
     fields: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
     return fields
 
 
+def _rows_in(reply: Optional[bytes], kind: str) -> tuple[tuple[int, ...], ...]:
+    # the second byte is the length of a row
+    return tuple(struct.iter_unpack(f"<{reply[1]}{kind}", reply[32:])) if reply and reply[1] else ()
+
+
 def children_in(reply: Optional[bytes]) -> tuple[int, ...]:
-    """The windows in a window, front to back."""
+    """Return the child windows, front to back."""
     (count,) = fields_in(reply, "8xH")
     return struct.unpack_from(f"<{count}I", reply or b"", 32)[::-1] if count else ()
 
 
 def numbers_in(reply: Optional[bytes]) -> tuple[int, ...]:
-    """The value of a property that holds numbers of 32 bits; nothing where it does not exist."""
+    """Return a property's 32-bit numbers; none if it does not exist."""
     if reply is None or reply[1] != 32:
         return ()
     return struct.unpack_from(f"<{fields_in(reply, '8xI')[0]}I", reply, 32)
 
 
 def texts_in(reply: Optional[bytes]) -> list[str]:
-    """The strings of a property, which NUL separates: UTF-8, else the Latin-1 of the type STRING."""
+    """Return a property's strings, which NUL separates, decoded as UTF-8, else as Latin-1."""
     if reply is None or reply[1] != 8:
         return []
     data = reply[32 : 32 + fields_in(reply, "8xI")[0]]
@@ -115,12 +126,29 @@ def texts_in(reply: Optional[bytes]) -> list[str]:
     return text.rstrip("\0").split("\0") if text else []
 
 
+class KeyboardMap(NamedTuple):
+    keysyms: dict[int, tuple[int, ...]]  # of each key code, from 8 on
+    modifiers: tuple[tuple[int, ...], ...]  # key codes of Shift, Lock, Control, Mod1 to Mod5; 0 is no key
+
+
+class InputState(NamedTuple):
+    """The keyboard focus, and which keys and buttons are down."""
+
+    focused_id: int  # the window with the X input focus; 0 for none, 1 for the one under the pointer
+    held: str  # `Shift, AltGr (Mod5)`: buttons, and modifiers that are down, latched or locked by no lock key
+    is_caps_locked: bool
+    is_num_locked: bool
+
+
 class XConnection:
-    """Asks the X server. Raises TIMEOUT, CANCELLED, and NO_GUI_SESSION for a server that ends."""
+    """Queries the X server. Raises TIMEOUT, CANCELLED, and NO_GUI_SESSION if the server ends."""
 
     def __init__(self, plain: socket.socket, address: Address) -> None:
         self._socket = plain
         self._data = bytearray()
+        self._extensions: dict[str, int] = {}
+        self.round_trip_s = float("inf")
+        """The shortest time between a request and its reply so far."""
         self.screen = address.screen
         cookie = _cookie(address)
         name = _COOKIE if cookie else b""
@@ -130,7 +158,7 @@ class XConnection:
         data = self._take(4 * length)
         if accepted != 1:
             raise _no_display("the X server does not accept the cookie of the file that XAUTHORITY names")
-        # resource_base: a number that is free for something of ours in the server
+        # resource_base: a free id, for a window or a record of ours
         self.resource_base, vendor_length, screens, formats = struct.unpack_from("<4xI8xHxxBB", data)
         at = 32 + vendor_length + -vendor_length % 4 + 8 * formats
         for _ in range(min(self.screen, screens - 1)):
@@ -140,27 +168,29 @@ class XConnection:
         self.root_id: int = struct.unpack_from("<I", data, at)[0]
 
     def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
-        """The replies, in their order; None for one that the server refuses: mostly, the window is gone."""
+        """Return the replies in order; None for an error, mostly because the window is gone."""
         check_cancelled()
         replies: list[Optional[bytes]] = []
+        started = time.monotonic()
         try:
             self.send(b"".join(requests))
             while len(replies) < len(requests):
                 message = self._take_message()
-                if message[0] in (0, 1):  # else an event that every client gets: the keyboard's map changed
+                if message[0] in (0, 1):  # skip events that every client gets: a new keyboard map
                     replies.append(message if message[0] else None)
         except BaseException:
-            self._socket.close()  # the rest of these replies must not be taken for later ones
+            self._socket.close()  # its other replies would be read as those to later requests
             raise
+        self.round_trip_s = min(self.round_trip_s, time.monotonic() - started)
         return replies
 
     def send(self, requests: bytes) -> None:
-        """Requests without a reply, or whose replies are to be received."""
+        """Send requests that have no reply, or whose replies `receive` returns."""
         with _connection_errors():
             self._socket.sendall(requests)
 
     def receive(self, seconds: float) -> Optional[bytes]:
-        """The next message of the server; None when none comes in that time. Raises CANCELLED."""
+        """Return the server's next message, or None if none comes in that time."""
         check_cancelled()
         if not self._data and not select.select([self._socket], [], [], seconds)[0]:
             return None
@@ -170,13 +200,19 @@ class XConnection:
         replies = self.ask([named(ATOM, name) for name in names])
         return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
 
+    def extension(self, name: str) -> int:
+        """Return an extension's opcode, or 0 if the server does not have it."""
+        if name not in self._extensions:
+            (self._extensions[name],) = fields_in(self.ask([named(EXTENSION, name)])[0], "xB")
+        return self._extensions[name]
+
     def is_viewable(self, window_id: int) -> bool:
-        """Whether a window is mapped, and all that contain it; False for one that is gone."""
+        """Return True if a window and all that contain it are mapped; False if it is gone."""
         (reply,) = self.ask([request(ATTRIBUTES, window_id)])
         return reply is not None and reply[26] == IS_VIEWABLE
 
     def containing(self, window_id: int) -> list[int]:
-        """A window and those that contain it, up to the top-level one; empty for a window that is gone."""
+        """Return a window and its ancestors, up to the top-level window; empty if it is gone."""
         windows: list[int] = []
         while window_id not in (0, self.root_id):
             (reply,) = self.ask([request(CHILDREN, window_id)])
@@ -187,74 +223,83 @@ class XConnection:
         return windows
 
     def top_level(self, window_id: int) -> int:
-        """The top-level window that contains a window; 0 when the window is gone."""
+        """Return the top-level window that contains a window, or 0 if it is gone."""
         return [0, *self.containing(window_id)][-1]
 
     def is_same_program(self, window_id: int, other_id: int) -> bool:
-        """Whether a window was made by the process of another, which may have several connections; True where
-        the server does not know that one's process, as a remote one's.
-        """
+        """Return True if one process made both windows, or if the server knows neither's process (remote)."""
         if is_same_client(window_id, other_id):
             return True
         pid, other_pid = self.pids_of(window_id, other_id)
-        # no pid of a program that has ended, as xclip does at once
-        return not other_pid or pid == other_pid
+        return pid == other_pid
 
     def pids_of(self, *window_ids: int) -> list[int]:
-        """The processes that made windows; 0 where the server does not know one.
-
-        Encoding: the extension X-Resource 1.2, QueryClientIds.
-        """
-        (opcode,) = fields_in(self.ask([named(EXTENSION, "X-Resource")])[0], "xB")
-        replies = self.ask(
-            [request(opcode, 1, each, _ITS_PID, data=_QUERY_CLIENT_IDS) for each in window_ids]
-        )
+        """Return the ids of the windows' processes (X-Resource 1.2, QueryClientIds); 0 if unknown: remote."""
+        opcode = self.extension("X-Resource")
+        specs = ((1, window_id, _ITS_PID) for window_id in window_ids)
+        replies = self.ask([request(opcode, *spec, data=_QUERY_CLIENT_IDS) for spec in specs])
         return [struct.unpack_from("<I", (reply or b"")[44:48].ljust(4, b"\0"))[0] for reply in replies]
 
-    def state(self) -> int:
-        """The bits of the modifiers and mouse buttons that are down, and of those that are locked."""
-        return fields_in(self.ask([request(POINTER, self.root_id)])[0], "16xH")[0]
+    def keyboard_map(self) -> KeyboardMap:
+        keysyms, modifiers = self.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
+        return KeyboardMap(dict(enumerate(_rows_in(keysyms, "I"), 8)), _rows_in(modifiers, "B"))
 
-    def state_with_nothing_held(self) -> int:
-        """The bits of what is locked. Raises WINDOW_BLOCKED while a mouse button or modifier key is down."""
-        state = self.state()
-        if state & HELD_BITS:
-            message = "a mouse button or modifier key is held down; nothing was clicked or typed"
-            hint = (
-                "wait until it is let go, or release it: xdotool mouseup 1 keyup shift keyup ctrl keyup alt"
-            )
+    def input_state(self) -> InputState:
+        """Return the focus and what is held; without XKB (XkbGetState), a lock key that is down is missed."""
+        requests = [request(FOCUS), request(POINTER, self.root_id)]
+        if xkb := self.extension("XKEYBOARD"):
+            requests += [request(xkb, 1, data=_USE_XKB), request(xkb, _CORE_KEYBOARD, data=_XKB_STATE)]
+        focus, pointer, *xkb_replies = self.ask(requests)
+        (bits,) = fields_in(pointer, "16xH")
+        held, locked = bits & _BUTTON_BITS, bits & 0xFF
+        if xkb_replies and xkb_replies[-1]:
+            down, latched, locked, down_group, latched_group = fields_in(xkb_replies[-1], "xBBBxxhh")
+            held |= down | latched | (_GROUP_BIT if down_group or latched_group else 0)
+        keysyms, modifiers = self.keyboard_map() if locked & ~_CAPS_LOCK_BIT else ({}, ())
+        for number, codes in enumerate(modifiers):
+            if not any(_LOCK_KEYSYMS.intersection(keysyms.get(code, ())) for code in codes):
+                held |= locked & 1 << number
+        names = ", ".join(name for number, name in enumerate(_STATE_BITS) if held >> number & 1)
+        (focused_id,) = fields_in(focus, "I")
+        return InputState(focused_id, names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT))
+
+    def check_nothing_held(self) -> InputState:
+        """Return the input state. Raises WINDOW_BLOCKED if a mouse button or a modifier is held."""
+        state = self.input_state()
+        if state.held:
+            message = f"{state.held} is held down; nothing was clicked or typed"
+            keys = ("shift", "ctrl", "alt", "super", "ISO_Level3_Shift")
+            hint = f"wait until it is released, or: xdotool mouseup 1 keyup {' keyup '.join(keys)}"
             raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         return state
 
     def is_keyboard_grabbed(self) -> bool:
-        """Whether a program has grabbed the keyboard, as an open menu does.
-
-        It is asked for a window that is never mapped: such a grab fails always, and disturbs nobody.
-        """
+        """Return True if a program has grabbed the keyboard, as an open menu does."""
+        # try to grab it for a window that is never mapped: that always fails, and disturbs nobody
         window_id = self.resource_base
         self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
         (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
         return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
 
     def physical_button(self, button: int) -> str:
-        """The number to press for the button that programs see, which differ for whoever swapped them."""
+        """Return the number to press for a button as programs see it; users may swap buttons."""
         (reply,) = self.ask([request(BUTTONS)])
         mapped = reply[32 : 32 + reply[1]] if reply else b""
         return str(mapped.index(button) + 1 if button in mapped else button)
 
     def client_with_focus(self) -> int:
-        """The client that has the X input focus, or has the window that has it; 0 for none."""
+        """Return the client window that has the X input focus or contains the focused window; 0 for none."""
         (focused_id,) = fields_in(self.ask([request(FOCUS)])[0], "I")
         if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
             return 0
         containing = self.containing(focused_id)
-        state = self.atoms(["WM_STATE"])["WM_STATE"]
-        replies = self.ask([property_of(each, state) for each in containing])
-        clients = [each for each, reply in zip(containing, replies) if numbers_in(reply)]
+        wm_state = self.atoms(["WM_STATE"])["WM_STATE"]
+        replies = self.ask([property_of(window_id, wm_state) for window_id in containing])
+        clients = [window_id for window_id, reply in zip(containing, replies) if numbers_in(reply)]
         return (clients or containing or [0])[0]
 
     def _take_message(self) -> bytes:
-        """A reply, an error or an event; replies (1) and generic events (35) say how much follows."""
+        # replies (1) and generic events (35) have a length field
         head = self._take(32)
         more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
         return head + self._take(4 * more) if more else head
@@ -276,10 +321,11 @@ class XConnection:
 
 @contextmanager
 def x_connection() -> Iterator[XConnection]:
-    """A connection to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
+    """Connect to the server that DISPLAY names. Raises NO_GUI_SESSION, TIMEOUT, CANCELLED."""
     address, given = _display_address(), settings().x_display
     if address is None:
-        raise _no_display(f"DISPLAY is {given!r}" if given else "DISPLAY is not set")
+        meant = f"; did you mean ':{given}'?" if given.isdecimal() else ""
+        raise _no_display(f"DISPLAY is {given!r}{meant}" if given else "DISPLAY is not set")
     check_cancelled()
     with closing(_open_socket(address)) as plain:
         yield XConnection(plain, address)
@@ -289,7 +335,7 @@ def x_connection() -> Iterator[XConnection]:
 def _connection_errors() -> Iterator[None]:
     try:
         yield
-    except (OSError, UnicodeError) as e:  # UnicodeError: what cannot be a host's name
+    except (OSError, UnicodeError) as e:  # UnicodeError: DISPLAY holds no valid host name
         reason = getattr(e, "strerror", None) or e
         raise _no_display(f"DISPLAY is {settings().x_display!r}: {reason}") from e
 
@@ -313,12 +359,9 @@ def _padded(data: bytes) -> bytes:
 
 
 def _cookie(address: Address) -> bytes:
-    """The cookie for this display in the user's authority file, this host's before another's (Xau's file
-    format); empty where there is none.
-    """
-    path = Path(os.path.expanduser(settings().x_authority or "~/.Xauthority"))
+    """Return this display's cookie from the authority file (format: Xau), preferably of this host."""
     try:
-        entries = list(_entries(path.read_bytes()))
+        entries = list(_entries(Path(x_authority_file()).read_bytes()))
     except (OSError, struct.error):
         return b""
     host, number = (address.host or os.uname().nodename).encode(), str(address.number).encode()
@@ -327,7 +370,7 @@ def _cookie(address: Address) -> bytes:
 
 
 def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
-    """Address, display number, name and data of each entry: four strings with a length, after a family."""
+    """Yield address, display number, name and data of each entry."""
     at = 0
     while at + 2 <= len(data):
         at += 2
@@ -340,5 +383,5 @@ def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
 
 
 def is_same_client(window_id: int, other_id: int) -> bool:
-    """Whether two windows were made by one connection to the X server, which is one program."""
+    """Return True if one connection to the X server, and so one program, made both windows."""
     return window_id >> X_CLIENT_BITS == other_id >> X_CLIENT_BITS

@@ -1,8 +1,8 @@
 """A window as JSON -> [[[role, name, value, states, box]...], problem].
 
 In: {pid, title, is_popup, is_focused, bounds, whole, outer}; `whole` is `bounds` with the shadow that GTK
-draws, `outer` with what a window manager draws. Boxes are [x, y, width, height] in screen points; `problem`
-says why there may be no element. Run by the system's own Python, for its `gi`, and never imported.
+draws, `outer` with the window manager's frame. Boxes are [x, y, width, height] in screen points; `problem`
+explains an empty list. The system's own Python runs this file, because it has `gi`; it is never imported.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gi.repository import Atspi, GLib  # type: ignore[import-not-found,unused-ig
 Box = tuple[float, float, float, float]
 
 BUDGET_S, CALL_MS = 6.0, 2000
-AGAIN_S = 0.5  # what a browser needs to build the tree of a page that it was asked for
+AGAIN_S = 0.5  # a browser builds a page's tree when it is first requested
 MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000
-GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # where a table with more children is asked what it shows
-TEXT_LENGTH = 301  # more than is shown of a value
+GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # points at which a table with more children is queried
+TEXT_LENGTH = 301  # one more than an answer shows of a value
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
-LARGEST = 32767  # of X11's windows; GTK 4 gives any number for what it has not drawn
-LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box need not be full, and hardly has any
+LARGEST = 32767  # X11's limit of a window's size; GTK 4 reports any number for undrawn elements
+LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box may be partly empty, and has little padding
 # libadwaita's dialogs (_message-dialog.scss): the sum of the paddings above and below -> the one above
 UNEVEN_PADDING = {41: 32, 33: 24, 36: 12}
 
-# AT-SPI's numbers of roles (atspi-constants.h) -> ARIA's words. What is not here only holds others.
+# AT-SPI's role numbers (atspi-constants.h) -> ARIA's names. Roles that are not here are mere containers.
 ROLES = {
     7: "checkbox", 8: "menuitemcheckbox", 10: "columnheader", 11: "combobox", 12: "textbox", 15: "slider",
     26: "img", 27: "img", 29: "text", 32: "option", 33: "menuitem", 35: "menuitem", 37: "tab", 40: "textbox",
@@ -45,8 +45,8 @@ MENU, PASSWORD, TOGGLE_BUTTON = 33, 40, 62
 NEED_A_NAME = ("text", "img", "row", "cell", "option", "treeitem", "tooltip")
 NAMED_BY_TEXT = ("button", "cell", "option", "menuitem", "tab", "treeitem")
 HAVE_NUMBER = ("slider", "spinbutton", "progressbar", "meter")
-PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # what holds a page, and the content of a popup
-# what shows a part of its content: panes that scroll, lists, tables, trees, pages
+PAGES, POPUPS = (82, 95), (33, 41, 64, 69)  # containers of a page, and of a popup's content
+# roles that may show only a part of their content: scroll panes, lists, tables, trees, pages
 CLIP = (14, 28, 31, 49, 55, 65, 66, 68, *PAGES, 98)
 STATE = Atspi.StateType
 STATES = {
@@ -57,7 +57,7 @@ SCREEN, WINDOW = Atspi.CoordType.SCREEN, Atspi.CoordType.WINDOW
 
 
 class Place(NamedTuple):
-    """What makes screen points of a node's coordinates: they are scaled, then moved by x and y."""
+    """The transformation of a node's coordinates into screen points: scale, then move by x and y."""
 
     toolkit: str
     coordinates: Any = SCREEN
@@ -70,7 +70,7 @@ class Place(NamedTuple):
         return self.toolkit.startswith("GTK 4")
 
     def box(self, node: Any) -> Box:
-        """A node's box in screen points, with a size of 0 for what is not drawn."""
+        """Return a node's box in screen points; its size is 0 if the node is not drawn."""
         with suppress(GLib.Error):
             at = node.get_extents(self.coordinates)
             if 0 < at.width <= LARGEST and 0 < at.height <= LARGEST:
@@ -79,16 +79,17 @@ class Place(NamedTuple):
         return (0, 0, 0, 0)
 
     def fitted(self, box: Box, rectangle: Box, scale: float) -> Place:
-        """Where this box, in coordinates that are not scaled or moved, begins where the rectangle does."""
+        """Return the transformation that puts this untransformed box at the rectangle's origin."""
         return self._replace(scale=scale, x=rectangle[0] - scale * box[0], y=rectangle[1] - scale * box[1])
 
     def within(self, container: Box, children: list[Box], most: float) -> Place:
-        """That of a container's children, which GTK 4 draws further right and down than the places it gives.
+        """Return the transformation for a container's children, corrected for the container's padding.
 
-        It counts a child's place from inside of the container's padding and border, and adds the places up
-        without these (gtk_widget_accessible_get_bounds, 4.10 to 4.18). They are what is left of the
-        container's size, assumed to be as wide on both sides; 4.8, whose places are right, leaves nothing.
-        most: of one side; where more is left, the children do not fill it.
+        GTK 4.10 to 4.18 reports a child's position relative to the inside of the container's padding and
+        border, but adds positions up without these (gtk_widget_accessible_get_bounds). So it draws children
+        further right and down than it reports. The padding is the part of the container that its children do
+        not fill, assumed to be equal on both sides; in 4.8, which reports correctly, that is 0.
+        most: the largest padding of one side; with more space left, the children do not fill the container.
         """
         added = []
         for axis in (0, 1):
@@ -102,8 +103,10 @@ class Place(NamedTuple):
 
 
 class Around(NamedTuple):
-    """What a node stands in. In screen points, `clip` is visible of all that scrolls around it, `narrow_clip`
-    of all that is around it; kind: window, popup or page; row: of the innermost element.
+    """The surroundings of a node.
+
+    clip: the visible part of all scrolling containers around it; narrow_clip: of all containers; both in
+    screen points. kind: window, popup or page. row: the row of the innermost element around it.
     """
 
     place: Place
@@ -119,34 +122,33 @@ def children_of(node: Any) -> list[Any]:
 
 
 def intersection(box: Box, other: Box) -> Box:
-    """With a size of 0 where there is none."""
+    """Return the intersection of two boxes; its size is 0 if they do not meet."""
     left, top = max(box[0], other[0]), max(box[1], other[1])
     right, bottom = min(box[0] + box[2], other[0] + other[2]), min(box[1] + box[3], other[1] + other[3])
     return (left, top, right - left, bottom - top) if right > left and bottom > top else (0, 0, 0, 0)
 
 
 def frames_of(window: dict[str, Any]) -> list[tuple[Any, Place]]:
-    """The window's own node; of a popup, whose content may hang below any window of its application, and of
-    windows that nothing tells apart, all.
-    """
+    """Return the window's own node; all nodes if windows look alike, or for a popup: it may be in any."""
     frames: list[tuple[tuple[bool, ...], Place, Any]] = []
     for application in children_of(Atspi.get_desktop(0)):
-        with suppress(GLib.Error):  # it has just ended
+        with suppress(GLib.Error):  # the application has just ended
             if application.get_process_id() == window["pid"]:
                 toolkit = f"{application.get_toolkit_name()} {application.get_toolkit_version()}"
                 frames += [(*match(node, toolkit, window), node) for node in children_of(application)]
-    best = max((likeness for likeness, _, _ in frames), default=None)
-    return [(node, place) for likeness, place, node in frames if likeness == best]
+    best = max((score for score, _, _ in frames), default=None)
+    return [(node, place) for score, place, node in frames if score == best]
 
 
 def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, ...], Place]:
-    """What speaks for a frame's being the window (title, size, place, focus), and its coordinates if so."""
-    node.get_attributes()  # Chromium has no tree before they are asked for
-    place = Place(toolkit, WINDOW if toolkit.startswith("GTK 4") else SCREEN)  # GTK 4 knows no other
+    """Score how well a frame fits the window (title, size, position, focus); return its transformation."""
+    node.get_attributes()  # Chromium builds its tree when the attributes are requested
+    # GTK 4 reports no screen coordinates
+    place = Place(toolkit, WINDOW if toolkit.startswith("GTK 4") else SCREEN)
     if window["is_popup"]:
         return (), place
     box = place.box(node)
-    # GTK counts what the window manager draws around a window, too
+    # GTK includes the window manager's frame
     names = ("bounds", "whole", "outer") if place.is_gtk4 else ("whole", "bounds", "outer")
     fits = [(scale_of(box, window[name]), window[name]) for name in names]
     scale, rectangle = min(fits, key=lambda fit: abs(fit[0] - 1) if fit[0] else LARGEST)
@@ -157,18 +159,16 @@ def match(node: Any, toolkit: str, window: dict[str, Any]) -> tuple[tuple[bool, 
 
 
 def scale_of(box: Box, rectangle: Any) -> float:
-    """How many screen points one of the application's own is, by the sizes of a window (GDK_SCALE and
-    QT_SCALE_FACTOR set it); 0 where they do not have the same shape.
-    """
+    """Return GDK_SCALE or QT_SCALE_FACTOR, from two sizes of one window; 0 if the shapes differ."""
     if max(abs(box[axis] - rectangle[axis]) for axis in (2, 3)) <= 2:
         return 1.0
     scale = float(rectangle[2] / max(1, box[2]))
-    is_scale = 0.5 <= scale <= 4 and abs(scale - 1) > 0.1  # nearer to 1 it is a border: no toolkit's is that
+    is_scale = 0.5 <= scale <= 4 and abs(scale - 1) > 0.1  # a ratio closer to 1 is a border, not a scale
     return scale if is_scale and abs(box[3] * scale - rectangle[3]) <= 2 * max(1, scale) else 0.0
 
 
 class Reader:
-    """The elements of a window, collected depth first below its frames."""
+    """Collects the elements of a window, depth first below its frames."""
 
     def __init__(self, window: dict[str, Any], frames: list[tuple[Any, Place]]) -> None:
         self.bounds: Box = tuple(window["bounds"])
@@ -182,43 +182,43 @@ class Reader:
                 self.visit(node, Around(place, self.bounds, self.bounds), is_frame=True)
 
     def visit(self, node: Any, around: Around, is_frame: bool = False) -> None:
-        """A node and all below it; raises GLib.Error where it is gone, or does not answer."""
+        """Collect a node and all below it. Raises GLib.Error if it is gone or does not answer."""
         if len(self.rows) >= MOST_ELEMENTS or time.monotonic() > self.until:
             return
-        role, row_count = int(node.get_role()), len(self.rows)
+        role, rows_before = int(node.get_role()), len(self.rows)
         states = set(node.get_state_set().get_states())
-        needed = {STATE.VISIBLE} if around.place.is_gtk4 else {STATE.VISIBLE, STATE.SHOWING}
-        if not is_frame and not needed <= states:
+        is_showing = around.place.is_gtk4 or STATE.SHOWING in states
+        if not is_frame and not (STATE.VISIBLE in states and is_showing):
             return
         is_menu = role == MENU and around.kind != "popup"
         around = self.entered(node, role, around, is_frame)
         box = around.place.box(node)
         if box[2] and not is_frame:
             visible, narrow = intersection(box, around.clip), intersection(box, around.narrow_clip)
-            # in Qt any widget may scroll, and nothing sticks out of what it stands in
+            # in Qt any widget may scroll, and no child extends beyond its parent
             if (role in CLIP and not visible[2]) or (around.place.toolkit.startswith("Qt") and not narrow[2]):
                 return
             narrow = narrow if narrow[2] else visible
             around = around._replace(clip=visible if role in CLIP else around.clip, narrow_clip=narrow)
-            is_shown = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
-            if is_shown and ((around.kind == "popup") == self.is_popup or is_menu):
+            is_visible = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
+            if is_visible and ((around.kind == "popup") == self.is_popup or is_menu):
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
-        if around.place.is_gtk4 and role not in CLIP:  # a list need not be full
-            is_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
-            most = LARGEST_BOX_PADDING if is_box else LARGEST_PADDING
+        if around.place.is_gtk4 and role not in CLIP:  # a list may be partly empty
+            is_plain_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
+            most = LARGEST_BOX_PADDING if is_plain_box else LARGEST_PADDING
             boxes = [around.place.box(child) for child in children]
             around = around._replace(place=around.place.within(box, boxes, most))
         for child in children:
             with suppress(GLib.Error, RecursionError):
                 self.visit(child, around)
-        self.has_empty_page |= role in PAGES and len(self.rows) == row_count
+        self.has_empty_page |= role in PAGES and len(self.rows) == rows_before
 
     def entered(self, node: Any, role: int, around: Around, is_frame: bool) -> Around:
-        """Whether a popup or a page begins here, and what it counts in."""
+        """Return the surroundings inside this node, which may begin a popup or a page."""
         place = around.place
         if role in PAGES:
-            # what is around a page counts in points of the browser's own, a page in pixels of the screen
+            # Chromium reports its own widgets in scaled points, but pages in screen pixels
             is_browser = place.toolkit.startswith("Chromium")
             return around._replace(kind="page", place=Place(place.toolkit) if is_browser else place)
         if around.kind != "window":
@@ -232,22 +232,20 @@ class Reader:
         return around._replace(kind="popup") if is_popup else around
 
     def children(self, node: Any, around: Around) -> list[Any]:
-        """Of what holds too many (asking for all would stop the application), those at points of a grid."""
+        """Return a node's children; of too many, those on a grid: listing all would block the application."""
         if node.get_child_count() <= MOST_CHILDREN:
             return children_of(node)
         left, top, width, height = map(int, around.clip)
         xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
         place = around.place
         points = [((x - place.x) / place.scale, (y - place.y) / place.scale) for y in ys for x in xs]
-        shown = (
-            node.get_accessible_at_point(*map(int, at), place.coordinates) for at in points[:MOST_POINTS]
-        )
-        nodes = dict.fromkeys(shown)
+        at = node.get_accessible_at_point
+        nodes = dict.fromkeys(at(*map(int, point), place.coordinates) for point in points[:MOST_POINTS])
         return [child for child in nodes if child is not None and child != node]
 
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
-        """The row of this node; where it is no element, of the one around it."""
-        # a page's editor has no role
+        """List the node if it is an element. Return its row, or else the row of the element around it."""
+        # a page's editor has no role of its own
         word = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
         name = name_of(node) or (label_of(node) if word and word not in NEED_A_NAME else "")
         above = around.row
@@ -270,11 +268,11 @@ class Reader:
 
 def name_of(node: Any) -> str:
     name = (node.get_name() or node.get_description() or "").strip()
-    return "" if name.startswith("Gtk") and name.isalpha() else name  # GTK 4.8: what it is made by
+    return "" if name.startswith("Gtk") and name.isalpha() else name  # GTK 4.8 reports class names
 
 
 def label_of(node: Any) -> str:
-    """The texts that are declared as labels of it."""
+    """Return the texts that are declared as the node's labels."""
     for relation in node.get_relation_set():
         if relation.get_relation_type() == Atspi.RelationType.LABELLED_BY:
             return " ".join(name_of(relation.get_target(n)) for n in range(relation.get_n_targets()))
@@ -282,7 +280,7 @@ def label_of(node: Any) -> str:
 
 
 def states_of(role: int, word: str, states: set[Any]) -> list[str]:
-    # a pressed button is checked only where it stays so; a text's being selected is no state of the element
+    # only a toggle button that is pressed is checked
     shown = states if role == TOGGLE_BUTTON else states - {STATE.PRESSED}
     names = [name for state, name in STATES.items() if state in shown]
     if STATE.SENSITIVE not in states:
@@ -295,7 +293,7 @@ def states_of(role: int, word: str, states: set[Any]) -> list[str]:
 
 
 def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) -> str:
-    """A field's text, never a hidden one; a slider's number; what a combobox shows."""
+    """Return a field's text (never a password), a slider's number, or a combobox's choice."""
     with suppress(GLib.Error):
         if word in HAVE_NUMBER:
             return f"{Atspi.Value.get_current_value(node):.10g}"
@@ -309,10 +307,10 @@ def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) ->
 
 
 def text_of(node: Any, is_known_to_be_shown: bool) -> str:
-    # Qt gives nothing at all where more is asked for than there is
+    # Qt returns nothing if more is requested than exists
     text = Atspi.Text.get_text(node, 0, min(Atspi.Text.get_character_count(node), TEXT_LENGTH)) or ""
     if text and not is_known_to_be_shown:
-        # GTK 4's entries give the text that they hide; but lines are those of what they draw: bullets
+        # GTK 4 returns the text of a password entry, but its line as drawn: bullets
         line = Atspi.Text.get_string_at_offset(node, 0, Atspi.TextGranularity.LINE).content or ""
         if not line or not (line.startswith(text) or text.startswith(line)):
             return ""
@@ -326,12 +324,12 @@ def read(window: dict[str, Any]) -> tuple[list[list[Any]], str]:
     if not frames:
         return [], "its application is not on the accessibility bus"
     if len(frames) > 1 and not window["is_popup"]:
-        return [], "another window of it has the same title, size and place; focus this one first"
+        return [], "another of its windows has the same title, size and place; focus this window first"
     reader = Reader(window, frames)
     if reader.has_empty_page or not reader.rows:
         time.sleep(AGAIN_S)
         reader = Reader(window, frames)
-    return [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME], "this window of it shows none"
+    return [row for row in reader.rows if row[1] or row[0] not in NEED_A_NAME], "its tree is empty"
 
 
 if __name__ == "__main__":

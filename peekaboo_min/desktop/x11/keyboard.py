@@ -1,92 +1,78 @@
-"""The keyboard on X11: xdotool for what has a key, else the clipboard."""
+"""Type and press keys on X11, and check that the window received them."""
 
 from __future__ import annotations
 
 import os
 import re
-import struct
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Callable, NamedTuple, Optional
 
-from ...core.cancellation import check_cancelled, pause, uninterrupted
+from ...core.call import check_cancelled, pause, uninterrupted
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
 from .clipboard import pasting
-from .connection import (
-    CAPS_LOCK_BIT,
-    HELD_BITS,
-    KEYBOARD,
-    MODIFIERS,
-    XConnection,
-    is_same_client,
-    property_of,
-    request,
-    texts_in,
-    x_connection,
-)
-from .presses import PressRecord, recorded_presses, run_xdotool, x11_modifiers
+from .connection import XConnection, is_same_client, property_of, texts_in, x_connection
+from .presses import ACT_S, XDOTOOL_S, Event, PressRecord, recorded_presses, run_xdotool, x11_modifiers
 
-_KEYS_S = 10.0
-_PIECE, _LONGEST_PIECE_S = 20, 0.4  # a piece of typing is no longer, in characters and in pauses
-# GTK's buttons, as galculator's, lose a key that comes again within 100 ms, whatever came in between.
+_PIECE, _LONGEST_PIECE_S = 20, 0.4  # the longest piece of typing: characters, and pauses in it
+# GTK's buttons, as galculator's, lose a key that is pressed again within 100 ms, whatever came in between
 _AGAIN_S = 0.12
 _CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
 _NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
-_LONGEST_S, _PIECE_S, _PASTE_S = 45.0, 0.015, 0.35  # a tool has 50 seconds; a piece takes about so long
-
-# Our key names -> X keysyms; all others are written alike, but with capitals: Return, Caps_Lock, F5.
-_KEYSYMS = {"backspace": "BackSpace", "page_up": "Prior", "page_down": "Next", "enter_keypad": "KP_Enter"}
-_LINE_KEYS = {"\n": "Return", "\t": "Tab"}
-_ASCII = frozenset(map(chr, range(32, 127)))
-# For what no key types, xdotool changes the keyboard's map, and changes it back when the key is up: a program
+_PIECE_S, _PASTE_S = 0.015, 0.35  # about what a piece takes: typed, pasted
+# Round trips of xdotool and xclip, counted through a proxy: to start, for a key (with Shift 10), for a paste.
+_START_TRIPS, _KEY_TRIPS, _PASTE_TRIPS = 25, 8, 60
+# For a character without a key, xdotool changes the keyboard map and changes it back after the key: a program
 # that reads the map later gets no character. zenity and xterm need 20 to 100 ms.
 _BOUND_MS = 120
 
+# X keysyms of our key names; an ASCII character is its own keysym. Source: X11/keysymdef.h.
+_KEYSYMS = {
+    "backspace": 0xFF08, "tab": 0xFF09, "return": 0xFF0D, "pause": 0xFF13, "scroll_lock": 0xFF14,
+    "escape": 0xFF1B, "home": 0xFF50, "left": 0xFF51, "up": 0xFF52, "right": 0xFF53, "down": 0xFF54,
+    "page_up": 0xFF55, "page_down": 0xFF56, "end": 0xFF57, "print": 0xFF61, "insert": 0xFF63, "menu": 0xFF67,
+    "num_lock": 0xFF7F, "enter_keypad": 0xFF8D, "keypad_multiply": 0xFFAA, "keypad_add": 0xFFAB,
+    "keypad_subtract": 0xFFAD, "keypad_decimal": 0xFFAE, "keypad_divide": 0xFFAF, "keypad_equal": 0xFFBD,
+    "shift": 0xFFE1, "ctrl": 0xFFE3, "cmd": 0xFFE3, "caps_lock": 0xFFE5, "alt": 0xFFE9, "super": 0xFFEB,
+    "delete": 0xFFFF, **{f"keypad_{digit}": 0xFFB0 + digit for digit in range(10)},
+    **{f"f{number}": 0xFFBD + number for number in range(1, 21)},
+}  # fmt: skip
+_LINE_KEYS = {"\n": "return", "\t": "tab"}
+_ASCII = frozenset(map(chr, range(32, 127)))
+# Window 0: real events for the focused window. With a window's id, xdotool sends synthetic ones.
+_TO_FOCUS = ("--delay", "0", "--window", "0")
+_TAKEN = "another program took the keys, by a shortcut or a grab of the keyboard"
+_LOST_KEYS = "some keys reached no program: slow keys or bounce keys may be on, or the window takes no keys"
+
+
+class _Undelivered(PeekabooError):
+    """FOCUS_LOST, though the window has the focus: it did not receive a key."""
+
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
-    """Type a text or press a chord. Raises FOCUS_LOST and POLICY_DENIED (the stop file), with how much went
-    out, and INVALID_ARGUMENT for what would take longer than a call may.
+    """Type a text or press a chord.
+
+    Raises INVALID_ARGUMENT (it would take too long), FOCUS_LOST, POLICY_DENIED, TIMEOUT, with the progress.
     """
     with x_connection() as server, recorded_presses(server) as record:
         keyboard = _Keyboard(server, record, window, stop_file)
-        if act.kind == "press":
-            keyboard.press(act.chord, act.hold_ms, act.repeat)
-            return Delivery(True, others_typed=keyboard.others_typed)
-        text = act.text.replace("\r\n", "\n").replace("\r", "\n")
-        pauses = pauses_in(text, act.delay_ms / 1000)
-        pieces = keyboard.pieces(text, pauses)  # before `replace` selects what it would delete
-        if act.replace:
-            # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
-            is_tk = _is_tk(server, window)
-            keyboard.press(KeyChord("slash" if is_tk else "a", ("ctrl",)))
-            if is_tk or not text:
-                keyboard.press(KeyChord("delete" if is_tk else "backspace"))
-        has_lost_copy = keyboard.type(pieces, pauses)
-        return Delivery(True, others_typed=keyboard.others_typed, has_lost_copy=has_lost_copy)
-
-
-def _is_tk(server: XConnection, window: Window) -> bool:
-    """Whether a Tk program made a window: each names a window of its own in a property of the root window."""
-    atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
-    (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
-    ids = [int(match[1], 16) for text in texts_in(reply) if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
-    same = [window_id for window_id in ids if is_same_client(window_id, window.window_id)]
-    # a program that crashed leaves its name there, and its ids to another program
-    return any(map(texts_in, server.ask([property_of(each, atoms["TK_APPLICATION"]) for each in same])))
-
-
-def _check_time(seconds: float, count: int, unit: str) -> None:
-    if seconds > _LONGEST_S:
-        most = max(1, int(count * _LONGEST_S / seconds))
-        raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
+        try:
+            return keyboard.press_chord(act) if act.kind == "press" else keyboard.type_text(act)
+        except PeekabooError as e:
+            if isinstance(e, _Undelivered) and not keyboard.has_received:
+                return Delivery(False, reason=e.message)
+            e.message += keyboard.progress(e.code)
+            raise
 
 
 def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
-    """The seconds to wait before each character, so that no program loses it; in most of a text none."""
+    """Return the seconds to wait before each character, so that no program loses it; mostly 0."""
     pauses, now = [], 0.0
     is_calculation = _CALCULATION.fullmatch(text) is not None
     pressed_at: dict[str, float] = {}
@@ -101,215 +87,296 @@ def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
     return pauses
 
 
-def pieces_of(text: str, pauses: Sequence[float], by_key: frozenset[str] = _ASCII) -> Iterator[str]:
-    """What is sent at once: a return, a tab, characters that are all typed by keys and do not take longer
-    than a piece may, or at most 20 that are not all.
-    """
+def pieces_of(text: str, pauses: Sequence[float], typable: frozenset[str] = _ASCII) -> Iterator[str]:
+    """Yield pieces: return, tab, or at most 20 characters; fewer if they are typable with long pauses."""
     for run in re.finditer(r"\n|\t|[^\n\t]+", text):
         start = run.start()
         while start < run.end():
             piece = text[start : min(start + _PIECE, run.end())]
-            if by_key.issuperset(piece):
+            if typable.issuperset(piece):
                 ends = accumulate(pauses[start + 1 : start + len(piece)], initial=0.0)
                 piece = piece[: sum(end <= _LONGEST_PIECE_S for end in ends)]
             yield piece
             start += len(piece)
 
 
-def _run_keys(words: Sequence[str], **options: Any) -> None:
-    """Run xdotool, which prints the screen's size last: a program that did something else does not."""
-    if not re.fullmatch(r"\d+ \d+\n", run_xdotool([*words, "getdisplaygeometry"], **options).text):
-        hint = "check by `xdotool --version` which program that is"
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, "xdotool did not come to its end", hint)
+def keysym_of(key: str) -> int:
+    """Return the X keysym of one of our key names."""
+    character = character_of(key)
+    return ord(character) if character else _KEYSYMS[key]
+
+
+def _is_tk(server: XConnection, window: Window) -> bool:
+    """Return True if a Tk program made the window: each lists a window of its own on the root window."""
+    atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
+    (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
+    ids = [int(match[1], 16) for text in texts_in(reply) if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
+    same_ids = [window_id for window_id in ids if is_same_client(window_id, window.window_id)]
+    # a program that crashed leaves its name there, and its ids to another program
+    requests = [property_of(window_id, atoms["TK_APPLICATION"]) for window_id in same_ids]
+    return any(map(texts_in, server.ask(requests)))
+
+
+def _check_time(seconds: float, count: int, unit: str) -> None:
+    if seconds > ACT_S:
+        most = max(1, int(count * ACT_S / seconds))
+        raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
+
+
+class _Keys(NamedTuple):
+    argv: list[str]
+    release: list[str]
+    keysyms: list[int]  # of the keys, without modifiers
+    seconds: float  # about how long it takes
+    modifiers: Optional[int] = None  # at most so many are pressed with them; None: do not check that
+    is_held: bool = False
+    is_counted: bool = True  # False if the key stands for no part of the text
+
+
+class _Received(NamedTuple):
+    delivered: int  # how many of the keys sent the window received
+    others: list[int]  # codes of other keys that it received
+    strangers: list[Event]  # keys that other programs received
 
 
 class _Keyboard:
-    """The keyboard for one window. It looks who has the focus before each piece, and asks the record who got
-    it; a popup never has the focus, and its owner has it then.
-    """
+    """The keyboard for one act in one window. A popup never has the focus: its parent window has it."""
 
     def __init__(self, server: XConnection, record: PressRecord, window: Window, stop_file: Path) -> None:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
-        self._known = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
-        self._is_caps_locked = server.state_with_nothing_held() & CAPS_LOCK_BIT != 0
-        self._width, self._map, self._modifiers = self._read_map()
-        self._keysyms = [*struct.iter_unpack(f"<{self._width}I", self._map)]  # of each code from 8 on
-        # What some key types, with whatever modifiers or in another group (a German keyboard has no ^ but a
-        # dead key, a Russian one no Latin letters), and how many of those it needs at most: the map has
-        # Shift's every second, those of AltGr from the fifth on.
-        self._needed: dict[str, int] = {}
-        for keysyms in self._keysyms:
-            for place, keysym in enumerate(keysyms):
-                if (character := chr(min(keysym, 127))) in _ASCII:
-                    needed = place % 2 + (place > 3)
-                    self._needed[character] = max(needed, self._needed.get(character, 0))
-        self._by_key = frozenset(self._needed)
-        self.others_typed = 0
+        self._own_ids = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
+        self._is_caps_locked = server.check_nothing_held().is_caps_locked
+        self._map = server.keyboard_map()
+        self._modifier_codes = {code for codes in self._map.modifiers for code in codes}
+        self._mapped = {keysym for keysyms in self._map.keysyms.values() for keysym in keysyms}
+        # The ASCII characters that have a key, and the most modifiers that each may need. A German keyboard
+        # has a dead key instead of ^, a Russian one no Latin letters. Every second keysym of a key needs
+        # Shift, and those from the fifth on need AltGr.
+        self._modifiers_of: dict[str, int] = {}
+        for place, keysym in chain.from_iterable(map(enumerate, self._map.keysyms.values())):
+            if (character := chr(min(keysym, 127))) in _ASCII:
+                needed = place % 2 + (place > 3)
+                self._modifiers_of[character] = max(needed, self._modifiers_of.get(character, 0))
+        self._typable = frozenset(self._modifiers_of)
+        self._deadline = time.monotonic() + ACT_S
+        self._delivered, self._total, self._others, self._unit = 0, 0, 0, ""
+        self._is_press = False
+        self.has_received = False  # True once the window received a key of this act
 
-    def _start(self, total: int, unit: str, is_shortcut: bool = False) -> None:
-        """is_shortcut: whether a window manager may have bound it: the root window gets it then."""
-        self._sent, self._total, self._unit, self._is_shortcut = 0, total, unit, is_shortcut
+    def progress(self, code: ErrorCode) -> str:
+        """Return how much was delivered, for the message of an error."""
+        # a server that hangs does not report all
+        at_least = "at least " if code in (ErrorCode.TIMEOUT, ErrorCode.NO_GUI_SESSION) else ""
+        return f"; delivered {at_least}{self._delivered} of {self._total} {self._unit}" if self._unit else ""
 
-    def _read_map(self) -> tuple[int, bytes, bytes]:
-        """How many keysyms a key has, those of the codes from 8 on, and the codes of the modifiers' keys."""
-        keysyms, modifiers = self._server.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
-        return (keysyms or bytes(2))[1], (keysyms or b"")[32:], (modifiers or b"")[32:]
-
-    def press(self, chord: KeyChord, hold_ms: int = 0, repeat: int = 1) -> None:
-        character = character_of(chord.key)
-        # the keysyms of ASCII are its numbers
-        keysym = hex(ord(character)) if character else _KEYSYMS.get(chord.key, chord.key.title())
-        keys = "+".join([*x11_modifiers(chord.modifiers), keysym])
-        is_bound = character in _ASCII - self._by_key
-        if is_bound and hold_ms:
+    def press_chord(self, act: Act) -> Delivery:
+        chord, hold_s = act.chord, act.hold_ms / 1000
+        if hold_s and keysym_of(chord.key) not in self._mapped:
             raise invalid(f"the keyboard has no key {chord.key!r} that could be held", "leave hold_ms out")
-        bound_ms = _BOUND_MS if is_bound else 0
-        _check_time(repeat * (hold_ms / 1000 + 2 * bound_ms / 1000 + _AGAIN_S), repeat, "times")
-        self._start(repeat, "key press(es)", bool(chord.modifiers) or keysym[0] == "F")
-        for number in range(repeat):
-            if number:
-                pause(_AGAIN_S)
-            self.check()
-            if hold_ms:
-                self.hold(keys, hold_ms / 1000)
-            else:
-                self.send(self._key_words(keys, bound_ms))
+        keys = self._chord_keys(chord, hold_s)
+        _check_time(act.repeat * (keys.seconds + _AGAIN_S), act.repeat, "times")
+        self._total, self._unit, self._is_press = act.repeat, "key presses", True
+        taken: Optional[_Undelivered] = None
+        with self._same_num_lock() if chord.key.startswith("keypad_") else nullcontext():
+            for number in range(act.repeat):
+                if number:
+                    pause(_AGAIN_S)
+                self._check(keys.seconds)
+                try:
+                    self._send(keys)
+                except _Undelivered as e:
+                    if e.message != _TAKEN:
+                        raise
+                    taken = e  # a shortcut may be meant
+        if taken:
+            raise taken
+        return Delivery(True, others_typed=self._others)
 
-    def pieces(self, text: str, pauses: Sequence[float]) -> list[str]:
-        """Raises INVALID_ARGUMENT for what would take longer than a call may."""
-        pieces = list(pieces_of(text, pauses, self._by_key))
-        pasted = sum(piece not in _LINE_KEYS and not self._by_key.issuperset(piece) for piece in pieces)
-        seconds = pasted * _PASTE_S + len(pieces) * _PIECE_S + sum(pauses)
-        _check_time(seconds, len(text), "characters of it")
-        return pieces
+    @contextmanager
+    def _same_num_lock(self) -> Iterator[None]:
+        # xdotool toggles Num Lock when it presses a digit of the keypad
+        before = self._server.input_state().is_num_locked
+        try:
+            yield
+        finally:
+            if self._server.input_state().is_num_locked != before:
+                with uninterrupted():
+                    run_xdotool(["key", *_TO_FOCUS, "Num_Lock"])
 
-    def type(self, pieces: Sequence[str], pauses: Sequence[float]) -> bool:
-        """Returns and tabs go as their keys, what keys type by xdotool, the rest through the clipboard. Tells
-        whether that may have cost somebody a copy.
-        """
-        self._start(len(pauses), "character(s)")
+    def type_text(self, act: Act) -> Delivery:
+        text = act.text.replace("\r\n", "\n").replace("\r", "\n")
+        pauses = pauses_in(text, act.delay_ms / 1000)
+        pieces = list(pieces_of(text, pauses, self._typable))
+        # before `replace` selects what the text would replace
+        _check_time(sum(map(self._piece_s, pieces)) + sum(pauses), len(text), "characters of it")
+        self._total, self._unit = len(text), "characters"
+        if act.replace:
+            self._select_all(is_deleted=not text)
         with pasting(self._window, self._server, self._record) as clipboard:
+            *modifiers, key = clipboard.key.lower().split("+")
+            paste = self._chord_keys(KeyChord(key, tuple(modifiers)))._replace(is_counted=False)
             start = 0
             for piece in pieces:
                 pause(pauses[start])
-                self.check()
+                self._check(self._piece_s(piece))
                 if piece in _LINE_KEYS:
-                    self.send(self._key_words(_LINE_KEYS[piece]))
-                elif self._by_key.issuperset(piece):
-                    # Caps Lock stays as it is: xdotool's --clearmodifiers presses what a person has released
-                    typed = piece.swapcase() if self._is_caps_locked else piece
-                    self.send(self._typing_words(typed, pauses[start:]), len(piece), typed)
+                    self._send(self._chord_keys(KeyChord(_LINE_KEYS[piece])))
+                elif self._typable.issuperset(piece):
+                    self._send(self._text_keys(piece, pauses[start:]))
                 else:
-                    words = self._key_words(clipboard.key, 0 if "v" in self._by_key else _BOUND_MS)
-                    clipboard.paste(piece, partial(self.send, words, len(piece), ""))
+                    clipboard.paste(piece, partial(self._send, paste))
+                    self._delivered += len(piece)
                 start += len(piece)
-        return clipboard.has_lost_copy
+        return Delivery(True, others_typed=self._others, has_lost_copy=clipboard.has_lost_copy)
 
-    def _key_words(self, keys: str, delay_ms: int = 0) -> list[str]:
-        # `--window 0`: real events for what has the focus; a window's number would send synthetic ones
-        return ["key", "--window", "0", "--delay", str(delay_ms), "--", keys]
+    def _select_all(self, is_deleted: bool) -> None:
+        # for Tk ctrl+a is the start of the line, and its paste does not replace a selection
+        is_tk = _is_tk(self._server, self._window)
+        chords = [KeyChord("slash" if is_tk else "a", ("ctrl",))]
+        if is_tk or is_deleted:
+            chords.append(KeyChord("delete" if is_tk else "backspace"))
+        for chord in chords:
+            self._check()
+            self._send(self._chord_keys(chord)._replace(is_counted=False))
 
-    def _typing_words(self, piece: str, pauses: Sequence[float]) -> list[str]:
-        """The keys of characters, by the numbers of their keysyms, which are those of ASCII."""
-        words = self._key_words(hex(ord(piece[0])))
-        for character, seconds in zip(piece[1:], pauses[1:]):
-            key = hex(ord(character))
-            words += ["sleep", f"{seconds:.3f}", *self._key_words(key)] if seconds else [key]
-        return words
+    def _chord_keys(self, chord: KeyChord, hold_s: float = 0.0) -> _Keys:
+        keysym = keysym_of(chord.key)
+        target = [*_TO_FOCUS, "+".join([*x11_modifiers(chord.modifiers), hex(keysym)])]
+        bound_ms = 0 if keysym in self._mapped else _BOUND_MS
+        argv, release = ["key", *target], ["keyup", *target]
+        if hold_s:
+            argv = ["keydown", *target, "sleep", str(hold_s), *release]
+        elif bound_ms:
+            argv[2] = str(bound_ms)
+        seconds = self._typing_s(1 + len(chord.modifiers)) + hold_s + 2 * bound_ms / 1000
+        return _Keys(argv, release, [keysym], seconds, is_held=bool(hold_s))
 
-    def check(self, is_holding: bool = False) -> None:
-        """Raises what ends it here: CANCELLED, POLICY_DENIED, FOCUS_LOST. is_holding: keys are down by us."""
+    def _text_keys(self, piece: str, pauses: Sequence[float]) -> _Keys:
+        # Caps Lock stays on: xdotool's --clearmodifiers would press what a person has released
+        typed = piece.swapcase() if self._is_caps_locked else piece
+        keys = [hex(ord(character)) for character in typed]
+        argv = ["key", *_TO_FOCUS, keys[0]]
+        for key, seconds in zip(keys[1:], pauses[1:]):
+            argv += ["sleep", f"{seconds:.3f}", "key", *_TO_FOCUS, key] if seconds else [key]
+        release = ["keyup", *_TO_FOCUS, *dict.fromkeys(keys)]
+        modifiers = sum(self._modifiers_of.get(character, 0) for character in typed)
+        return _Keys(argv, release, [*map(ord, typed)], self._piece_s(piece), modifiers)
+
+    def _typing_s(self, keys: int) -> float:
+        return max(_PIECE_S, (_START_TRIPS + _KEY_TRIPS * keys) * self._server.round_trip_s)
+
+    def _piece_s(self, piece: str) -> float:
+        if piece in _LINE_KEYS or self._typable.issuperset(piece):
+            return self._typing_s(len(piece))
+        return _PASTE_S + _PASTE_TRIPS * self._server.round_trip_s
+
+    def _check(self, seconds: float = 0.0, is_holding: bool = False) -> None:
+        """Raise CANCELLED, POLICY_DENIED, FOCUS_LOST or TIMEOUT; the next keys take about `seconds`."""
         check_cancelled()
         if os.path.lexists(self._stop_file):
-            went_out = f"{self._sent} of {self._total} {self._unit} went out"
-            message = f"the stop file {self._stop_file} exists: {went_out}"
             hint = "delete it to go on, and see what the window holds"
-            raise PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
-        self.check_focus()
-        state = self._server.state()
-        if not is_holding and state & HELD_BITS:
-            raise self._lost("somebody holds a mouse button or modifier key")
-        self._is_caps_locked = bool(state & CAPS_LOCK_BIT)
+            raise PeekabooError(ErrorCode.POLICY_DENIED, f"the stop file {self._stop_file} exists", hint)
+        self._check_focus(is_holding)
+        if time.monotonic() + seconds > self._deadline:
+            message = f"the display is slow: the act would take more than {ACT_S:g} seconds"
+            raise PeekabooError(ErrorCode.TIMEOUT, message, "see what the window holds, type the rest")
 
-    def check_focus(self) -> None:
-        focused_id = self._server.client_with_focus()
-        if not self._is_ours(focused_id):
-            raise self._lost(f"{self._name(focused_id)} has the keyboard")
+    def _check_focus(self, is_holding: bool = False) -> None:
+        state = self._server.input_state()
+        self._is_caps_locked = state.is_caps_locked
+        if not self._is_own(state.focused_id):
+            client_id = self._server.client_with_focus()
+            other = f"window {client_id} has the keyboard, not window {self._window.window_id}"
+            raise _lost(other if client_id else "no window has the keyboard")
         if self._window.is_popup and not self._server.is_viewable(self._window.window_id):
-            raise self._lost(f"the popup {self._window.window_id} closed")
+            raise _lost(f"the popup {self._window.window_id} closed")
+        if state.held and not is_holding:
+            raise _lost(f"a person holds {state.held}")
 
-    def send(
-        self, words: Sequence[str], count: int = 1, typed: str = "", look: Optional[Callable[[], None]] = None
-    ) -> None:
-        """Run xdotool with `words`, which stand for so many of the unit; then ask who got the keys.
-
-        typed: the characters, where each is a key; empty: one key is pressed. look: called at the last
-        moment; what it raises ends it.
-        """
+    def _send(self, keys: _Keys, check: Optional[Callable[[], None]] = None) -> None:
+        argv = [*keys.argv, "getdisplaygeometry"]  # its output is the end of `watch`
+        limit_s = min(XDOTOOL_S + 3 * keys.seconds, ACT_S)
+        watch = partial(self._check, is_holding=True) if keys.is_held else None
         check_cancelled()
-        # killed between the press and the release of a key, xdotool would leave it pressed
-        with uninterrupted():
-            _run_keys(words, move=["getdisplaygeometry"], look=look)
-        self._count(count, typed)
+        try:
+            # killed between the press and the release of a key, xdotool would leave it pressed
+            with nullcontext() if keys.is_held else uninterrupted():
+                run_xdotool(argv, timeout_s=limit_s, check=check, watch=watch, release=keys.release)
+            is_same_map = self._server.keyboard_map() == self._map
+        except PeekabooError:
+            with suppress(PeekabooError), uninterrupted():
+                self._count(keys)
+            raise
+        received = self._count(keys)
+        if not is_same_map:
+            raise _lost("the keyboard map has changed")
+        if received.delivered < len(keys.keysyms) or (keys.is_held and self._thief(received.strangers)):
+            raise self._loss(received.strangers)
+        modifiers = sum(code in self._modifier_codes for code in received.others)
+        self._others += len(received.others) - modifiers
+        if keys.modifiers is not None and modifiers > keys.modifiers:
+            raise _lost("a person pressed a modifier key")
 
-    def hold(self, keys: str, seconds: float) -> None:
-        """Press keys, and release them after that time; at once when the focus goes, or anything ends us."""
-        held, sent = ["--window", "0", "--delay", "0", keys], self._sent + 1
+    def _count(self, keys: _Keys) -> _Received:
+        def is_complete(events: Sequence[Event]) -> bool:
+            count = len(keys.keysyms)
+            return len(events) >= count and self._received(keys, events).delivered == count
 
-        def watch() -> None:
-            self._count(sent - self._sent)
-            self.check(is_holding=True)
+        received = self._received(keys, self._record.keys(is_complete))
+        self.has_received |= received.delivered > 0
+        self._delivered += received.delivered if keys.is_counted else 0
+        return received
 
-        line = ["keydown", *held, "sleep", str(seconds), "keyup", *held]
-        _run_keys(line, release=["keyup", *held], timeout_s=seconds + _KEYS_S, watch=watch)
-        self._count(sent - self._sent)
+    def _received(self, keys: _Keys, events: Sequence[Event]) -> _Received:
+        strangers = [event for event in events if not self._is_received_by_window(event)]
+        codes = [event.detail for event in events if event not in strangers]
+        others = list(codes)
+        for keysym in keys.keysyms:
+            code = next((code for code in others if self._may_type(code, keysym)), None)
+            if code is not None:
+                others.remove(code)
+        delivered = len(codes) - len(others)
+        if keys.is_held:  # it repeats
+            others = [code for code in others if not self._may_type(code, keys.keysyms[0])]
+        return _Received(delivered, others, strangers)
 
-    def _count(self, count: int, typed: Optional[str] = None) -> None:
-        """Count what was sent. Raises FOCUS_LOST when another window got some of it, or it was changed by
-        what somebody pressed. typed: see send; None: how many keys there are is not known.
-        """
-        keys = self._record.keys()
-        windows = {key.window_id for key in keys}
-        thief_id = next(filter(self._is_thief, windows), None)
-        if thief_id is not None:
-            what = f"took the keyboard in the last moment, and got at most the last {count} {self._unit}"
-            raise self._lost(f"{self._name(thief_id)} {what}")
-        if not windows:
-            self.check_focus()
-        if self._read_map() != (self._width, self._map, self._modifiers):
-            raise self._lost(f"the keyboard's map has changed, maybe during the last {count} {self._unit}")
-        if typed is not None:
-            for client in {key.client for key in keys}:
-                got = [key.detail for key in keys if key.client == client]
-                self._count_others(got, typed, f"during the last {count} {self._unit}")
-        self._sent += count
+    def _may_type(self, code: int, keysym: int) -> bool:
+        # xdotool binds a keysym that has no key to a free key
+        is_bound = keysym not in self._mapped and code not in self._modifier_codes
+        return is_bound or keysym in self._map.keysyms.get(code, ())
 
-    def _count_others(self, got: Sequence[int], typed: str, when: str) -> None:
-        """Count the keys of others among the codes that a client got. Raises FOCUS_LOST for a modifier."""
-        codes = [code for code in got if code not in self._modifiers]
-        # a key of theirs may come in place of ours, which is not pressed where they hold it
-        is_mixed = any(ord(sign) not in self._keysyms[code - 8] for code, sign in zip(codes, typed))
-        self.others_typed += max(len(codes) - (len(typed) or 1), int(is_mixed))
-        if typed and len(got) - len(codes) > sum(self._needed[sign] for sign in typed):
-            raise self._lost(f"somebody pressed a modifier key {when}")
-
-    def _is_ours(self, focused_id: int) -> bool:
-        if self._window.is_popup and is_same_client(focused_id, self._window.window_id):
+    def _is_received_by_window(self, event: Event) -> bool:
+        """Return False for a key that another program received, also from this window by a grab."""
+        window_id = self._window.window_id
+        if is_same_client(event.client, window_id):
             return True
+        if event.is_by_its_own_window:  # another program's window in this one, not its frame
+            return event.window_id != self._window.frame_id and self._is_own(event.window_id)
+        pid, own_pid = self._server.pids_of(event.client, window_id)
+        return pid == own_pid != 0  # another connection of this program
+
+    def _is_own(self, window_id: int) -> bool:
         # some programs focus a child of their window
-        return not self._known.isdisjoint((focused_id, self._server.top_level(focused_id)))
+        if window_id not in self._own_ids and self._own_ids.intersection(self._server.containing(window_id)):
+            self._own_ids.add(window_id)
+        return window_id in self._own_ids
 
-    def _is_thief(self, window_id: int) -> bool:
-        """Whether it is another program's. The root window stands for one that has grabbed the keyboard."""
-        if self._is_ours(window_id) or is_same_client(window_id, self._window.window_id):
-            return False
-        return not self._is_shortcut or self._server.top_level(window_id) != 0
+    def _thief(self, strangers: Sequence[Event]) -> Optional[int]:
+        window_ids = {event.window_id for event in strangers if event.is_by_its_own_window}
+        thieves = (each for each in window_ids if self._server.top_level(each) and not self._is_own(each))
+        return next(thieves, None)
 
-    def _name(self, focused_id: int) -> str:
-        if not self._server.top_level(focused_id):
-            return "the root window (a program has grabbed the keyboard, or no window has it)"
-        return f"window {focused_id}, not window {self._window.window_id},"
+    def _loss(self, strangers: Sequence[Event]) -> PeekabooError:
+        thief_id = self._thief(strangers)
+        if thief_id is not None:
+            return _lost(f"window {thief_id} took the keyboard")
+        if not (strangers and self._is_press):
+            self._check_focus()
+            if strangers and self._server.is_keyboard_grabbed():
+                return _lost("another program has grabbed the keyboard")
+        message = _TAKEN if strangers else _LOST_KEYS
+        return _Undelivered(ErrorCode.FOCUS_LOST, message, ErrorCode.FOCUS_LOST.next_step)
 
-    def _lost(self, what: str) -> PeekabooError:
-        message = f"{what}; before that {self._sent} {self._unit} went out"
-        return PeekabooError(ErrorCode.FOCUS_LOST, message, ErrorCode.FOCUS_LOST.next_step)
+
+def _lost(what: str) -> PeekabooError:
+    return PeekabooError(ErrorCode.FOCUS_LOST, what, ErrorCode.FOCUS_LOST.next_step)

@@ -1,16 +1,16 @@
-"""Read the text in an image: tesseract, helped by ImageMagick's convert.
+"""Read the text in an image with tesseract, prepared by ImageMagick.
 
-tesseract alone misses most texts that are lighter than what is behind them, and those in a frame. So it reads
-the image's difference from its background, every text dark on white, without long straight lines. Measured
-with `--psm 11` on 32 windows (Tk, GTK 3 and 4, Qt, web pages; forms, lists, framed, coloured and dark; 8 to
-28 points, 9 of them doubled) with 631 labels: 482 are found in the image as it is, 615 in this one, with 18
-misread words (590 and 46 where it is a JPEG); nearly the same with Debian 12's and 13's programs. A window of
-554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
+tesseract alone misses most text that is lighter than its background, and text in a frame. So convert first
+computes the difference from the background (all text dark on white) and removes long straight lines.
+Measured with `--psm 11` on 32 windows (Tk, GTK 3 and 4, Qt, web pages; forms, lists, framed, coloured and
+dark; 8 to 28 points, 9 of them doubled) with 631 labels: tesseract finds 482 in the plain image and 615 in
+the prepared one, with 18 misread words (590 and 46 in a JPEG); almost the same on Debian 12 and 13. A window
+of 554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
 
-It misses most single characters. So what stands alone is cut out, and read by itself, when one is asked for:
-that finds the digits and signs of calculators (galculator; Tk, light on dark). Not found are what tesseract's
-English data does not know (÷ ± π √ ²), a dot, and texts with an arrow beside them. 40 keys cost 1.5 s of
-processor time.
+tesseract also misses most single characters. If one is requested, isolated shapes are cut out and read one by
+one, which finds the digits and signs of calculators (galculator; Tk, light on dark). It does not find the
+characters that tesseract's English data lacks (÷ ± π √ ²), a dot, and text with an arrow beside it. 40 keys
+cost 1.5 s of processor time.
 """
 
 from __future__ import annotations
@@ -20,29 +20,26 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from ...core.cancellation import in_parallel
+from ...core.call import in_parallel
 from ...core.errors import invalid
 from ...core.models import RecognisedText, Rect, joined
 from ...core.text import clean_text
-from ...system.images import read_image_info
+from ...system.bitmaps import read_image_info
 from ...system.process import program_path, run_program
 
 _OCR_S = 60.0
-# Above it an image is most likely one of a display with two pixels a point: its text is large, and time
-# matters more.
+# A larger image is most likely of a display with two pixels per point: its text is large, and speed matters
+# more.
 _LARGE_PIXELS = 2_000_000
-_LEAST_CONFIDENCE = 0.4
-# tesseract takes a widget's border or corner for a word of these.
+# tesseract reads a widget's border or corner as a word of these characters.
 _BORDER_WORD = re.compile(r"[|()\[\]{}_~.,:;'‘’“”\"—–-]+")
-_FRAME_SIDE = re.compile(r"[|\[\]]+")  # between two buttons, too
-# Four times as fast for images of this size as with its own threads, which get in each other's way.
-_ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-# For convert. The background: areas of one grey, larger than a letter, with what is smaller merged into them;
-# twice, as the first pass merges some parts of letters with each other. Every other pixel tells it, in a
-# quarter of the time; of fewer the letters of a bold title would be one area. Mode leaves fewer areas in
-# photographs, which cost time, and over 65,535 convert refuses.
-# tesseract takes a label in a frame for a part of a drawing. Close leaves of what is dark only lines, from 48
-# pixels across and 60 upright on, as stems of large letters are none; every fourth pixel along them tells it.
+_FRAME_SIDE = re.compile(r"[|\[\]]+")  # also between two buttons
+# convert's steps. The background consists of areas of one grey that are larger than a letter; smaller areas
+# are merged into them, in two passes, because the first merges some parts of letters with each other. Every
+# other pixel is enough and takes a quarter of the time; with fewer, a bold title would become one area. Mode
+# reduces the number of areas in photographs: they cost time, and convert refuses more than 65,535.
+# tesseract reads a label in a frame as part of a drawing. Close keeps only dark lines, from 48 pixels across
+# and 60 upright (longer than the stems of large letters); every fourth pixel along them is enough.
 _DARK_ON_WHITE = """
     -background white -alpha remove -colorspace Gray
     ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=400
@@ -53,58 +50,53 @@ _DARK_ON_WHITE = """
     ( -clone 0 -sample 100%x25% -morphology Close Rectangle:1x15 -sample {width}x{height}! -negate )
     -evaluate-sequence Add
 """
-# The levels drop the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange;
-# small text is read better enlarged.
+# The levels remove the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
+# Small text is recognised better when enlarged.
 _FOR_LINES = "-level 45%,95% -filter Triangle -resize {zoom}00%"
-# How far apart the parts of a character may be, twice this: of = and of a word; a key's border stays apart.
+# Parts of a character (=) or of a word may be twice this far apart, in pixels; a key's border stays apart.
 _REACH_X, _REACH_Y = 3, 2
 _ALONE = f"""
     -threshold 82% -statistic Minimum {2 * _REACH_X + 1}x{2 * _REACH_Y + 1}
     -define connected-components:verbose=true -connected-components 8 null:
 """
-# id: WIDTHxHEIGHT+X+Y centroid area colour, of the black ones
+# a black area in convert's output: `id: WIDTHxHEIGHT+X+Y centroid area colour`
 _COMPONENT = re.compile(r"^ *\d+: (\d+)x(\d+)\+(\d+)\+(\d+) \S+ \d+ (?:gray|s?rgb)a?\(0[,)]", re.MULTILINE)
-_LARGEST_ALONE = 34
 _ALONE_AT_MOST = 200  # 20 ms of processor time each, in each size
 _MARGIN = 3
-_LEAST_CONFIDENCE_ALONE = 0.7  # no neighbour helps
-# No size is the best for every character: of two readings the surer one is taken.
+_LEAST_CONFIDENCE_ALONE = 0.7  # higher, because no neighbour confirms the reading
+# No enlargement is best for every character: read at two and keep the more confident reading.
 _SIZES = (2, 4)
-_DASHES = re.compile(r"[-_—–]+")
 
 
 def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
-    """The lines of text in an image, top to bottom, each with its words; boxes in the image's pixels.
+    """Return the lines of text, top to bottom, each with its words; boxes in the image's pixels.
 
-    Raises INVALID_ARGUMENT for what is no image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
+    Raises INVALID_ARGUMENT if the file is not an image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
-    program_path("tesseract")  # without it convert would work in vain
+    program_path("tesseract")  # fail before convert has done its work
     pgm, zoom = _dark_on_white(path, is_for_lines=True)
     lines: dict[tuple[str, ...], list[RecognisedText]] = {}
     for key, word in _words(pgm, "11"):
         if not _FRAME_SIDE.fullmatch(word.text):
             lines.setdefault(key, []).append(word._replace(box=word.box.scaled(1 / zoom)))
-    found = [joined(_without_borders(words)) for words in lines.values()]
-    sure = [line for line in found if line.confidence >= _LEAST_CONFIDENCE]
-    texts = [line for line in sure if any(map(str.isalnum, line.text))]
+    read = [joined(_without_borders(words)) for words in lines.values()]
+    texts = [line for line in read if line.confidence >= 0.4 and any(map(str.isalnum, line.text))]
     return sorted(texts, key=lambda line: (line.box.y, line.box.x))
 
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
-    """What stands alone and is no wider than two or three characters, as on the keys of a calculator; boxes
-    in the image's pixels. Raises as read_text_by_tesseract does.
-    """
+    """Return lone texts of two or three characters at most, such as a calculator's keys; raises as above."""
     pgm, _ = _dark_on_white(path, is_for_lines=False)
     boxes = _standing_alone(pgm)
     readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
-    found = [found for found in chain(*readings) if found.confidence >= _LEAST_CONFIDENCE_ALONE]
-    # of two that are as sure the shorter: % rather than Yo
-    found.sort(key=lambda found: (round(found.confidence, 1), -len(found.text), found.confidence))
-    return list({character.box: character for character in found}.values())
+    characters = [text for text in chain(*readings) if text.confidence >= _LEAST_CONFIDENCE_ALONE]
+    # prefer the shorter of two equally confident readings: % rather than Yo
+    characters.sort(key=lambda text: (round(text.confidence, 1), -len(text.text), text.confidence))
+    return list({character.box: character for character in characters}.values())
 
 
 def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
-    """An image in grey as a PGM, every text dark on white, without lines; and how many times enlarged."""
+    """Return the prepared image as a PGM (grey, all text dark on white, no lines), and its enlargement."""
     info = read_image_info(path)
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
@@ -113,19 +105,19 @@ def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
     part = 25 if is_large else 50
     steps = _DARK_ON_WHITE.format(part=part, width=info.width, height=info.height)
     steps += _FOR_LINES.format(zoom=zoom) if is_for_lines else ""
-    # the kind is named: convert would run a drawing's or a script's commands as gladly
+    # name the format, or convert would execute the commands in a drawing or a script
     argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *steps.split(), "-depth", "8", "pgm:-"]
     return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes()).stdout, zoom
 
 
 def _words(image: bytes, segmentation: str) -> Iterator[tuple[tuple[str, ...], RecognisedText]]:
-    """The words that tesseract finds in these pages, and of each its page, block, paragraph and line.
-    segmentation: its page segmentation mode.
-    """
+    """Yield each word with its page, block, paragraph and line. segmentation: tesseract's --psm."""
     argv = ["tesseract", "stdin", "stdout", "--psm", segmentation, "tsv"]
-    printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
+    one_thread = {"OMP_THREAD_LIMIT": "1"}  # four times as fast as tesseract's default, at this size
+    printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=one_thread).text
     for row in printed.split("\n")[1:]:
-        # level (5: a word), page, block, paragraph, line, word, left, top, width, height, confidence, text
+        # columns: level (5 is a word), page, block, paragraph, line, word, left, top, width, height,
+        # confidence, text
         cells = row.split("\t", 11)
         text = clean_text(cells[-1])
         if len(cells) == 12 and cells[0] == "5" and text:
@@ -139,20 +131,20 @@ def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
 
 
 def _standing_alone(grey: bytes) -> list[Rect]:
-    """The boxes of what has nothing near it, dark on white: no borders, no words of a text."""
+    """Return the boxes of dark shapes with nothing near them, except borders and words of a text."""
     printed = run_program(["convert", "pgm:-", *_ALONE.split()], timeout_s=_OCR_S, stdin=grey).text
     boxes = []
-    for found in _COMPONENT.finditer(printed):
-        width, height, x, y = map(int, found.groups())
+    for area in _COMPONENT.finditer(printed):
+        width, height, x, y = map(int, area.groups())
         width, height = width - 2 * _REACH_X, height - 2 * _REACH_Y
         is_border = width < 2 or height > 5 * max(width, 3) or (height > 24 and height > 2.2 * width)
-        if max(width, height) <= _LARGEST_ALONE and width + height > 4 and not is_border:
+        if max(width, height) <= 34 and width + height > 4 and not is_border:
             boxes.append(Rect(x + _REACH_X, y + _REACH_Y, width, height))
     return sorted(boxes, key=lambda box: (box.y, box.x))[:_ALONE_AT_MOST]
 
 
 def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[RecognisedText]:
-    """Each box by itself, so many times enlarged: a page each for one run of tesseract."""
+    """Read each box by itself, `size` times enlarged, as one page each in one run of tesseract."""
     if not boxes:
         return []
     steps = ""
@@ -168,9 +160,8 @@ def _read_boxes(grey: bytes, boxes: Sequence[Rect], size: int) -> list[Recognise
     return [_character(joined(words)) for words in pages.values()]
 
 
-def _character(found: RecognisedText) -> RecognisedText:
-    """What was read in one box, without the doubts of who expects a word there."""
-    text = found.text
+def _character(reading: RecognisedText) -> RecognisedText:
+    text = reading.text
     if len(text) == 2 and text[0] != text[1] and text[0].casefold() == text[1].casefold():
-        text = text[0]  # Cc for a C that has no neighbour to compare it with
-    return RecognisedText("-" if _DASHES.fullmatch(text) else text, found.box, found.confidence)
+        text = text[0]  # tesseract reads a lone C as Cc
+    return RecognisedText("-" if re.fullmatch("[-_—–]+", text) else text, reading.box, reading.confidence)

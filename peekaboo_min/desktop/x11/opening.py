@@ -1,4 +1,4 @@
-"""Open applications by their desktop entries, files by the default one.
+"""Open applications by their desktop entries, files by the default entry.
 
 Formats: freedesktop.org's Desktop Entry, MIME Applications and Base Directory specifications.
 """
@@ -19,8 +19,7 @@ from ...system.process import run_program
 from ..matching import find_app
 
 _ANSWER_S = 10.0
-_TEXT_BYTES = 4096
-# What Python's own tables lack, or lack in some versions.
+# Types that Python's own table lacks in all or some versions.
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
 _MORE_TYPES = {
@@ -33,7 +32,7 @@ _MORE_TYPES = {
 
 
 def find_x11_handler(kind: str, target: str) -> Handler:
-    """The application that would open it: see Desktop.find_handler."""
+    """Return the application that opens a target; see Desktop.find_handler."""
     entries = _entries()
     if kind == "app":
         apps = [
@@ -41,7 +40,7 @@ def find_x11_handler(kind: str, target: str) -> Handler:
             for entry, values in entries.items()
             if values.get("nodisplay") != "true"  # menus do not show it
         ]
-        app = find_app(target.removesuffix(".desktop"), apps, "installed")
+        app = find_app(target.removesuffix(".desktop"), apps, "installed", acts=True)
         return Handler(app.name, f"{app.bundle_id}.desktop")
     if kind == "url":
         types = [f"x-scheme-handler/{target.lower().split(':')[0]}", "x-scheme-handler/http", "text/html"]
@@ -49,7 +48,7 @@ def find_x11_handler(kind: str, target: str) -> Handler:
         mime = _type_of(Path(target))
         types = [mime, "text/plain"] if mime.startswith("text/") else [mime]
     for mime in types:
-        argv = ["xdg-mime", "query", "default", mime]  # a default that is not set is no failure
+        argv = ["xdg-mime", "query", "default", mime]  # an unset default is no failure
         entry = run_program(argv, timeout_s=_ANSWER_S, accept=None).text.strip()
         if entry in entries:
             return Handler(entries[entry]["name"], entry)
@@ -58,43 +57,37 @@ def find_x11_handler(kind: str, target: str) -> Handler:
 
 
 def open_by_x11(kind: str, target: str, handler: Handler) -> None:
-    """Start the application of `handler`, and that one, with the file or address. It lives on after us."""
-    # gtk-launch ends as soon as it has started the program
+    """Start the application of `handler` with the file or address. It outlives this process."""
+    # gtk-launch exits as soon as the program has started
     argv = ["gtk-launch", "--", handler.entry, *([] if kind == "app" else [target])]
     done = run_program(argv, timeout_s=_ANSWER_S, accept=None, leaves_daemon=True)
     if done.code:
-        message = f"{handler.app_name} could not be started by its entry {handler.entry}"
-        hint = "start it by hand to see why, or install it again"
+        message = f"{handler.app_name} could not be started from its desktop entry {handler.entry}"
+        hint = "start it by hand to see the reason, or reinstall it"
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 def _type_of(path: Path) -> str:
-    """The MIME type of a file by its name, or by its text where the name says nothing.
-
-    By Python's own tables: /etc/mime.types, and what `xdg-mime query filetype` asks (a desktop, `mimetype`,
-    `file`), answer differently from machine to machine.
-    """
     if path.is_dir():
         return "inode/directory"
-    tables = mimetypes.MimeTypes()  # mimetypes.guess_type would add the machine's
+    # not mimetypes.guess_type: /etc/mime.types and `xdg-mime query filetype` differ between machines
+    tables = mimetypes.MimeTypes()
     mime, encoding = tables.guess_type(str(path), strict=False)
     if encoding:
         return "application/gzip" if encoding == "gzip" else f"application/x-{encoding}"
     if mime := _MORE_TYPES.get(path.suffix.lower(), mime):
         return mime
     with path.open("rb") as f:
-        return "application/octet-stream" if b"\0" in f.read(_TEXT_BYTES) else "text/plain"
+        return "application/octet-stream" if b"\0" in f.read(4096) else "text/plain"
 
 
 def _entries() -> dict[str, Mapping[str, str]]:
-    """The installed applications by the id of their entry, its name below `applications` with `-` for each
-    `/`; the user's own hide the system's of the same id.
-    """
+    """Return the applications by desktop file id: the path below `applications` with `-` for each `/`."""
     environment = child_environment()
     home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     entries: dict[str, Mapping[str, str]] = {}
-    # a relative folder is none by the specification: it would be in a stranger's
+    # the specification ignores relative folders, and so does security: the working folder is a stranger's
     for folder in filter(os.path.isabs, [*reversed(system.split(":")), home]):
         applications = Path(folder, "applications")
         for path in sorted(applications.rglob("*.desktop"), reverse=True):
@@ -103,14 +96,14 @@ def _entries() -> dict[str, Mapping[str, str]]:
 
 
 def _read_entry(path: Path) -> Mapping[str, str]:
-    """The values of an entry by their keys in small letters; empty for what is no application, or deleted."""
     parser = configparser.RawConfigParser(strict=False, delimiters="=", allow_no_value=True)
     try:
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""  # a pipe blocks
-        # no line continues another, and configparser fails where that one has no value
+        # a pipe would block
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        # configparser takes an indented line for a continuation, and fails if the line before has no value
         parser.read_string("\n".join(map(str.strip, text.splitlines())))
         values = dict(parser["Desktop Entry"])
-    except (OSError, configparser.Error, KeyError):  # gone, another user's, or damaged
+    except (OSError, configparser.Error, KeyError):  # deleted, unreadable or damaged
         return {}
     values["name"] = clean_text(values.get("name") or "")
     is_app = values.get("type") == "Application" and values.get("hidden") != "true"

@@ -1,4 +1,4 @@
-"""The windows, apps and displays of an X server, in one look."""
+"""The windows, apps and displays of an X server, in one listing."""
 
 from __future__ import annotations
 
@@ -30,21 +30,18 @@ from .connection import (
     x_connection,
 )
 
-_POPUP_LAYER = 101  # as a Mac numbers its menus
-_UNOWNED_LAYER = 25
 _ALL_DESKTOPS = 0xFFFFFFFF
 _INPUT_ONLY = 2
-_QUERY_SCREENS = 5  # of the extension Xinerama
-_MANAGED = _NORMAL, _ICONIC = 1, 3  # of WM_STATE
-_DEEPEST_CLIENT = 4  # windows in each other
-# Of each window.
+_QUERY_SCREENS = 5  # a request of the extension Xinerama
+_MANAGED = _NORMAL, _ICONIC = 1, 3  # values of WM_STATE
+# The properties that are read of each window.
 _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
     "_NET_WM_DESKTOP", "WM_TRANSIENT_FOR", "_GTK_FRAME_EXTENTS"
 )  # fmt: skip
-# i3lock, xsecurelock, XScreenSaver, xfce4-screensaver and others; no clock
+# i3lock, xsecurelock, XScreenSaver, xfce4-screensaver and others, but no clock
 _LOCKER = re.compile(r"(?<!c)lock|screensaver", re.I)
-# What the window manager writes on the root window.
+# The properties of the root window that a window manager sets.
 _MANAGER, _LIST = "_NET_SUPPORTING_WM_CHECK", "_NET_CLIENT_LIST_STACKING"
 _ACTIVE, _DESKTOP = "_NET_ACTIVE_WINDOW", "_NET_CURRENT_DESKTOP"
 _HIDDEN, _MODAL, _DIALOG = "_NET_WM_STATE_HIDDEN", "_NET_WM_STATE_MODAL", "_NET_WM_WINDOW_TYPE_DIALOG"
@@ -52,26 +49,26 @@ _SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content ma
 _TYPE = "_NET_WM_WINDOW_TYPE_"
 _MENUS = {_TYPE + kind for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
 _TOOLTIPS = {_TYPE + kind for kind in ("TOOLTIP", "NOTIFICATION")}
-# The window server of a Mac numbers its layers; here the type of a window means another layer.
+# X11 has no layers: stand-ins for those of a Mac's window server
 _LAYERS = {_TYPE + "DOCK": 20, _TYPE + "DESKTOP": -20, **dict.fromkeys(_TOOLTIPS, 25)}
 
 
 def own_rect(window: Window) -> Rect:
-    """The window that its program made, with the shadow that GTK draws into it: see Window.insets."""
+    """Return the rectangle of the X window itself, which includes the shadow that GTK draws into it."""
     left, right, above, below = window.insets
     x, y, width, height = window.bounds
     return Rect(x - left, y - above, width + left + right, height + above + below)
 
 
 def shown_bounds(window_id: int) -> Optional[Rect]:
-    """Window.bounds as they are now; None for a window that is hidden or gone."""
+    """Read a window's current bounds; None if it is hidden or gone."""
     with x_connection() as server:
         facts = _read_facts(server, server.atoms(_PROPERTIES), {window_id: window_id}).get(window_id)
     return facts.bounds if facts and facts.is_viewable else None
 
 
 class _Root(NamedTuple):
-    """What a window manager writes on the root window; 0 and None where there is none."""
+    """The root window's properties; 0, None and empty if no window manager runs."""
 
     manager_id: int
     active_id: int
@@ -80,17 +77,15 @@ class _Root(NamedTuple):
 
 
 class _Facts(NamedTuple):
-    """A window as the server describes it."""
-
     window_id: int
-    top_id: int  # the top-level window that contains it (its own id, when it is one)
+    top_id: int  # the top-level window that contains it; its own id if it is one
     bounds: Rect
-    insets: tuple[float, ...]  # Window.insets
+    insets: tuple[float, ...]  # see Window.insets
     is_viewable: bool
     is_override_redirect: bool
     is_input_only: bool
     properties: dict[str, Optional[bytes]]
-    kinds: frozenset[str]  # the names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE that count here
+    kinds: frozenset[str]  # the known names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE
 
     def number(self, name: str) -> Optional[int]:
         return next(iter(numbers_in(self.properties[name])), None)
@@ -99,17 +94,21 @@ class _Facts(NamedTuple):
         return texts_in(self.properties[name])
 
     @property
-    def is_seen(self) -> bool:
-        """False for a hidden window, and for the helper windows of programs."""
+    def has_pixels(self) -> bool:
+        """False for hidden windows and for the tiny helper windows of programs."""
         return self.is_viewable and not self.is_input_only and max(self.bounds.width, self.bounds.height) > 1
 
     @property
     def popup_kind(self) -> str:
         return "popup" if self.kinds.isdisjoint(_TOOLTIPS) else "tooltip"
 
+    @property
+    def is_put_away(self) -> bool:
+        return self.number("WM_STATE") == _ICONIC or bool({_HIDDEN, _SHADED} & self.kinds)
+
 
 def take_scene() -> Scene:
-    """Everything at once."""
+    """List all windows, apps and displays over one connection."""
     with x_connection() as server:
         compositor = f"_NET_WM_CM_S{server.screen}"
         names = (*_PROPERTIES, _MANAGER, _LIST, _ACTIVE, _DESKTOP, _HIDDEN, _SHADED, _MODAL, _DIALOG)
@@ -121,24 +120,22 @@ def take_scene() -> Scene:
         root = root._replace(client_ids=frozenset(clients))
         facts = _read_facts(server, atoms, {**dict(zip(top_ids, top_ids)), **clients})
         focused_id = root.active_id or server.client_with_focus()
-        focused = {focused_id, *server.containing(focused_id)[-1:]}
+        focused_ids = {focused_id, *server.containing(focused_id)[-1:]}
         displays = _read_displays(server)
-        popups = [each for each in facts.values() if each.is_override_redirect and each.is_seen]
-        may_hold_keyboard = any(each.popup_kind == "popup" for each in popups)
+        popups = [window for window in facts.values() if window.is_override_redirect and window.has_pixels]
+        may_hold_keyboard = any(popup.popup_kind == "popup" for popup in popups)
         is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
     frame_ids = set(clients.values()) - clients.keys()
-    listed = [
-        each
-        for each in facts.values()
-        if not each.is_input_only
-        and each.top_id in facts
-        and (each.window_id in clients or (each.is_seen and each.window_id not in frame_ids))
-    ]
-    listed.sort(key=lambda each: top_ids.index(each.top_id))
-    known_ids = {each.window_id for each in listed}
-    windows = [_window(each, facts[each.top_id].bounds, root, known_ids, focused) for each in listed]
+    with_pixels = {window.window_id for window in facts.values() if window.has_pixels}
+    known_ids = clients.keys() | (with_pixels - frame_ids)
+    listed = [window for window in facts.values() if not window.is_input_only and window.top_id in facts]
+    listed = [window for window in listed if window.window_id in known_ids]
+    listed.sort(key=lambda window: top_ids.index(window.top_id))
+    known_ids = {window.window_id for window in listed}
+    frames = [facts[window.top_id].bounds for window in listed]
+    windows = [_window(*pair, root, known_ids, focused_ids) for pair in zip(listed, frames)]
     windows = _with_owners(windows)
-    if fields_in(owner, "I") == (0,):
+    if fields_in(owner, "I") == (0,):  # no compositor
         windows = _with_obscured(windows)
     is_locked = any(_is_locker(window, displays) for window in windows)
     apps = tuple(_apps(windows))
@@ -149,25 +146,24 @@ def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
     names = (_LIST, _MANAGER, _ACTIVE, _DESKTOP)
     listed, *replies = server.ask([property_of(server.root_id, atoms[name]) for name in names])
     manager_id, active_id, desktop = (next(iter(numbers_in(reply)), None) for reply in replies)
-    (named_by_itself,) = server.ask([property_of(manager_id or 0, atoms[_MANAGER])])
-    if not manager_id or numbers_in(named_by_itself) != (manager_id,):
-        return _Root(0, 0, None, frozenset())  # it was killed, and left all that behind
+    # a running manager's window names itself; the properties of a killed one stay on the root window
+    (self_reference,) = server.ask([property_of(manager_id or 0, atoms[_MANAGER])])
+    if not manager_id or numbers_in(self_reference) != (manager_id,):
+        return _Root(0, 0, None, frozenset())
     return _Root(manager_id, active_id or 0, desktop, frozenset(numbers_in(listed)))
 
 
 def _clients(
     server: XConnection, wm_state: int, listed_ids: Set[int], top_ids: Sequence[int]
 ) -> dict[int, int]:
-    """The windows that a window manager manages, each with the top-level window that contains it, its frame:
-    those that it lists, else those that have WM_STATE.
-    """
+    """Map each managed window to its top-level window; without a manager's list, WM_STATE decides."""
     clients: dict[int, int] = {}
     level = dict(zip(top_ids, top_ids))
-    for _ in range(_DEEPEST_CLIENT):
+    for _ in range(4):  # levels of windows; reparenting managers use 1 to 3
         managed = listed_ids & level.keys()
         if not listed_ids:
-            states = server.ask([property_of(window_id, wm_state) for window_id in level])
-            managed = {each for each, state in zip(level, states) if {*numbers_in(state)[:1]} & {*_MANAGED}}
+            states = zip(level, server.ask([property_of(window_id, wm_state) for window_id in level]))
+            managed = {window_id for window_id, state in states if {*numbers_in(state)[:1]} & {*_MANAGED}}
         clients.update({window_id: level.pop(window_id) for window_id in managed})
         if listed_ids and clients.keys() >= listed_ids:
             break
@@ -177,7 +173,6 @@ def _clients(
 
 
 def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, int]) -> dict[int, _Facts]:
-    """What the server knows of these windows, each with its top-level one; without those that are gone."""
     requests = []
     for window_id in top_ids:
         requests += [request(opcode, window_id) for opcode in (ATTRIBUTES, GEOMETRY)]
@@ -193,10 +188,10 @@ def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, i
             continue
         x, y = fields_in(origin, "4xhh")
         width, height, border = fields_in(geometry, "8xHHH")
-        # an image of a window has its border, which i3 leaves to xterm inside of its frame
+        # a capture of a window includes its border; i3 keeps xterm's inside its frame
         left, right, above, below = insets = (-border,) * 4
         shadow = numbers_in(properties["_GTK_FRAME_EXTENTS"])
-        # anybody can write that property
+        # any program can set that property: accept only a shadow that leaves some window
         if len(shadow) == 4 and shadow[0] + shadow[1] < width and shadow[2] + shadow[3] < height:
             left, right, above, below = insets = shadow
         kinds = (*numbers_in(properties["_NET_WM_STATE"]), *numbers_in(properties["_NET_WM_WINDOW_TYPE"]))
@@ -216,9 +211,9 @@ def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, i
 
 def _read_displays(server: XConnection) -> list[Display]:
     geometry, xinerama = server.ask([request(GEOMETRY, server.root_id), named(EXTENSION, "XINERAMA")])
-    is_there, opcode = fields_in(xinerama, "BB")
+    is_present, opcode = fields_in(xinerama, "BB")
     heads: list[tuple[int, ...]] = []
-    if is_there:
+    if is_present:
         (screens,) = server.ask([request(opcode, data=_QUERY_SCREENS)])
         count = fields_in(screens, "I")[0]
         heads = [struct.unpack_from("<hhHH", screens or b"", 32 + 8 * number) for number in range(count)]
@@ -226,62 +221,63 @@ def _read_displays(server: XConnection) -> list[Display]:
     return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
 
 
-def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused: Set[int]) -> Window:
+def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused_ids: Set[int]) -> Window:
     is_client = facts.window_id in root.client_ids
-    is_popup = not is_client and facts.is_override_redirect
-    desktop = facts.number("_NET_WM_DESKTOP")
-    is_elsewhere = desktop not in (None, _ALL_DESKTOPS, root.desktop) and root.desktop is not None
-    is_iconic = facts.number("WM_STATE") == _ICONIC or bool({_HIDDEN, _SHADED} & facts.kinds)
-    is_put_away = is_client and is_iconic
+    is_popup = facts.is_override_redirect and not is_client
+    # a window manager's own windows, and top-level windows that it does not manage, are decoration
+    is_from_manager = root.manager_id != 0 and is_same_client(facts.window_id, root.manager_id)
+    is_decoration = not is_client and root.manager_id != 0 and (is_from_manager or not is_popup)
+    frame_id = facts.top_id if facts.top_id != facts.window_id else None
     parent_id = facts.number("WM_TRANSIENT_FOR")
     parent_id = parent_id if parent_id in known_ids - {facts.window_id} else None
-    title = facts.texts("_NET_WM_NAME") or facts.texts("WM_NAME")
-    # without a window manager every top-level window counts; with one, what it does not manage is its own
-    # decoration
-    is_decoration = root.manager_id and (not is_popup or is_same_client(facts.window_id, root.manager_id))
-    is_owned = is_client or not is_decoration
-    frame_id = facts.top_id if facts.top_id != facts.window_id else None
-    names = facts.texts("WM_CLASS")
+    desktop = facts.number("_NET_WM_DESKTOP")
+    is_elsewhere = root.desktop is not None and desktop not in (None, _ALL_DESKTOPS, root.desktop)
+    is_put_away = is_client and facts.is_put_away
+    classes = facts.texts("WM_CLASS")
+    titles = facts.texts("_NET_WM_NAME") or facts.texts("WM_NAME")
     pid = facts.number("_NET_WM_PID")
-    # what another window with this id would hardly have: its frame, which window managers number upwards;
-    # where there is none and no pid, its title (class and pid are compared anyway)
-    identity = f"frame {frame_id}" if frame_id else "" if pid is not None else f"title {title}"
-    is_dialog = parent_id is not None or _DIALOG in facts.kinds
+    kind = "dialog" if parent_id is not None or _DIALOG in facts.kinds else "window"
     layer = next((layer for name, layer in _LAYERS.items() if name in facts.kinds), 0)
     return Window(
         window_id=facts.window_id,
-        app_name=clean_text(names[-1] or names[0]) if is_owned and names else "",
+        app_name=clean_text(classes[-1] or classes[0]) if classes and not is_decoration else "",
         pid=pid,
-        title=clean_text(title[0]) if title else "",
+        title=clean_text(titles[0]) if titles else "",
         bounds=facts.bounds,
-        layer=_POPUP_LAYER if is_popup else layer if is_owned else _UNOWNED_LAYER,
+        layer=101 if is_popup else 25 if is_decoration else layer,
         is_on_screen=facts.is_viewable and not is_put_away,
-        is_focused=not is_popup and bool(focused & {facts.window_id, facts.top_id}),
-        # a frame as large as the shadow covers nothing with it
+        is_focused=not is_popup and not focused_ids.isdisjoint((facts.window_id, facts.top_id)),
+        # a frame that is only as large as the window with its shadow covers nothing more
         frame=frame if frame_id and max(facts.insets) <= 0 and frame != facts.bounds else None,
-        kind=facts.popup_kind if is_popup else "dialog" if is_dialog else "window",
+        kind=facts.popup_kind if is_popup else kind,
         parent_id=parent_id,
         is_modal=parent_id is not None and _MODAL in facts.kinds,
         is_minimised=is_put_away and not is_elsewhere,
         is_elsewhere=is_client and is_elsewhere,
         is_menu=is_popup and not facts.kinds.isdisjoint(_MENUS),
         frame_id=frame_id,
-        identity=identity,
+        identity=_identity(frame_id, pid, titles),
         insets=facts.insets,
     )
 
 
+def _identity(frame_id: Optional[int], pid: Optional[int], titles: Sequence[str]) -> str:
+    # window managers number frames upwards; class and pid are compared elsewhere
+    if frame_id:
+        return f"frame {frame_id}"
+    return f"title {titles}" if pid is None else ""
+
+
 def _with_owners(windows: list[Window]) -> list[Window]:
-    """Give each popup its owner's name, pid and window: by its pid, else by the client that made it; and each
-    window without a pid that of its client's others.
-    """
+    """Give popups the name, pid and id of their owner; other windows may get their client's pid."""
     owners = [window for window in windows if not window.is_popup and window.app_name]
     owners.sort(key=lambda window: not window.is_focused)
     owned = []
     for window in windows:
         by_pid = [owner for owner in owners if owner.pid == window.pid is not None]
         by_client = [owner for owner in owners if is_same_client(owner.window_id, window.window_id)]
-        for owner in [*by_pid, *by_client][: window.is_popup]:
+        if window.is_popup and (by_pid or by_client):
+            owner = (by_pid or by_client)[0]
             pid, parent_id = window.pid or owner.pid, window.parent_id or owner.window_id
             window = window._replace(app_name=owner.app_name, pid=pid, parent_id=parent_id)
         pids = [owner.pid for owner in by_client if owner.pid is not None]
@@ -290,20 +286,21 @@ def _with_owners(windows: list[Window]) -> list[Window]:
 
 
 def _with_obscured(windows: list[Window]) -> list[Window]:
-    """Mark what a capture would not show: without a compositor the pixels below a window do not exist."""
+    """Mark windows that a capture would not show whole: without a compositor, covered pixels do not exist."""
     shown = [window for window in windows if window.is_on_screen]
-    covered = {
+    covered_ids = {
         window.window_id
-        for place, window in enumerate(shown)
-        if any(above.outer.overlaps(window.bounds) for above in shown[:place])
+        for index, window in enumerate(shown)
+        if any(above.outer.overlaps(window.bounds) for above in shown[:index])
     }
-    return [window._replace(is_obscured=window.window_id in covered) for window in windows]
+    return [window._replace(is_obscured=window.window_id in covered_ids) for window in windows]
 
 
 def _is_locker(window: Window, displays: Sequence[Display]) -> bool:
-    """Whether a screen locker covers a display with it: it would get all text as a password."""
-    is_over_all = any(window.bounds.encloses(display.bounds) for display in displays)
-    return window.is_popup and window.is_on_screen and is_over_all and bool(_LOCKER.search(window.app_name))
+    """Return True if a screen locker covers a display with this window. Typed text would be its password."""
+    if not (window.is_popup and window.is_on_screen and _LOCKER.search(window.app_name)):
+        return False
+    return any(window.bounds.encloses(display.bounds) for display in displays)
 
 
 def _apps(windows: Sequence[Window]) -> list[App]:
