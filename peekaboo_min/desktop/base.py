@@ -1,4 +1,4 @@
-"""class Desktop(Protocol): what a platform must do; it never decides."""
+"""The Desktop protocol: the operations that each platform implements."""
 
 from __future__ import annotations
 
@@ -6,111 +6,111 @@ from pathlib import Path
 from typing import Optional, Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import (
-    Act,
-    Delivery,
-    Display,
-    Element,
-    Handler,
-    RecognisedText,
-    Rect,
-    Scene,
-    Window,
-)
+from ..core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
 
 
 class Desktop(Protocol):
-    """Looks at a desktop and acts on it. Every method may raise PeekabooError, and nothing else that is
-    expected.
+    """Listings, screenshots and input of one desktop.
 
-    The caller of focus and act holds the input lock; the program that acts inherits the lock's descriptor
-    (system.files.held_locks), so that the lock lives as long as the act.
+    A platform acts; the caller decides. Every method may raise PeekabooError; any other exception is a bug.
+
+    The caller of `focus` and `act` holds the input lock. The child process that acts inherits the lock's
+    descriptor (system.files.held_locks), so the lock lasts until that child exits, even if we are killed.
     """
 
     name: str  # `macos` or `x11`
-
-    needs: tuple[str, ...]  # the programs that it cannot do without
-
-    uses: dict[str, str]  # optional programs, and what each is for
+    needs: tuple[str, ...]  # required programs
+    uses: dict[str, str]  # optional programs -> the purpose of each
+    extra_tools: tuple[str, ...]  # groups of tools that only this platform offers
+    variables: tuple[str, ...]  # environment variables that a server's configuration must contain
+    config_folder: str  # where the user's programs keep their configuration, with `~`
+    has_noisy_captures: bool  # True if two captures of an idle window may differ a little
+    capture_cost: int  # loops pause this many times as long between two captures
+    answers_by_programs: bool  # True if each question starts a program, so that several run at once
 
     @property
     def session(self) -> str:
-        """Names this desktop among those of one user, safe in a file name: `macos`, `x11-0`."""
+        """Return a name that differs between one user's desktops and is safe in a file name: `x11-0`."""
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
-        """The grants of this system, by the codes of their absence; None: not known. No dialog is raised."""
+        """Return whether each is granted (None: unknown), by its error code. Opens no dialog."""
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        """The error for a missing grant: `what` is refused, which app needs the grant, and how to give it."""
+        """Return the error for a refused operation (`what`), with the app to grant it to and how."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return warnings about windows of this session that cannot be seen."""
+
+    def prepare(self, in_background: bool) -> None:
+        """Make acts faster, for example by compiling a helper. Acts work without it."""
+
+    def request_permissions(self) -> None:
+        """Let the system ask the person at the screen for its permissions."""
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
-        """All windows, apps and displays in one listing. What is shown of them is decided above.
+        """List all windows, apps and displays in one call, unfiltered.
 
-        with_minimised: of those off the screen it says which are minimised, for which a Mac asks every app.
+        with_minimised: on a Mac, fill in `is_minimised`, with a query to each app that has hidden windows.
         """
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
-        """Take a screenshot of a display into `path`, at its own pixels. kind: png, jpg or bmp."""
+        """Write a screenshot of a display to `path`, in the display's own pixels. kind: png, jpg or bmp."""
 
     def capture_window(
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
-        """Take a screenshot of one window, also of a covered one, at its own pixels. kind: png, jpg or bmp.
+        """Write a screenshot of one window to `path`, in the window's own pixels, even if it is covered.
 
-        Returns the window's bounds right after it; None where only another program could tell (macOS).
-        Raises CAPTURE_FAILED where that would show something else (a hidden window; X11: an obscured one).
+        kind: png, jpg or bmp. Return the window's bounds right after the capture, or None on macOS, where
+        reading them needs another process. Raises CAPTURE_FAILED if the image would show anything but this
+        window: it is hidden, or it is covered and X11 runs without a compositor.
         """
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
-        """Take a screenshot of what the screen shows in a rectangle of screen points."""
+        """Write a screenshot of a rectangle of the screen, given in screen points. kind: png, jpg or bmp."""
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        """Ask for a window to be raised and focused; the caller checks whether it was.
-
-        may_click: where nothing else works, a click on its title bar is allowed.
-        """
+        """Ask to raise and focus a window; may_click: if need be, on its title bar. The caller checks it."""
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        """Do one act in a window; its points are screen points that lie in it.
+        """Do one act in a window; the act's points are screen points inside the window.
 
-        Right before a click, a scroll or a drag presses, the window server is asked what is under the point;
-        when that is not the window, its frame or a child of it, nothing is posted and WINDOW_COVERED names
-        what is there. Of a pointer that only moves `delivered` says whether it is over the window. A button
-        or key that was pressed is released when the act ends, however it ends.
+        Before a click, scroll or drag is posted, ask the window server what is under the point. If it is not
+        the window, its frame or a child of it, post nothing and raise WINDOW_COVERED, which names the window
+        there. For an act that only moves the pointer, `delivered` is True if the pointer is over the window.
+        Every button and key that the act pressed is released when the act ends, even if it fails.
 
-        Keys go out in pieces of at most 20 characters; before each, and while a key is held, the focus, the
-        stop file and cancellation are checked. A popup needs the focus of the window it belongs to. Raises
-        FOCUS_LOST, and POLICY_DENIED for the stop file; both say how much went out.
+        Send text in pieces of at most 20 characters. Before each piece, and while a key is held, check the
+        focus, the stop file and cancellation. Keys to a popup need the focus on the window that owns it.
+        Raises FOCUS_LOST, or POLICY_DENIED for the stop file; both report how much was sent.
         """
 
     def read_elements(self, window: Window) -> list[Element]:
-        """The visible elements of a window's accessibility tree, in reading order, at most 1,000.
+        """Return the visible elements of a window's accessibility tree, in reading order, at most 1,000.
 
-        Raises NO_ELEMENTS for an application that offers no tree, MISSING_PROGRAM,
-        PERMISSION_DENIED_ACCESSIBILITY.
+        Raises NO_ELEMENTS (there is no tree), MISSING_PROGRAM and PERMISSION_DENIED_ACCESSIBILITY.
         """
 
     def find_handler(self, kind: str, target: str) -> Handler:
-        """The application that `open` would start. kind: app (a name, bundle id or desktop entry), path (an
-        absolute path of a file or folder that exists) or url (http or https).
+        """Return the application that `open` would start.
 
-        Raises APP_NOT_FOUND, naming near ones; AMBIGUOUS_APP_IDENTIFIER.
+        kind: app (target is a name, bundle id or desktop entry), path (absolute, of an existing file or
+        folder) or url (http or https). Raises APP_NOT_FOUND (lists similar names), AMBIGUOUS_APP_IDENTIFIER.
         """
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
-        """Open an application, a file or an address by the system's own opener; what it starts lives on after
-        us and inherits neither a lock nor a pipe. The caller waits for its window.
-        """
+        """Open it with the system's opener. It outlives us, without our locks; the caller waits."""
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        """Write `source` into `target` at another size in pixels. kind: png, jpg (with quality) or bmp."""
+        """Resize an image file to width x height pixels. kind: png, jpg (uses `quality`) or bmp."""
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
-        """The lines of text in an image, recognised on this machine; no network. characters: instead single
-        ones and pairs that stand alone, as on keys, of which it else misses most.
+        """Recognise the lines of text in an image, on this machine and without network.
+
+        characters: look instead for lone characters and pairs, such as labels on keys: lines miss them.
         """
 
     def input_backend(self) -> str:
-        """What clicks and types, in a few words for `doctor`."""
+        """Name the program that clicks and types, in a few words for `doctor`."""

@@ -1,4 +1,4 @@
-"""Key names in the spellings that people use, read into one (pure)."""
+"""Key names and chords, in the spellings that people and models use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..core.errors import invalid
 from ..core.models import KeyChord
 
-# Our name of a modifier -> other spellings of it (compared without case).
+# Our name of a modifier -> its other spellings, compared without case.
 _MODIFIER_SPELLINGS = {
     "cmd": "command meta ⌘",
     "ctrl": "control ⌃ ^",
@@ -17,7 +17,7 @@ _MODIFIER_SPELLINGS = {
     "super": "win windows",
     "fn": "function",
 }
-# Our name of a key -> other spellings of it (compared without case, spaces, `_` and `-`).
+# Our name of a key -> its other spellings, compared without case, spaces, `_` and `-`.
 _KEY_SPELLINGS = {
     "return": "enter ret newline linefeed ⏎ ↩",
     "tab": "⇥",
@@ -35,7 +35,18 @@ _KEY_SPELLINGS = {
     "page_down": "pgdn pgdown next pagedown",
     "insert": "ins help",
     "caps_lock": "capslock",
+    "num_lock": "",
+    "scroll_lock": "",
+    "pause": "break",
+    "print": "printscreen prtsc prtscr",
+    "menu": "contextmenu",
     "enter_keypad": "kpenter keypadenter numpadenter",
+    "keypad_add": "kpadd numpadadd",
+    "keypad_subtract": "kpsubtract numpadsubtract",
+    "keypad_multiply": "kpmultiply numpadmultiply",
+    "keypad_divide": "kpdivide numpaddivide",
+    "keypad_decimal": "kpdecimal numpaddecimal",
+    "keypad_equal": "kpequal numpadequal",
     "plus": "+",
     "comma": ",",
     "minus": "- hyphen dash",
@@ -62,41 +73,39 @@ def _by_spelling(table: dict[str, str]) -> dict[str, str]:
 _MODIFIERS, _KEYS = _by_spelling(_MODIFIER_SPELLINGS), _by_spelling(_KEY_SPELLINGS)
 _KEYS.update({character: character for character in "abcdefghijklmnopqrstuvwxyz0123456789"})
 _KEYS.update({f"f{number}": f"f{number}" for number in range(1, 21)})
+_KEYS.update({f"{pad}{n}": f"keypad_{n}" for pad in ("keypad", "kp", "numpad") for n in range(10)})
+# modifiers alone; `^` is no key name, because people mean the character
+_ALONE = {word: name for word, name in _MODIFIERS.items() if word.isalpha() and name != "fn"}
+_KEYS.update(_ALONE)
+_KEYS.update({f"{word}l": name for word, name in _ALONE.items()})  # as X11 names them: Super_L
+_KNOWN = f"use a-z, 0-9, f1-f20, {', '.join(_KEY_SPELLINGS)}, keypad_0 to keypad_9, or a modifier alone"
+_MODIFIER_AND_SEPARATOR = rf"({'|'.join(map(re.escape, _MODIFIERS))})(\s*[+,-]\s*|\s+)(?=\S)"
 
 
 def character_of(key: str) -> str:
-    """What a key of our name types without modifiers, where that is an ASCII character; else nothing."""
+    """Return the ASCII character that a key types without modifiers, or an empty string."""
     spellings = [key, " " if key == "space" else "", *_KEY_SPELLINGS.get(key, "").split()]
     return next((spelling for spelling in spellings if len(spelling) == 1 and spelling.isascii()), "")
 
 
 def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
-    """A chord from `Return`, `cmd+shift+t`, `ctrl,a`, `cmd++`, or from a key with its modifiers given
-    besides.
+    """Read a chord such as `Return`, `cmd+shift+t`, `ctrl,a`, `ctrl -`; add `modifiers` to its own.
 
-    An upper-case letter alone is that letter's key; say shift when shift is meant. Raises INVALID_ARGUMENT.
+    An upper-case letter means that letter's key, without shift. Raises INVALID_ARGUMENT.
     """
-    *names, last = _split_chord(key.strip())
-    given = [name.strip().lower() for name in (*modifiers, *names)]
-    unknown = [name for name in given if name not in _MODIFIERS]
-    if unknown:
-        known = ", ".join(_MODIFIER_SPELLINGS)
-        raise invalid(f"there is no modifier called {unknown[0][:40]!r}", f"known are {known}")
-    held = {_MODIFIERS[name] for name in given}
+    given, last = [name.strip().lower() for name in modifiers], key.strip()
+    while prefix := re.match(_MODIFIER_AND_SEPARATOR, last, re.IGNORECASE):
+        given.append(prefix[1].lower())
+        last = last[prefix.end() :]
     if _squeeze(last) not in _KEYS:
-        hint = "known are a-z, 0-9, f1-f20, " + ", ".join(_KEY_SPELLINGS)
-        raise invalid(f"there is no key called {last[:40]!r}", hint)
-    return KeyChord(_KEYS[_squeeze(last)], tuple(name for name in _MODIFIER_SPELLINGS if name in held))
-
-
-def _split_chord(text: str) -> list[str]:
-    # The last character may be a separator that is itself the key: `cmd++`, `cmd+,`.
-    if len(text) > 2 and text[-1] in "+," and text[-2] in "+,":
-        return [*re.split("[+,]", text[:-2]), text[-1]]
-    if len(text) == 1:
-        return [text]
-    *names, last = re.split("[+,]", text)
-    by_dashes = re.split(r"[\s-]+", last.strip())
-    if not names and all(name.lower() in _MODIFIERS for name in by_dashes[:-1]):
-        return by_dashes  # `cmd-shift-t`, `cmd shift t`; but not `page-down`
-    return [*names, last.strip()]
+        unknown = re.match(r"([^+,]+)[+,].", last)
+        if not unknown:
+            raise invalid(f"there is no key called {last[:40]!r}", _KNOWN)
+        given.append(unknown[1].strip())
+    for name in given:
+        if name not in _MODIFIERS:
+            known = ", ".join(_MODIFIER_SPELLINGS)
+            raise invalid(f"there is no modifier called {name[:40]!r}", f"use {known}")
+    own = _KEYS[_squeeze(last)]
+    held = {_MODIFIERS[name] for name in given} - {own}
+    return KeyChord(own, tuple(name for name in _MODIFIER_SPELLINGS if name in held))

@@ -1,4 +1,4 @@
-"""Which Desktop this machine has."""
+"""Select the Desktop for this machine."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from .base import Desktop
 
 
 def this_desktop() -> Desktop:
-    """The desktop of this machine, by its platform."""
-    # one of the two, not both: each imports ten modules
+    """Return the Desktop for this machine's platform."""
+    # each of the two imports ten modules: import only the one in use
     if platform_name() == "macos":
         from .macos.backend import MacDesktop
 

@@ -1,4 +1,4 @@
-"""Fixtures of the desktops' tests."""
+"""Fixtures for the desktop tests."""
 
 from __future__ import annotations
 

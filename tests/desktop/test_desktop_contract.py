@@ -1,5 +1,6 @@
-"""One suite for every desktop: the same commands, the same keys, the same codes, on a fake Mac and on a real
-X server. What only looks is marked `mac`: on a Mac it asks that Mac itself, `pytest -m mac`.
+"""Every desktop gives the same keys and codes: a fake Mac and a real X server.
+
+Read-only tests are marked `mac`: with `pytest -m mac` on a Mac they run on that Mac.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PNG, JPG = b"\x89PN", b"\xff\xd8\xff"
 
 
 class Commands:
-    """Our command line on a desktop, asked in whole values: `app` has a window TITLE, `other` stands by."""
+    """Our command line on a desktop: `app` has a window TITLE, `other` is another app, `both` matches two."""
 
     app, other, both = "Form", "Forum", "For"
 
@@ -40,14 +41,14 @@ class Commands:
         return self.program.run("--json", *words, **variables).data
 
     def refusal(self, *words: Any, **variables: Any) -> tuple[int, str]:
-        """The exit code and the error's code of a command that fails."""
+        """Run a command that fails; return its exit code and error code."""
         finished = self.program.run("--json", *words, **variables)
         assert set(finished.json) == {"success", "error", "debug_logs"}
         assert set(finished.error) == {"code", "message", "details"} and finished.error["message"]
         return finished.code, finished.error["code"]
 
     def window(self, title: str) -> dict[str, Any]:
-        """A window by its title, as the catalogue tells it, once it is there."""
+        """Wait until a window with this title is listed; return it."""
         listed: dict[str, Any] = wait_for(
             lambda: next((one for one in self.data("windows")["windows"] if one["title"] == title), None),
             f"{title} is listed",
@@ -55,13 +56,13 @@ class Commands:
         return listed
 
     def known_id(self, title: str) -> int:
-        """Its id, asked for once."""
+        """Return the id of a window, cached by its title."""
         if title not in self._ids:
             self._ids[title] = self.window(title)["window_id"]
         return self._ids[title]
 
     def words(self, line: str) -> list[Any]:
-        """Of a command line: Form, Forum and For are applications, FORM and FORUM their windows."""
+        """Split a command line; Form, Forum and For become app names, FORM and FORUM window ids."""
         named = {"Form": self.app, "form": self.app.lower(), "Forum": self.other, "For": self.both}
         titles = {"FORM": TITLE, "FORUM": self.other}
         given = shlex.split(line)
@@ -72,23 +73,23 @@ class Commands:
         return self.known_id(TITLE)
 
     def centre(self, name: str) -> tuple[int, int]:
-        """The middle of a widget, in pixels of its window's full-size screenshot."""
+        """Return the centre of a widget, in pixels of its window's full-size screenshot."""
         raise NotImplementedError
 
     def act(self, command: str, *words: Any) -> dict[str, Any]:
-        """A command that takes a window's id, in the form."""
+        """Run a command on the form's window; return its data."""
         return self.data(command, self.form_id, *words)
 
     def click(self, name: str, *options: Any) -> dict[str, Any]:
         return self.act("click", *self.centre(name), *options)
 
     def settle(self, what: Callable[[], Any]) -> Any:
-        """What an act led to, which takes a real desktop a moment."""
+        """Wait for the effect of an act."""
         return wait_for(what, "the act has its effect")
 
 
 class MacWorld(Commands):
-    """A desktop with an app Form, whose window has the keyboard, and an app Forum beside it."""
+    """A fake Mac with an app Form, whose window has the keyboard focus, and an app Forum."""
 
     def __init__(self, folder: Path) -> None:
         need("node")
@@ -135,28 +136,27 @@ class MacWorld(Commands):
         return bool(self.mac.widget(1090, "agree")["value"])
 
     def buttons(self) -> list[str]:
-        """The buttons of the clicks that reached the form."""
+        """Return the buttons of the clicks that reached the form."""
         return [one["button"] for one in self.mac.events("click") if one["window"] == 1090]
 
     def was_double_clicked(self) -> bool:
         return any(one["count"] == 2 for one in self.mac.events("click"))
 
     def notes(self) -> str:
-        """What stands in the form's notes."""
         return str(self.mac.widget(1090, "notes")["value"])
 
     def wheel(self) -> list[str]:
-        """The direction of each notch that reached the form."""
+        """Return the direction of each wheel notch that reached the form."""
         signs = {(3, 0): "up", (-3, 0): "down", (0, 3): "left", (0, -3): "right"}
         return [signs[tuple(one["wheel"])] for one in self.mac.raw_events() if one.get("type") == 22]
 
     def pointer(self) -> tuple[float, float]:
-        """Where the pointer is, in screen points."""
+        """Return the pointer's position in screen points."""
         where = self.mac.state()["pointer"]
         return where["x"], where["y"]
 
     def drag(self) -> list[int]:
-        """x, y, to_x and to_y of a drag that does something, in pixels."""
+        """Return x, y, to_x and to_y of a drag with an effect, in pixels."""
         return [60, 620, 240, 620]
 
     def is_dragged(self) -> bool:
@@ -169,14 +169,14 @@ class MacWorld(Commands):
         self.mac.resize_window(1090, width, height)
 
     def opened(self, window: dict[str, Any], before: int) -> None:
-        """An application's window is new, or came to the front; the end of what was started for it."""
+        """Check the window that `open` returned, and close it if it is new."""
         assert (window["is_new_window"], window["window_id"]) == (False, before)
 
     def close_form(self) -> None:
         self.mac.close_window(1090)
 
     def cover_form(self) -> None:
-        """Another window of Form in front of it, called Cover."""
+        """Open another window of Form in front of it, titled Cover."""
         self.mac.open_window("Form", title="Cover", bounds=[830, 110, 480, 360])
 
     def end(self) -> None:
@@ -185,7 +185,7 @@ class MacWorld(Commands):
 
 
 class TextEditWorld(Commands):
-    """TextEdit and Calculator of the Mac that runs this, else of a fake one; nothing is clicked or typed."""
+    """TextEdit and Calculator on the real Mac or a fake one; nothing is clicked or typed."""
 
     app, other, both = "TextEdit", "Calculator", "Cal"
 
@@ -200,7 +200,7 @@ class TextEditWorld(Commands):
         opener = str(self.mac.bin_dir / "open") if self.mac else "open"
         for words in (["-a", self.other], ["-a", self.app, str(folder / TITLE)]):
             subprocess.run([opener, *words], check=True, timeout=60)
-        wait_for(lambda: self.window(TITLE)["is_focused"], "the new document has the keyboard")
+        wait_for(lambda: self.window(TITLE)["is_focused"], "the new document has the focus")
 
     def is_untouched(self) -> bool:
         elements = self.data("elements", self.form_id)["elements"]
@@ -211,7 +211,7 @@ class TextEditWorld(Commands):
 
 
 class X11World(Commands):
-    """The same on a real X server, where Form is scripts/demo_form.tcl."""
+    """The same apps on a real X server; Form is scripts/demo_form.tcl."""
 
     def __init__(self, folder: Path, display: str) -> None:
         environment = clean_environment(folder, DISPLAY=display)
@@ -233,11 +233,11 @@ class X11World(Commands):
             raise
 
     def _open(self, title: str, place: str) -> Form:
-        """A form that is in front and has the keyboard."""
+        """Open a form in front and wait until it has the focus."""
         form = Form(self.display, self.folder / f"report{len(self._forms)}", title, place)
         self._forms.append(form)
         form.xdotool("windowactivate", "--sync", str(self.window(title)["window_id"]))
-        wait_for(lambda: self.window(title)["is_focused"], f"{title} has the keyboard")
+        wait_for(lambda: self.window(title)["is_focused"], f"{title} has the focus")
         return form
 
     def centre(self, widget: str) -> tuple[int, int]:
@@ -272,13 +272,13 @@ class X11World(Commands):
         return float(at["X"]), float(at["Y"])
 
     def drag(self) -> list[int]:
-        """Over the first line of the notes, which selects it."""
+        """Return a drag over the first line of the notes, which selects it."""
         place = [one for one in self.form.events("layout") if one["widget"] == "notes"][-1]
         x, y, width = place["x"], place["y"] + 12, place["width"]
         return [x + 4, y, x + width - 4, y]
 
     def is_dragged(self) -> bool:
-        self.form.xdotool("key", "x")  # in place of what is selected
+        self.form.xdotool("key", "x")  # replaces the selection
         return self.notes() == "x"
 
     def move(self, x: int, y: int) -> None:
@@ -324,7 +324,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture(scope="module", params=[pytest.param("macos", marks=pytest.mark.mac), "x11"])
 def still_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Still]:
-    """One world, on a display of its own, for all tests that only look."""
+    """Share one desktop, on its own display, among all read-only tests."""
     folder = tmp_path_factory.mktemp("still")
     with x_server() if request.param == "x11" else nullcontext("") as display:
         one = X11World(folder, display) if display else TextEditWorld(folder)
@@ -332,11 +332,11 @@ def still_world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         one.end()
 
 
-# looking ----------------------------------------------------------------------------------------------------
+# reading ----------------------------------------------------------------------------------------------------
 
 
 def keys_of(value: Any) -> Any:
-    """A document's keys without its values; a list is the keys that each of its members has."""
+    """Return a document's keys without its values; a list becomes the keys of its members."""
     if isinstance(value, dict):
         return {key: keys_of(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -384,14 +384,14 @@ LOOKS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("words", LOOKS)
-def test_look_answers_with_the_same_keys(still_world: Still, words: str) -> None:
+def test_reading_commands_return_the_same_keys(still_world: Still, words: str) -> None:
     finished = still_world.program.run(*still_world.words(words), "--json-output")
     assert (finished.code, finished.err) == (0, "")
     assert set(finished.json) == {"success", "data", "messages", "debug_logs"}
     assert keys_of(finished.data) == LOOKS[words]
 
 
-def test_look_by_several_lists_agrees(still_world: Still) -> None:
+def test_lists_agree_with_each_other(still_world: Still) -> None:
     windows = still_world.data("windows")["windows"]
     form = next(one for one in windows if one["title"] == TITLE)
     assert (windows[0], form["owner_name"], form["is_on_screen"]) == (form, still_world.app, True)
@@ -410,7 +410,7 @@ def test_look_by_several_lists_agrees(still_world: Still) -> None:
     assert (screens[0]["bounds"]["x"], screens[0]["bounds"]["y"]) == (0, 0)
 
 
-def test_image_files_are_of_the_kind_that_their_names_say(still_world: Still, tmp_path: Path) -> None:
+def test_image_file_format_follows_the_file_name(still_world: Still, tmp_path: Path) -> None:
     asked: list[list[Any]] = [
         ["--mode", "screen", "--screen-index", 0, "--path", tmp_path / "screen.jpg"],
         ["--mode", "multi", "--app", still_world.app, "--path", tmp_path / "in", "--format", "jpg"],
@@ -451,7 +451,12 @@ REFUSALS = {
         "image --app Form --window-index 9",
     ],
     (17, "FILE_IO_ERROR"): ["image --app Form --path /etc/passwd/shot.png"],
-    (18, "APP_NOT_FOUND"): ["image --app Qqqqzz", "open --app Qqqqzz"],
+    (18, "APP_NOT_FOUND"): [
+        "image --app Qqqqzz",
+        "open --app Qqqqzz",
+        "open --app Forun",
+        "image --app Forun --capture-focus foreground",
+    ],
     (19, "AMBIGUOUS_APP_IDENTIFIER"): ["image --app For"],
     (20, "STALE_SCREENSHOT"): [
         "click FORUM 1 1",
@@ -467,9 +472,9 @@ REFUSALS = {
 @pytest.mark.parametrize(
     ("line", "expected"), [(line, expected) for expected, lines in REFUSALS.items() for line in lines]
 )
-def test_refusal_has_the_same_codes(still_world: Still, line: str, expected: tuple[int, str]) -> None:
+def test_refusals_have_the_same_codes(still_world: Still, line: str, expected: tuple[int, str]) -> None:
     if platform_name() == "macos" and line in ("elements FORUM", "image --app For"):
-        pytest.skip("no window without elements, no two applications of like names are known to be there")
+        pytest.skip("the real Mac may have no window without elements and no two apps with similar names")
     assert still_world.refusal(*still_world.words(line)) == expected
     assert still_world.is_untouched()
 
@@ -481,7 +486,7 @@ POINT = keys("x y")
 
 @pytest.fixture
 def shown(world: World) -> World:
-    """A world whose form was captured: its pixels are known."""
+    """Return a desktop with a screenshot of the form, which clicks need."""
     world.act("screenshot")
     return world
 
@@ -538,7 +543,7 @@ def test_click_is_clamped_and_scaled(world: World) -> None:
     assert world.settle(world.is_agreed)
     world.act("click", x, y, "--screenshot-id", full["screenshot_id"])
     assert world.settle(lambda: not world.is_agreed())
-    # two scales of one window: nobody knows whose pixels these are
+    # with two screenshots of different scales, the pixels are ambiguous
     world.data("image", "--app", "Form")
     assert world.refusal("click", world.form_id, x * ratio, y * ratio) == (20, "STALE_SCREENSHOT")
     world.act("click", x * ratio, y * ratio, "--screenshot-id", small["screenshot_id"])
@@ -555,7 +560,7 @@ def test_click_brings_a_covered_window_to_the_front(shown: World) -> None:
     assert shown.data("windows")["windows"][0]["title"] == "Cover"
 
 
-def test_click_that_closes_its_window_is_an_outcome(shown: World) -> None:
+def test_click_that_closes_its_window_succeeds(shown: World) -> None:
     shown.click("details")
     dialog = shown.window("Details")["window_id"]
     shown.data("screenshot", dialog)
@@ -584,7 +589,7 @@ def test_pointer_scrolls_moves_and_drags(shown: World) -> None:
         assert (one["clamped"], one["delivered"], one["changed"]) == (False, True, None)
 
 
-def test_keys_arrive_are_repeated_held_and_replace(shown: World) -> None:
+def test_keys_arrive_repeat_hold_and_replace(shown: World) -> None:
     form_id = shown.form_id
     shown.click("notes")
     typed = shown.act("type", "Grüße, 世界 👩‍💻\nand -x more")
@@ -599,7 +604,7 @@ def test_keys_arrive_are_repeated_held_and_replace(shown: World) -> None:
     assert shown.notes() == "oldaaab"
 
 
-def test_open_answers_with_the_window(world: World) -> None:
+def test_open_returns_the_window(world: World) -> None:
     need("gtk-launch")
     forum = world.known_id("Forum")
     opened = world.data("open", "--app", "Forum", "--timeout-s", 40)
@@ -627,10 +632,10 @@ def test_policy_refuses_every_act_and_nothing_happens(shown: World) -> None:
     assert shown.settle(shown.is_agreed)
 
 
-def test_clean_deletes_our_screenshots_and_spares_given_paths(world: World, tmp_path: Path) -> None:
+def test_clean_deletes_our_screenshots_but_not_files_at_given_paths(world: World, tmp_path: Path) -> None:
     kept = Path(world.act("screenshot", "--path", tmp_path / "kept.png")["path"])
     ours = Path(world.act("screenshot")["path"])
-    assert world.data("clean") == {"deleted": 3}  # a picture, and two records
+    assert world.data("clean") == {"deleted": 3}  # an image and two coordinate records
     assert (kept.exists(), ours.exists()) == (True, False)
     assert world.refusal("click", world.form_id, 5, 5) == (20, "STALE_SCREENSHOT")
 
@@ -639,7 +644,7 @@ def test_clean_deletes_our_screenshots_and_spares_given_paths(world: World, tmp_
 
 
 def seen(answer: dict[str, Any]) -> Any:
-    """The line of a successful answer's text that is JSON."""
+    """Return the JSON line of a successful answer's text."""
     assert not answer["isError"], answer
     return json.loads(next(line for line in answer["content"][0]["text"].split("\n") if line.startswith("{")))
 

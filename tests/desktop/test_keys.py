@@ -1,4 +1,4 @@
-"""Key chords, from the texts that people and models write."""
+"""Key chords, read from the spellings that people and models write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import KeyChord
 from peekaboo_min.desktop.keys import character_of, read_chord
 
-# our spelling -> others'
+# our spelling -> other spellings
 CHORDS = {
     "return": ["Return", "ENTER"],
     "a": ["a", "A", " a "],
@@ -27,10 +27,34 @@ CHORDS = {
     "ctrl+a": ["ctrl,a"],
     "cmd+plus": ["cmd++"],
     "cmd+comma": ["cmd+,", "cmd,,"],
-    "cmd+minus": ["cmd+-"],
+    "cmd+minus": ["cmd+-", "cmd--"],
+    "ctrl+minus": ["ctrl--", "ctrl+-", "ctrl -", "ctrl - -", "ctrl,-", "Ctrl-Minus"],
+    "ctrl+shift+minus": ["ctrl+shift+-", "ctrl-shift--", "ctrl shift -"],
+    "ctrl+plus": ["ctrl++", "ctrl-+", "ctrl +", "ctrl + +"],
+    "ctrl+comma": ["ctrl+,", "ctrl-,", "ctrl ,"],
+    "ctrl+page_down": ["ctrl-page-down", "ctrl page down"],
     "cmd+s": ["⌘+s"],
+    "super": ["super", "Super_L", "win"],
+    "ctrl": ["Control", "Control_L"],
+    "alt": ["alt", "option"],
+    "cmd": ["cmd"],
+    "alt+shift": ["alt+shift", "alt Shift_L"],
+    "menu": ["Menu"],
+    "print": ["Print", "print screen"],
+    "pause": ["Pause", "Break"],
+    "scroll_lock": ["Scroll_Lock", "scroll lock"],
+    "num_lock": ["Num_Lock", "NumLock"],
+    "keypad_0": ["KP_0", "numpad0", "keypad 0"],
+    "ctrl+keypad_9": ["ctrl+KP_9"],
+    "keypad_add": ["KP_Add"],
+    "keypad_divide": ["kp_divide"],
+    "enter_keypad": ["KP_Enter"],
 }
-REFUSED = ["", "cmd--", "option+ü", "f0", "f21", "cmd+", "+a", "++", "a+b", "cmd", "ab", "x" * 500]
+REFUSED = {
+    **dict.fromkeys(["", "ab", "f0", "f21", "option+ü", "^", "fn", "x" * 500], "no key called"),
+    **dict.fromkeys(["cmd+", "ctrl-", "+a", "++", "ctrl---", "shift+ctrl+", "KP_10"], "no key called"),
+    **dict.fromkeys(["a+b", "hyper+a", "ctrl+shft+a"], "no modifier called"),
+}
 
 
 @pytest.mark.parametrize(
@@ -41,20 +65,29 @@ def test_chord_is_read_in_many_spellings(key: str, chord: str) -> None:
     assert (str(read), type(read)) == (chord, KeyChord)
 
 
-def test_chord_takes_modifiers_given_besides() -> None:
+def test_chord_text_reads_back_as_the_same_chord() -> None:
+    assert [str(read_chord(chord)) for chord in CHORDS] == list(CHORDS)
+
+
+def test_chord_accepts_extra_modifiers() -> None:
     assert str(read_chord("t", ("cmd", "shift"))) == "cmd+shift+t"
     assert str(read_chord("cmd+t", ("cmd", "Shift"))) == "cmd+shift+t"
 
 
 @pytest.mark.parametrize(
-    ("key", "modifiers"), [*((key, ()) for key in REFUSED), ("a", ("hyper",)), ("a", ("",))]
+    ("key", "modifiers", "problem"),
+    [
+        *((key, (), problem) for key, problem in REFUSED.items()),
+        ("a", ("hyper",), "no modifier called 'hyper'"),
+        ("a", ("",), "no modifier called ''"),
+    ],
 )
-def test_chord_that_is_none_is_refused(key: str, modifiers: tuple[str, ...]) -> None:
+def test_invalid_chord_is_refused(key: str, modifiers: tuple[str, ...], problem: str) -> None:
     error = error_of(read_chord, key, modifiers)
     assert (error.code, bool(error.hint)) == (ErrorCode.INVALID_ARGUMENT, True)
-    assert len(error.message) < 120
+    assert problem in error.message and len(error.message) < 120
 
 
-def test_character_of_a_key_is_what_it_types_alone() -> None:
-    names = ["a", "7", "plus", "comma", "space", "backslash", "return", "f5", "up"]
-    assert [character_of(name) for name in names] == ["a", "7", "+", ",", " ", "\\", "", "", ""]
+def test_character_of_a_key_is_its_text_without_modifiers() -> None:
+    names = ["a", "7", "plus", "comma", "space", "backslash", "return", "f5", "up", "keypad_1", "ctrl"]
+    assert [character_of(name) for name in names] == ["a", "7", "+", ",", " ", "\\", "", "", "", "", ""]

@@ -1,6 +1,6 @@
-"""What is done to a Mac through the command line and the backend: which point, which window, what is refused.
+"""Acts on a fake Mac through the command line and the backend: points, windows, refusals, focus, helper.
 
-The steps and their events are in test_swift.py.
+test_swift.py tests the steps and their events.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import IO, Any, Callable, Optional
 import pytest
 from fakemac import FakeMac, pixel, widget_colour
 from fakemac.pointer_and_keys import DIGITS, LETTERS, NAMED, SIGNS
-from mac_desk import STARTED, Desk, tells_who_needs_what, widget
+from mac_desk import STARTED, Desk, check_permission_error, widget
 from samples import error_of
 from worlds import PATIENCE_S, need_swift, wait_for
 
 from peekaboo_min.automation import act as acts
-from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
+from peekaboo_min.core.call import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Act, Delivery, Point, Window
 from peekaboo_min.desktop.keys import read_chord
 from peekaboo_min.desktop.macos import input as mac_input
 from peekaboo_min.desktop.macos import osascript, swift_helper
 from peekaboo_min.desktop.macos.backend import MacDesktop
-from peekaboo_min.desktop.macos.input import steps_of
+from peekaboo_min.desktop.macos.input import make_steps
 
 COMMAND, SHIFT, OPTION, CONTROL, ARROW = 0x100000, 0x20000, 0x80000, 0x40000, 0xA00000
 
-# clicks: the exact point, whatever the display and the size of the picture --------------------------------
+# clicks: the exact point for every display and screenshot size ---------------------------------------------
 
 CLICKS: dict[str, Any] = {
     "a Retina window": (1090, 0, (280, 400), (960, 300), "double"),
@@ -48,7 +48,7 @@ CLICKS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", CLICKS)
-def test_click_on_a_pixel_is_at_its_exact_point(desk: Desk, name: str) -> None:
+def test_click_on_a_pixel_hits_its_exact_point(desk: Desk, name: str) -> None:
     window_id, size, at, point, clicked = CLICKS[name]
     desk.data("screenshot", window_id, *(["--max-dimension", size] if size else []))
     answer = desk.data("click", window_id, *at)
@@ -62,7 +62,7 @@ def test_click_on_a_pixel_is_at_its_exact_point(desk: Desk, name: str) -> None:
 
 
 def test_click_below_a_sheet_is_refused_and_on_it_arrives(desk: Desk) -> None:
-    data = desk.data("screenshot", 1040)  # the sheet makes the picture another shape
+    data = desk.data("screenshot", 1040)  # the sheet changes the screenshot's shape
     assert (data["image_width"], data["image_height"], data["bounds"]["height"]) == (1100, 800, 700)
     refused = desk.run("click", 1040, 10, 10)
     assert (refused.code, refused.error["code"], desk.posted()) == (20, "STALE_SCREENSHOT", [])
@@ -80,7 +80,7 @@ def test_click_outside_every_display_is_refused(desk: Desk) -> None:
     assert (finished.code, finished.error["code"], desk.posted()) == (1, "WINDOW_COVERED", [])
 
 
-# what is refused before anything is posted ------------------------------------------------------------------
+# refused before any event is posted -------------------------------------------------------------------------
 
 ACTS: dict[str, tuple[Any, ...]] = {
     "click": ("click", 1080, 500, 100),
@@ -90,18 +90,18 @@ ACTS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("words", ACTS.values(), ids=ACTS.keys())
-def test_act_without_accessibility_says_who_needs_it(desk: Desk, words: tuple[Any, ...]) -> None:
+def test_act_without_accessibility_error_names_the_app(desk: Desk, words: tuple[Any, ...]) -> None:
     desk.data("screenshot", 1080)
     desk.mac.deny("accessibility")
     finished = desk.run(*words)
     assert (finished.code, finished.error["code"]) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
-    tells_who_needs_what(finished, 12)
+    check_permission_error(finished, 12)
     assert (desk.posted(), desk.mac.events("click", "key", "text", "dropped")) == ([], [])
 
 
-def test_act_on_a_locked_screen_is_refused_at_the_first_look(desk: Desk) -> None:
+def test_act_on_a_locked_screen_is_refused_after_one_program(desk: Desk) -> None:
     desk.data("screenshot", 1080)
-    desk.mac.lock_screen()  # what is posted now is lost
+    desk.mac.lock_screen()  # events posted now are lost
     before = len(desk.mac.calls())
     assert [desk.run(*words).error["code"] for words in ACTS.values()] == ["SCREEN_LOCKED"] * 3
     assert (desk.posted(), len(desk.mac.calls()) - before) == ([], 3)
@@ -110,10 +110,10 @@ def test_act_on_a_locked_screen_is_refused_at_the_first_look(desk: Desk) -> None
 
 
 @pytest.mark.parametrize("preflight", ["post_event_preflight", "trust_preflight"])
-def test_act_is_not_blocked_by_one_false_no_of_two_preflights(desk: Desk, preflight: str) -> None:
+def test_act_is_not_blocked_if_one_of_two_preflights_denies(desk: Desk, preflight: str) -> None:
     desk.mac.switch(**{preflight: "denies"})
     assert desk.data("permissions")["permissions"]["accessibility"] is True
-    assert desk.run("press", 1040, "tab").error["code"] == "WINDOW_BLOCKED"  # its sheet is known
+    assert desk.run("press", 1040, "tab").error["code"] == "WINDOW_BLOCKED"  # it sees the sheet
 
 
 def test_act_is_denied_by_the_apps_bundle_id(desk: Desk) -> None:
@@ -132,7 +132,7 @@ BLOCKED: dict[str, tuple[str, int, int, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("front", "window_id", "dialog_id", "window"), BLOCKED.values(), ids=BLOCKED.keys())
-def test_keys_below_a_modal_dialog_are_refused_and_name_it(
+def test_keys_below_a_modal_dialog_are_refused_naming_the_dialog(
     desk: Desk, front: str, window_id: int, dialog_id: int, window: dict[str, Any]
 ) -> None:
     if window:
@@ -156,11 +156,11 @@ SIGN_OF = dict(zip(SIGN_NAMES.split(), "=-][';\\,/.` "))
 
 
 def key_down(chord: str) -> dict[str, Any]:
-    """The step that presses a chord's key."""
-    return next(step for step in steps_of(Act("press", chord=read_chord(chord))) if step.get("counts"))
+    """Return the step that presses a chord's key."""
+    return next(step for step in make_steps(Act("press", chord=read_chord(chord))) if step.get("counts"))
 
 
-def test_key_has_the_code_of_its_place_on_the_keyboard() -> None:
+def test_key_has_its_hardware_key_code() -> None:
     expected = {FAKE_NAMES.get(name, name): code for code, name in NAMED.items()}
     expected |= {sign: code for table in (LETTERS, DIGITS) for code, sign in table.items()}
     expected |= {name: code for name in SIGN_OF for code, sign in SIGNS.items() if sign == SIGN_OF[name]}
@@ -184,19 +184,33 @@ def test_key_has_the_code_of_its_place_on_the_keyboard() -> None:
         ("super+cmd+a", 0, COMMAND),
         ("plus", 24, SHIFT),
         ("caps_lock", 57, 0),
+        ("ctrl", 59, CONTROL),
+        ("shift+super", 55, SHIFT | COMMAND),
+        ("keypad_0", 82, 0x200000),
+        ("cmd+keypad_9", 92, COMMAND | 0x200000),
+        ("keypad_add", 69, 0x200000),
     ],
 )
 def test_chord_has_the_flags_of_its_modifiers(chord: str, code: int, flags: int) -> None:
     assert (key_down(chord)["code"], key_down(chord)["flags"]) == (code, flags)
 
 
-def test_press_of_a_key_that_no_mac_has_is_refused(desk: Desk) -> None:
-    assert desk.refusal("press", 1080, "f13") == (2, "INVALID_ARGUMENT")
+def test_modifier_pressed_alone_is_released(desk: Desk) -> None:
+    steps = make_steps(Act("press", chord=read_chord("shift+ctrl")))
+    keys = [(step["code"], step["is_down"], step["flags"]) for step in steps if step["do"] == "key"]
+    assert keys == [(56, True, SHIFT), (59, True, SHIFT | CONTROL), (59, False, SHIFT), (56, False, 0)]
+    desk.data("press", 1080, "ctrl")
+    assert desk.mac.state()["keyboard"]["pressed_flags"] == 0
+
+
+@pytest.mark.parametrize("key", ["f13", "menu", "print", "pause", "scroll_lock", "num_lock"])
+def test_press_of_a_key_missing_on_macs_is_refused(desk: Desk, key: str) -> None:
+    assert desk.refusal("press", 1080, key) == (2, "INVALID_ARGUMENT")
     assert desk.posted() == []
 
 
 @pytest.mark.parametrize("switches", [{}, {"bridged_integers": "numbers", "nil_is_null": True}])
-def test_type_and_press_of_any_kind_arrive(desk: Desk, switches: dict[str, Any]) -> None:
+def test_typed_text_and_pressed_keys_arrive(desk: Desk, switches: dict[str, Any]) -> None:
     desk.mac.switch(**switches)
     text = "Grüße, 世界 👩‍💻 and $(touch x) `x` \"'\\ that is longer than twenty\nanother"
     desk.data("screenshot", 1031)
@@ -210,7 +224,7 @@ def test_type_and_press_of_any_kind_arrive(desk: Desk, switches: dict[str, Any])
     assert {one["flags"] for one in desk.posted() if one["type"] in (10, 11)} == {0, SHIFT, COMMAND}
 
 
-# acts that end early: what is said of them ------------------------------------------------------------------
+# acts that end early and their errors -----------------------------------------------------------------------
 
 STEAL = {"do": "activate_now", "pid": 410}
 COVER = {"do": "open_window", "pid": 430, "window": {"title": "", "bounds": [100, 100, 400, 300]}}
@@ -219,13 +233,13 @@ KEY, LAST_DRAGGED = {"type": 10}, {"type": 6, "x": 450}
 SPOT = Point(300, 200)
 CLICK, MOVE = Act("click", (SPOT,)), Act("move_pointer", (SPOT,))
 TEXT, PRESSES = Act("type", text="0123456789" * 5), Act("press", chord=read_chord("tab"), repeat=5)
-COVERED = "window 1080 is covered by window 2000 of TextEdit there; nothing was clicked"
-WITH_SAFARI = "the keyboard is with window 1012 of Safari"
-# act, the event after which something happens, how many of them pass before, what happens; the error's code
-# and message, or the delivery
+COVERED = "window 1080 is covered by window 2000 of TextEdit at that point; nothing was clicked"
+LOST_TO_SAFARI = "window 1012 of Safari has the keyboard focus"
+# act, the event that triggers a change, the number of earlier events to skip, the change; and the error's
+# code and message, or the delivery
 ENDS: dict[str, tuple[Act, dict[str, Any], int, dict[str, Any], Any]] = {
-    "a text": (TEXT, KEY, 39, STEAL, ("FOCUS_LOST", f"{WITH_SAFARI}; 40 characters were typed")),
-    "presses": (PRESSES, KEY, 1, STEAL, ("FOCUS_LOST", f"{WITH_SAFARI}; 2 presses went out")),
+    "a text": (TEXT, KEY, 39, STEAL, ("FOCUS_LOST", f"{LOST_TO_SAFARI}; 40 characters were typed")),
+    "presses": (PRESSES, KEY, 1, STEAL, ("FOCUS_LOST", f"{LOST_TO_SAFARI}; 2 key presses were sent")),
     "a click that is covered": (CLICK, STARTED, 1, COVER, ("WINDOW_COVERED", COVERED)),
     "a locked screen": (MOVE, STARTED, 1, {"do": "lock_screen"}, ("SCREEN_LOCKED", "the screen is locked; ")),
     "a pointer that is moved": (CLICK, {"type": 5}, 0, AWAY, Delivery(False, Point(9, 9))),
@@ -247,7 +261,7 @@ ENDS: dict[str, tuple[Act, dict[str, Any], int, dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_act_that_ends_early_says_how_much_went_out(desk: Desk, name: str) -> None:
+def test_act_that_ends_early_reports_how_much_was_sent(desk: Desk, name: str) -> None:
     act, on, skip, change, expected = ENDS[name]
     desk.mac.when(on, change, skip=skip)
     if isinstance(expected, Delivery):
@@ -260,7 +274,7 @@ def test_act_that_ends_early_says_how_much_went_out(desk: Desk, name: str) -> No
     assert desk.mac.state()["mouse"]["down"] == {}
 
 
-def test_act_is_stopped_by_the_stop_file_in_the_middle(desk: Desk) -> None:
+def test_stop_file_ends_a_running_act(desk: Desk) -> None:
     desk.mac.activate("TextEdit")
     desk.mac.when({"type": 10}, {"do": "write_file", "path": str(desk.stop_file)})
     finished = desk.run("type", 1030, "0123456789" * 5)
@@ -283,7 +297,7 @@ SIGNALS: dict[str, tuple[tuple[Any, ...], int, signal.Signals]] = {
 
 
 @pytest.mark.parametrize(("words", "down", "number"), SIGNALS.values(), ids=SIGNALS.keys())
-def test_act_that_a_signal_interrupts_lets_go(
+def test_interrupted_act_releases_keys_and_buttons(
     desk: Desk, words: tuple[Any, ...], down: int, number: signal.Signals
 ) -> None:
     desk.data("screenshot", 1080)
@@ -294,25 +308,25 @@ def test_act_that_a_signal_interrupts_lets_go(
     assert (desk.mac.running(), desk.mac.state()["mouse"]["down"]) == ([], {})
     kinds = [one["type"] for one in desk.posted()]
     assert kinds.count(down) == kinds.count(down + 1) > 0
-    # what was pressed first comes up last
+    # released in reverse order
     assert kinds[-1] == (12 if words[0] == "press" else down + 1)
 
 
 @pytest.mark.parametrize("is_held", [True, False])
 @pytest.mark.parametrize("name", ["a drag", "a held key", "a drag by Swift"])
-def test_act_that_is_killed_is_let_go_by_the_next(desk: Desk, name: str, is_held: bool) -> None:
+def test_next_act_releases_the_keys_of_a_killed_act(desk: Desk, name: str, is_held: bool) -> None:
     words, down, _ = SIGNALS[name.removesuffix(" by Swift")]
     if name.endswith("Swift"):
         need_swift()
         desk.mac.tools("good")
         built()
-    desk.mac.switch(posted_is_held=is_held)  # whether the hardware's state tells of what was posted
+    desk.mac.switch(posted_is_held=is_held)  # whether the hardware state includes posted events
     desk.data("screenshot", 1080)
     child = desk.program.start(*words)
     wait_for(lambda: any(one["type"] == down for one in desk.posted()), "something is held")
     os.kill(desk.mac.running()[-1]["pid"], signal.SIGKILL)
     child.communicate(timeout=PATIENCE_S)
-    desk.mac.fail("osascript", exit=-9, when=["function letGo"], times=1)  # so that the next lets nothing go
+    desk.mac.fail("osascript", exit=-9, when=["function runRelease"], times=1)  # the first release fails
     desk.run("press", 1080, "cmd+t")
     desk.data("press", 1080, "tab")
     state = desk.mac.state()
@@ -324,7 +338,7 @@ def test_act_that_is_killed_is_let_go_by_the_next(desk: Desk, name: str, is_held
     assert len(desk.posted()) == before + 2
 
 
-def test_execution_has_time_for_its_events_and_pauses(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeout_includes_the_events_and_pauses(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds: list[float] = []
 
     def run_jxa(names: Any, request: Any, timeout_s: float, pass_fds: Any) -> dict[str, Any]:
@@ -339,10 +353,10 @@ def test_execution_has_time_for_its_events_and_pauses(desk: Desk, monkeypatch: p
     desk.act(1080, "move_pointer", (300, 200))
     desk.act(1080, "press", chord=read_chord("escape"), hold_ms=200, repeat=2)
     assert seconds[:3] == [20 + 0.3 + 0.54, 20 + 0.5 + 0.04, 20 + 0.4]
-    assert graces == [1.5, 1.4], "a hold is not cut where a signal ends us"
+    assert graces == [1.5, 1.4], "a signal does not cut a hold short"
 
 
-# the lock: whoever acts keeps it --------------------------------------------------------------------------
+# the input lock -------------------------------------------------------------------------------------------
 
 
 def is_free(lock: IO[str]) -> bool:
@@ -357,7 +371,7 @@ LOCKED = {"type": ("function typeText", "type", 1080, "ls"), "focus": ("function
 
 
 @pytest.mark.parametrize("name", [*LOCKED, "press by Swift"])
-def test_lock_is_kept_by_what_acts_when_its_parent_is_killed(desk: Desk, name: str) -> None:
+def test_acting_child_keeps_the_lock_when_its_parent_is_killed(desk: Desk, name: str) -> None:
     is_script = name in LOCKED
     words: tuple[Any, ...] = ("press", 1080, "tab", "--hold-ms", 5000)
     if is_script:
@@ -369,18 +383,18 @@ def test_lock_is_kept_by_what_acts_when_its_parent_is_killed(desk: Desk, name: s
         built()
     child = desk.program.start(*words)
     try:
-        wait_for(lambda: desk.mac.hanging() if is_script else desk.posted(), "it acts")
+        wait_for(lambda: desk.mac.hanging() if is_script else desk.posted(), "the child acts")
         acting = desk.mac.running()
         child.kill()
         child.wait()
-        (lock,) = (desk.mac.home / "Library").rglob("input-macos.lock")
+        (lock,) = desk.mac.bin_dir.rglob("input-macos.lock")
         with open(lock) as f:
             assert not is_free(f)
             if is_script:
                 os.kill(acting[0]["pid"], signal.SIGKILL)
             else:
                 desk.stop_file.touch()
-            wait_for(lambda: is_free(f), "the lock is free when that has ended")
+            wait_for(lambda: is_free(f), "the lock is free after the child")
     finally:
         for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             stream.close()
@@ -397,10 +411,10 @@ MENU: dict[str, Any] = {
 }
 
 
-def test_menu_is_clicked_and_typed_into_without_any_focus(desk: Desk) -> None:
+def test_menu_is_clicked_and_typed_into_without_a_focus_change(desk: Desk) -> None:
     menu = desk.mac.open_window("Terminal", **MENU)
     desk.data("screenshot", menu)
-    desk.backend.focus(desk.window(menu))  # nothing happens: it would close
+    desk.backend.focus(desk.window(menu))  # does nothing, because a focus change closes the menu
     desk.data("press", menu, "down")
     answer = desk.data("click", menu, 40, 20)
     assert (answer["delivered"], [one["text"] for one in desk.mac.events("note")]) == (True, ["copied"])
@@ -409,7 +423,7 @@ def test_menu_is_clicked_and_typed_into_without_any_focus(desk: Desk) -> None:
     assert desk.run("click", menu, 40, 20).error["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_menu_that_is_open_makes_a_click_beside_it_doubtful(desk: Desk) -> None:
+def test_click_beside_an_open_menu_may_be_undelivered(desk: Desk) -> None:
     desk.data("screenshot", 1080)
     desk.mac.open_window("Terminal", **MENU)
     assert desk.data("click", 1080, 1000, 600)["delivered"] is None
@@ -431,7 +445,7 @@ def beside(title: str, *bounds: int, app: str = "Form") -> Callable[[FakeMac], A
     return lambda mac: mac.open_window(app, title=title, bounds=list(bounds))
 
 
-def like_it_but_its_title(mac: FakeMac) -> None:
+def with_long_title_and_twin(mac: FakeMac) -> None:
     title = "two  spaces, and\u200b more than two hundred characters " + "x" * 200
     mac.change_window(1090, {"title": title})
     mac.open_window("Form", title="Another", bounds=[820, 100, 480, 360])
@@ -450,7 +464,7 @@ def as_it_is(mac: FakeMac) -> None:
     pass
 
 
-# the window that is asked for, and the one that is raised by accessibility: none where the focus fails
+# change of the Mac, the window to focus, and the window raised by accessibility (None if the focus fails)
 FOCUSED: dict[str, tuple[Callable[[FakeMac], Any], int, Optional[int]]] = {
     "behind another of its app": (as_it_is, 1004, 1004),
     "minimised": (as_it_is, 1005, 1005),
@@ -465,13 +479,13 @@ FOCUSED: dict[str, tuple[Callable[[FakeMac], Any], int, Optional[int]]] = {
     "a twin by title": (beside("Form", 300, 300, 400, 300), 1090, 1090),
     "a twin by title, thirty points apart": (beside("Form", 850, 130, 480, 360), 1090, 1090),
     "a twin by frame": (beside("Another", 820, 100, 480, 360), 1090, 1090),
-    "a twin by frame, its title cleaned": (like_it_but_its_title, 1090, 1090),
+    "a twin by frame, its title cleaned": (with_long_title_and_twin, 1090, 1090),
     "a twin by title and frame": (beside("Form", 820, 100, 480, 360), 1090, None),
 }
 
 
 @pytest.mark.parametrize(("arrange", "window_id", "raised"), FOCUSED.values(), ids=FOCUSED.keys())
-def test_focus_raises_the_window_or_touches_none(
+def test_focus_raises_the_window_or_changes_nothing(
     desk: Desk, arrange: Callable[[FakeMac], Any], window_id: int, raised: Optional[int]
 ) -> None:
     arrange(desk.mac)
@@ -483,7 +497,7 @@ def test_focus_raises_the_window_or_touches_none(
         assert (finished.code, finished.error["code"]) == (1, "FOCUS_FAILED")
         return
     assert (finished.data["window_id"], finished.data["is_focused"]) == (window_id, True)
-    # its application's keys go there then, which raising alone does not promise
+    # AXMain directs the app's keys to the window; AXRaise alone does not
     assert {one["attribute"] for one in touched if one["kind"] == "ax_set"} >= {"AXMain"}
     if window_id == 1005:
         assert desk.mac.window(1005)["minimised"] is False
@@ -504,7 +518,7 @@ def test_focus_waits_for_a_minimised_window_on_a_slow_mac(
     assert desk.data("focus", 1005)["is_focused"] is True
 
 
-# what is over the title bar, and whether it is clicked where that is allowed
+# a window over the title bar, and the error code ("": the title bar is clicked)
 STUBBORN: dict[str, tuple[dict[str, Any], str]] = {
     "something invisible": ({"title": "", "bounds": [800, 80, 600, 60], "alpha": 0}, ""),
     "something": ({"title": "cover", "bounds": [800, 80, 600, 60]}, "WINDOW_COVERED"),
@@ -512,7 +526,7 @@ STUBBORN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("window", "code"), STUBBORN.values(), ids=STUBBORN.keys())
-def test_focus_of_what_does_not_come_may_click_its_title_bar(
+def test_focus_clicks_the_title_bar_of_a_stubborn_window_if_allowed(
     desk: Desk, window: dict[str, Any], code: str
 ) -> None:
     desk.data("screenshot", 1090)
@@ -529,7 +543,7 @@ def test_focus_of_what_does_not_come_may_click_its_title_bar(
         assert (finished.code, desk.focused_id()) == (0, 1090)
 
 
-def test_focus_of_one_of_two_that_are_alike_may_click_its_title_bar(desk: Desk) -> None:
+def test_focus_clicks_the_title_bar_of_a_twin_if_allowed(desk: Desk) -> None:
     desk.mac.open_window("Form", title="Form", bounds=desk.mac.window(1090)["bounds"], minimised=True)
     desk.mac.open_window("Form", title="Another", bounds=[700, 300, 400, 300])  # in front of both
     desk.mac.activate("Form")
@@ -537,14 +551,14 @@ def test_focus_of_one_of_two_that_are_alike_may_click_its_title_bar(desk: Desk) 
     assert desk.clicks() == [(1090, None, "left", 1, 1060, 110)]
 
 
-def test_focus_clicks_nothing_where_the_window_comes_by_itself(desk: Desk) -> None:
+def test_focus_without_need_clicks_nothing(desk: Desk) -> None:
     desk.data("focus", 1090, PEEKABOO_SAFE_CLICK="1")
     assert (desk.focused_id(), desk.posted()) == (1090, [])
 
 
-def test_focus_without_accessibility_brings_an_app_alone(desk: Desk) -> None:
+def test_focus_without_accessibility_works_for_an_app_with_one_window(desk: Desk) -> None:
     desk.mac.deny("accessibility")
-    desk.mac.open_window("Form", title="", bounds=[820, 100, 480, 20])  # a strip, no window to act in
+    desk.mac.open_window("Form", title="", bounds=[820, 100, 480, 20])  # a strip, not a real window
     assert desk.data("focus", 1090)["is_focused"] is True
     assert desk.refusal("focus", 1031) == (12, "PERMISSION_DENIED_ACCESSIBILITY")
     assert desk.mac.events("ax_set", "ax_raise") == []
@@ -560,7 +574,7 @@ def test_focus_is_not_hidden_by_invisible_windows_of_the_same_app(desk: Desk) ->
     assert [one[:2] for one in desk.clicks()] == [(1090, "double")]
 
 
-# speed: how many programs an operation starts -------------------------------------------------------------
+# speed: the number of programs per operation ---------------------------------------------------------------
 
 LISTING, ACT = ["osascript"], ["osascript"] * 2
 PROGRAMS: dict[tuple[Any, ...], list[str]] = {
@@ -576,8 +590,8 @@ PROGRAMS: dict[tuple[Any, ...], list[str]] = {
 }
 
 
-def test_speed_is_in_the_few_programs_that_are_started(desk: Desk) -> None:
-    desk.mac.set("keyboard.layout", "german")  # its table needs none
+def test_operations_start_only_these_programs(desk: Desk) -> None:
+    desk.mac.set("keyboard.layout", "german")  # reading its table needs no program
     for words, programs in PROGRAMS.items():
         before = len(desk.mac.calls())
         desk.data(*words)
@@ -589,17 +603,17 @@ def test_speed_is_in_the_few_programs_that_are_started(desk: Desk) -> None:
 
 
 def compiled(mac: FakeMac) -> int:
-    """How often the compiler was asked to compile."""
+    """Return the number of compilations."""
     return sum("-O" in call["argv"] for call in mac.calls("xcrun"))
 
 
 def helper_acts(mac: FakeMac) -> int:
-    """How often the helper ran for an act: after each compilation it runs once to see whether it does."""
+    """Return the number of helper runs for acts; each compilation adds a trial run."""
     return len(mac.calls("swift-helper")) - compiled(mac)
 
 
 def built() -> str:
-    """What a server does in the background at its start; the reason why there is no helper, or nothing."""
+    """Build the helper like a starting server; return the reason of a failure, or an empty text."""
     swift_helper.build_helper()
     return swift_helper.last_failure()
 
@@ -629,7 +643,7 @@ def test_helper_is_not_compiled_while_an_act_waits(desk: Desk) -> None:
     desk.mac.tools("slow")
     desk.data("press", 1080, "escape")
     assert [desk.mac.calls(name) for name in ("xcode-select", "xcrun", "swiftc")] == [[], [], []]
-    assert input_by(desk).startswith("JXA (no Swift helper: doctor --compile makes it")
+    assert input_by(desk).startswith("JXA (no Swift helper: doctor --compile builds it")
 
 
 @pytest.mark.leaves(".*/peekaboo-input.new")
@@ -641,7 +655,7 @@ def test_helper_is_not_compiled_while_an_act_waits(desk: Desk) -> None:
         ("killed", "peekaboo-input.new failed with exit code -9"),
     ],
 )
-def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: str, reason: str) -> None:
+def test_jxa_acts_if_the_helper_cannot_be_compiled(desk: Desk, tools: str, reason: str) -> None:
     desk.mac.tools(tools)
     assert reason in built()
     desk.data("press", 1080, "escape")
@@ -649,7 +663,7 @@ def test_helper_that_cannot_be_made_leaves_the_acts_to_jxa(desk: Desk, tools: st
     if tools == "none":
         assert [call["argv"] for call in desk.mac.calls("xcode-select")] == [["-p"]]
         assert (desk.mac.calls("swiftc"), desk.mac.calls("xcrun"), desk.mac.events("dialog")) == ([], [], [])
-    # tried again after a day
+    # compiled again after a day
     tries = len(desk.mac.calls("xcode-select"))
     assert reason in built()
     assert len(desk.mac.calls("xcode-select")) == tries
@@ -670,11 +684,11 @@ def test_helper_whose_folder_cannot_be_written_is_an_error(desk: Desk) -> None:
     assert finished.error["code"] == "FILE_IO_ERROR" and str(folder) in finished.error["message"]
 
 
-def test_helper_that_compiles_too_long_is_tried_again_next_time(
+def test_compilation_that_takes_too_long_is_repeated_next_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk.mac.tools("slow")
-    # cancelled, it is not remembered as a failure; nor is one that ran out of time
+    # cancellation and timeout are not remembered as failures
     assert error_of(copy_context().run, build_and_cancel, desk.mac).code is ErrorCode.CANCELLED
     monkeypatch.setattr(swift_helper, "_COMPILE_S", 2)
     for tries in (2, 3):
@@ -685,8 +699,8 @@ def test_helper_that_compiles_too_long_is_tried_again_next_time(
     assert desk.keys() == ["tab"]
 
 
-def test_helper_of_another_source_is_none(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    helper = swift_helper._file("peekaboo-input")
+def test_helper_of_another_source_is_ignored(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    helper = swift_helper._cached_file("peekaboo-input")
     helper.parent.mkdir(parents=True)
     helper.touch(mode=0o700)
     assert swift_helper.find_helper() == helper
@@ -694,10 +708,10 @@ def test_helper_of_another_source_is_none(desk: Desk, monkeypatch: pytest.Monkey
     assert swift_helper.find_helper() is None
 
 
-def test_helper_that_another_process_compiles_is_waited_for_where_a_person_asks(desk: Desk) -> None:
+def test_forced_build_waits_for_another_process(desk: Desk) -> None:
     desk.mac.tools("broken")
     assert "SDK" in built()
-    (lock,) = (desk.mac.home / "Library").rglob("helper.lock")
+    (lock,) = desk.mac.bin_dir.rglob("helper.lock")
     with open(lock) as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         assert error_of(swift_helper.build_helper).code is ErrorCode.TIMEOUT
@@ -726,27 +740,27 @@ def test_helper_is_compiled_once_and_acts(desk: Desk) -> None:
     before = len(desk.posted())
     finished = desk.run("press", 1090, "escape")
     assert (finished.code, len(desk.posted())) == (12, before)
-    tells_who_needs_what(finished, 12)
+    check_permission_error(finished, 12)
 
 
-def test_helper_that_is_lost_or_damaged_is_noticed(desk: Desk) -> None:
+def test_lost_or_damaged_helper_is_replaced(desk: Desk) -> None:
     need_swift()
     desk.mac.tools("good")
     desk.data("doctor", "--compile")
     (helper,) = (desk.mac.home / "Library").rglob("peekaboo-input")
-    helper.unlink()  # what is in Caches may be deleted at any time
+    helper.unlink()  # files in Caches may be deleted at any time
     desk.data("press", 1080, "tab")
     assert (desk.keys(), helper_acts(desk.mac)) == (["tab"], 0)
     built()
     desk.data("press", 1080, "tab")
     assert (compiled(desk.mac), helper_acts(desk.mac)) == (2, 1)
-    os.utime(helper, (1, 1))  # the system was started since: one more question
+    os.utime(helper, (1, 1))  # after a restart of the system, one more trial run
     desk.data("press", 1080, "tab")
     desk.data("press", 1080, "tab")
     assert helper_acts(desk.mac) == 4
     helper.write_text("#!/bin/sh\nexit 3\n")
-    assert "no answer" in desk.run("press", 1080, "escape").error["message"]
-    assert "no answer" in input_by(desk)
+    assert "returned no JSON" in desk.run("press", 1080, "escape").error["message"]
+    assert "returned no JSON" in input_by(desk)
     desk.data("press", 1080, "escape")
     assert input_by(desk, "--compile") == f"Swift helper {helper}"
     helper.write_text("#!/bin/sh\nkill -9 $$\n")

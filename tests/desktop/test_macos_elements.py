@@ -1,4 +1,4 @@
-"""What a Mac's accessibility, Vision and Launch Services answer: elements, text, and what opens something."""
+"""Elements from a Mac's accessibility, text from Vision, and handlers from Launch Services."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from peekaboo_min.core.models import Handler, RecognisedText
 
 
 def read(desk: Desk, window_id: int) -> list[str]:
-    """Each element as `role "name" value states x,y widthxheight`."""
+    """Format each element as `role "name" value states x,y widthxheight`."""
     return [
         f'{one.role} "{one.name}" {"".join(word + " " for word in (one.value, *one.states) if word)}'
         + "{:g},{:g} {:g}x{:g}".format(*one.box)
@@ -75,7 +75,7 @@ def test_elements_have_roles_names_states_and_places(desk: Desk, bridged: str) -
     ]
 
 
-# ours -> Apple's roles and subroles (AXRoleConstants.h); what is not here is not listed
+# our role -> Apple's roles and subroles (AXRoleConstants.h); others are not listed
 ROLES = {
     "button": "AXButton AXMenuButton AXDisclosureTriangle AXColorWell AXDockItem",
     "checkbox": "AXCheckBox",
@@ -105,9 +105,7 @@ SUBROLES = {
 
 
 @pytest.mark.parametrize(("attribute", "words"), [("AXRole", ROLES), ("AXSubrole", SUBROLES)])
-def test_elements_of_each_role_have_our_word_for_it(
-    desk: Desk, attribute: str, words: dict[str, str]
-) -> None:
+def test_apple_roles_have_our_names(desk: Desk, attribute: str, words: dict[str, str]) -> None:
     named = {name: word for word, names in words.items() for name in names.split()}
     shown = [
         widget(
@@ -121,7 +119,7 @@ def test_elements_of_each_role_have_our_word_for_it(
 
 
 def rows(first: int, **more: Any) -> list[dict[str, Any]]:
-    """A table of 1,500 rows, of which the first shown is at the top of the window."""
+    """Return a table of 1,500 rows; row `first` is at the top of the window."""
     lines = [
         widget(f"row{at}", "label", 0, 20 * (at - first), 400, 20, text=f"Row {at}", inside="table")
         for at in range(1500)
@@ -137,7 +135,7 @@ def buttons(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def of_which_one_hangs() -> list[dict[str, Any]]:
+def second_button_hangs() -> list[dict[str, Any]]:
     names: list[tuple[str, dict[str, Any]]] = [("first", {}), ("second", {"hangs": True}), ("third", {})]
     return [
         widget("group", "group", 0, 0, 480, 360),
@@ -155,19 +153,19 @@ READ: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
     "the rows that are scrolled in": (rows(1000, **SEEN), [f"Row {at}" for at in range(1000, 1018)]),
     "a thousand": (buttons(1000), [f"B{at}" for at in range(1000)]),
     "no more than a thousand": (buttons(1001), [f"B{at}" for at in range(1000)]),
-    "until it stops answering": (of_which_one_hangs(), ["first"]),
+    "until it stops answering": (second_button_hangs(), ["first"]),
 }
 
 
 @pytest.mark.parametrize(("widgets", "names"), READ.values(), ids=READ.keys())
-def test_elements_are_read_as_far_as_they_are_seen(
+def test_only_visible_elements_are_read_and_at_most_1000(
     desk: Desk, widgets: list[dict[str, Any]], names: list[str]
 ) -> None:
     desk.mac.change_window(1090, {"widgets": widgets})
     assert {one.name for one in desk.backend.read_elements(desk.window(1090))} == set(names)
 
 
-def test_elements_of_hostile_names_are_one_line_each(desk: Desk) -> None:
+def test_hostile_names_and_values_become_one_short_line(desk: Desk) -> None:
     field = widget("name", "field", 0, 40, 200, 30, text=HOSTILE, value=HOSTILE)
     desk.mac.change_window(1090, {"widgets": [field]})
     (element,) = desk.backend.read_elements(desk.window(1090))
@@ -181,40 +179,40 @@ PAGE = [
     widget("link", "button", 20, 60, 80, 24, text="More", inside="page"),
 ]
 CHROMIUM = {"frameworks": ["Form Framework.framework"]}
-# what the app does, and the names that are read
+# the app's behaviour, and the names that are read
 WOKEN: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "all of it, when it is told to": ({"builds_tree_on_demand": True}, ["Back", "More"]),
-    "its empty page, by reading": ({"page": "empty"}, ["Back", "More"]),
-    "its missing page, by reading": ({"page": "missing", **CHROMIUM}, ["Back", "More"]),
-    "nothing of what is no browser": ({"page": "missing", "frameworks": ["Sparkle.framework"]}, ["Back"]),
-    "nothing that is awake": (CHROMIUM, ["Back", "More"]),
+    "a tree built on demand": ({"builds_tree_on_demand": True}, ["Back", "More"]),
+    "an empty page, filled by reading": ({"page": "empty"}, ["Back", "More"]),
+    "a missing page, added by reading": ({"page": "missing", **CHROMIUM}, ["Back", "More"]),
+    "no page: the app is no browser": ({"page": "missing", "frameworks": ["Sparkle.framework"]}, ["Back"]),
+    "a page that is already there": (CHROMIUM, ["Back", "More"]),
 }
 
 
 @pytest.mark.parametrize(("app", "names"), WOKEN.values(), ids=WOKEN.keys())
-def test_elements_of_an_app_that_builds_its_tree(desk: Desk, app: dict[str, Any], names: list[str]) -> None:
+def test_app_is_made_to_build_its_element_tree(desk: Desk, app: dict[str, Any], names: list[str]) -> None:
     change_app(desk.mac, "Form", **app)
     desk.mac.change_window(1090, {"widgets": PAGE})
     assert [line.split('"')[1] for line in read(desk, 1090)] == names
 
 
-def test_elements_of_a_sheet_are_read_too(desk: Desk) -> None:
+def test_elements_of_a_sheet_are_separate_from_its_window(desk: Desk) -> None:
     under = widget("under", "button", 400, 520, 80, 30, text="Under the sheet")
     desk.mac.change_window(1040, {"widgets": [under]})
     sheet = ['text "Delete all events?" -1360,460 300x24', 'button "Keep" -1060,660 120x40']
     assert read(desk, 1041) == sheet
     desk.mac.change_window(1041, {"bounds": desk.mac.window(1040)["bounds"]})
-    # where both have one frame, the title tells them apart
+    # with equal frames, the title distinguishes them
     assert [line.split('"')[1] for line in read(desk, 1041)] == ["Delete all events?", "Keep"]
 
 
 @pytest.mark.parametrize(
     ("position_test", "in_children"), [("works", False), ("silent", True), ("silent", False)]
 )
-def test_elements_of_a_menu_wherever_it_hangs(desk: Desk, position_test: str, in_children: bool) -> None:
+def test_elements_of_a_menu_are_found(desk: Desk, position_test: str, in_children: bool) -> None:
     desk.mac.switch(position_test=position_test, menus_in_children=in_children)
     copy = widget("copy", "menuitem", 0, 10, 150, 24, text="Copy", enabled=False)
-    desk.mac.open_window("Terminal", bounds=[300, 100, 150, 44], layer=101)  # another one
+    desk.mac.open_window("Terminal", bounds=[300, 100, 150, 44], layer=101)  # another menu
     menu = desk.mac.open_window("Terminal", bounds=[300, 200, 150, 44], layer=101, widgets=[copy])
     if position_test == "silent" and not in_children:
         assert error_of(desk.backend.read_elements, desk.window(menu)).code.value == "NO_ELEMENTS"
@@ -228,26 +226,26 @@ NO_ELEMENTS: dict[str, tuple[Callable[[FakeMac], Any], str, str]] = {
         "PERMISSION_DENIED_ACCESSIBILITY",
         "Terminal lacks the Accessibility",
     ),
-    "none are offered": (
+    "the window has none": (
         lambda mac: mac.change_window(1090, {"widgets": []}),
         "NO_ELEMENTS",
-        "window 1090 of Form offers no elements",
+        "window 1090 of Form has no elements",
     ),
-    "another window is alike": (
+    "another window looks the same": (
         lambda mac: mac.open_window("Form", title="Form", bounds=[820, 100, 480, 360]),
         "NO_ELEMENTS",
-        "not to be told from another",
+        "has no unique match",
     ),
     "the application hangs": (
         lambda mac: change_app(mac, "Form", hung=True),
         "TIMEOUT",
-        "Form does not answer",
+        "Form did not answer",
     ),
 }
 
 
 @pytest.mark.parametrize(("arrange", "code", "message"), NO_ELEMENTS.values(), ids=NO_ELEMENTS.keys())
-def test_elements_that_cannot_be_read_say_why(
+def test_unreadable_elements_raise_the_reason(
     desk: Desk, arrange: Callable[[FakeMac], Any], code: str, message: str
 ) -> None:
     arrange(desk.mac)
@@ -258,7 +256,7 @@ def test_elements_that_cannot_be_read_say_why(
 # text -----------------------------------------------------------------------------------------------------
 
 
-def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: Path) -> None:
+def test_text_in_other_scripts_is_read(desk: Desk, tmp_path: Path) -> None:
     widgets = [
         widget(f"l{at}", "label", 20, 40 * at + 40, 200, 24, text=text)
         for at, text in enumerate(["Сохранить", "東京", "Save", HOSTILE])
@@ -268,16 +266,16 @@ def test_text_in_other_letters_than_english_ones_is_read(desk: Desk, tmp_path: P
     lines = desk.backend.read_text(tmp_path / "shot.png")
     found = [(one.text, one.confidence) for one in lines[:4]]
     assert found == [("Form", 1), ("Сохранить", 0.5), ("東京", 0.5), ("Save", 1)]
-    # in pixels, counted from the top
+    # pixels from the top left
     places = [[round(number) for number in one.box] for one in lines]
     assert places == [[round(part) for part in one["rect"]] for one in labels(tmp_path / "shot.png")]
     assert (lines[4].text.isprintable(), len(lines[4].text) <= 1000) == (True, True)
 
 
-def test_text_of_a_calculators_keys_is_found_in_parts(desk: Desk, tmp_path: Path) -> None:
+def test_single_characters_are_found_by_reading_in_parts(desk: Desk, tmp_path: Path) -> None:
     keys, shot = "789+456/123=", tmp_path / "shot.png"
     widgets = [
-        # the first are on the seam of two parts
+        # the first keys are on the border of two parts
         widget(f"key{at}", "button", 70 + at % 4 * 100, 60 + at // 4 * 80, 100, 60, text=text)
         for at, text in enumerate(keys)
     ]
@@ -306,12 +304,12 @@ TEXT_EDIT = Handler("TextEdit", "com.apple.TextEdit", "com.apple.TextEdit")
 FINDER = Handler("Finder", "com.apple.finder", "com.apple.finder")
 
 
-def test_handler_is_known_before_anything_is_opened(desk: Desk, tmp_path: Path) -> None:
+def test_handler_is_found_without_opening_anything(desk: Desk, tmp_path: Path) -> None:
     find = desk.backend.find_handler
     notes, unknown = tmp_path / "notes.txt", tmp_path / "data.unknown"
     for path in (notes, unknown):
         path.write_text("x")
-    for name in ("com.apple.TextEdit", "TextEdit", "textedit.app", "TextEdti"):  # as a running one is named
+    for name in ("com.apple.TextEdit", "TextEdit", "textedit.app"):
         assert find("app", name) == TEXT_EDIT
     assert find("app", "Form.app").bundle_id == "com.example.form"
     assert (find("path", str(notes)), find("path", str(tmp_path))) == (TEXT_EDIT, FINDER)
@@ -319,7 +317,7 @@ def test_handler_is_known_before_anything_is_opened(desk: Desk, tmp_path: Path) 
     home = str(desk.mac.home / "Applications" / "Mine.app")
     add_app(desk.mac, "Mine", bundle_id="org.example.mine", path=home)
     assert (find("app", "Mine").bundle_id, find("app", "Finder")) == ("org.example.mine", FINDER)
-    for kind, target in (("path", str(unknown)), ("app", "Nonesuch"), ("app", "Utilities")):  # a folder
+    for kind, target in (("path", str(unknown)), ("app", "TextEdti"), ("app", "Utilities")):  # a folder
         assert error_of(find, kind, target).code.value == "APP_NOT_FOUND"
     add_app(desk.mac, "Form", bundle_id="org.other.form", path="/Applications/Utilities/Form.app")
     error = error_of(find, "app", "Form")
@@ -328,7 +326,7 @@ def test_handler_is_known_before_anything_is_opened(desk: Desk, tmp_path: Path) 
     assert desk.mac.calls("open") == []
 
 
-def test_open_starts_the_application_that_was_found(desk: Desk, tmp_path: Path) -> None:
+def test_open_starts_the_handler(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "notes $(touch x) \"'.txt"
     file.write_text("x")
     add_app(desk.mac, "Tool", path="/Applications/Tool.app")  # without a bundle id

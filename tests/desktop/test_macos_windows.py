@@ -1,4 +1,4 @@
-"""What is seen of a Mac: screenshots, lists, permissions, and what is said where there is nothing to see."""
+"""Screenshots, lists and permissions of a fake Mac, and their errors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import pytest
 from fakemac import MENU_BAR, SHADOW, FakeMac, image_size, pixel, window_colour
 from fakemac.pictures import Picture, paint
 from fakemac.png import png_bytes
-from mac_desk import PANELS, PANES, Desk, add_app, change_app, tells_who_needs_what, widget
+from mac_desk import PANELS, PANES, Desk, add_app, change_app, check_permission_error, widget
 from samples import error_of
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.frontends.doctor import doctor
+from peekaboo_min.tools.status import doctor
 
 FRONT_TO_BACK = [1080, 1090, 1012, 1030, 1004, 1020, 1070, 1050, 1041, 1040, 1031, 1001]
 MINIMISED = [1005, 1061]
 
-# screenshots: whose pixel it is, and how large it is ------------------------------------------------------
+# screenshots: pixels and sizes -----------------------------------------------------------------------------
 
 WINDOWS = {
     "covered, on the Retina display": (1012, (200, 60, 1000, 700), 2),
@@ -34,7 +34,7 @@ WINDOWS = {
 
 
 @pytest.mark.parametrize(("window_id", "bounds", "scale"), WINDOWS.values(), ids=WINDOWS.keys())
-def test_screenshot_shows_that_window_alone_at_its_scale(
+def test_screenshot_shows_only_the_window_at_its_scale(
     desk: Desk, tmp_path: Path, window_id: int, bounds: tuple[int, ...], scale: int
 ) -> None:
     path = tmp_path / "out" / "shot.png"
@@ -56,13 +56,13 @@ def test_screenshot_shows_that_window_alone_at_its_scale(
     assert desk.images_left() == []
 
 
-def test_list_apps_counts_the_windows_of_each_process_alone(desk: Desk) -> None:
-    add_app(desk.mac, "Form", 601)  # a second one, without a window
+def test_list_apps_counts_the_windows_of_each_process(desk: Desk) -> None:
+    add_app(desk.mac, "Form", 601)  # a second process, without a window
     apps = [app for app in desk.backend.snapshot().apps if app.name == "Form"]
     assert sorted(app.window_count for app in apps) == [0, 1]
 
 
-def test_window_between_two_displays_has_the_scale_of_its_middle(desk: Desk) -> None:
+def test_window_on_two_displays_has_the_scale_at_its_centre(desk: Desk) -> None:
     scales = []
     for x in (-300, -200):
         desk.mac.move_window(1031, x, 100)
@@ -81,7 +81,7 @@ def test_image_captures_each_display_at_its_own_scale(desk: Desk, tmp_path: Path
     assert all("screenshot_id" not in one for one in data["saved_files"])
 
 
-def test_image_as_jpg_is_jpg_of_that_size(desk: Desk, tmp_path: Path) -> None:
+def test_image_as_jpg_is_a_jpeg_of_the_given_size(desk: Desk, tmp_path: Path) -> None:
     large, small = tmp_path / "second.jpg", tmp_path / "small.jpg"
     data = desk.data("image", "--screen-index", 1, "--path", large)
     desk.data("image", "--screen-index", 1, "--path", small, "--max-dimension", 480)
@@ -93,7 +93,7 @@ def test_image_as_jpg_is_jpg_of_that_size(desk: Desk, tmp_path: Path) -> None:
     assert words[:7] == ["-z", "270", "480", "-s", "format", "jpeg", "-s"]
 
 
-# The main display; one left of it and one above it of the same size; one on the right that is rotated.
+# The main display; two of equal size, left of it and above it; a rotated display on the right.
 FOUR_DISPLAYS: list[dict[str, Any]] = [
     {"id": 1, "name": "Built-in", "main": True, "bounds": [0, 0, 1440, 900], "scale": 2},
     {"id": 3, "name": "Left", "bounds": [-1920, -180, 1920, 1080], "scale": 1},
@@ -103,7 +103,7 @@ FOUR_DISPLAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("order", ["as listed", "reversed"])
-def test_image_of_four_displays_whatever_their_numbers(desk: Desk, tmp_path: Path, order: str) -> None:
+def test_image_shows_the_right_display_in_any_order(desk: Desk, tmp_path: Path, order: str) -> None:
     desk.mac.set("displays", FOUR_DISPLAYS)
     desk.mac.switch(display_order=order)
     above = desk.mac.open_window("Finder", title="above", bounds=[100, -900, 400, 300])
@@ -120,7 +120,7 @@ def test_image_of_four_displays_whatever_their_numbers(desk: Desk, tmp_path: Pat
         assert 0 <= (y - top) * scale - shown["y"] < shown["height"], display["name"]
         assert image_size(path) == (width * scale, height * scale)
         assert pixel(path, (x - left) * scale, (y - top) * scale) == window_colour(window), display["name"]
-    # of the others nobody knows the numbers
+    # the -D numbers of the other displays are unknown
     assert [argv[1] for argv in desk.captures()] == ["-D", "-R", "-R", "-R"]
 
 
@@ -131,7 +131,7 @@ RECTANGLES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("app", RECTANGLES)
-def test_capture_of_a_rectangle_shows_what_the_screen_shows(desk: Desk, app: str) -> None:
+def test_rectangle_capture_shows_the_screen(desk: Desk, app: str) -> None:
     bounds, scale, places = RECTANGLES[app]
     window = ["--windowIndex", "1"] if app == "TextEdit" else []
     data = desk.data("screenshot-app-window", "--appName", app, *window, "--no-preferWindowId")
@@ -167,7 +167,7 @@ def test_capture_with_a_shadow_is_larger_and_cannot_be_clicked(
     assert desk.posted() == []
 
 
-# what screencapture cannot capture ------------------------------------------------------------------------
+# failures of screencapture ---------------------------------------------------------------------------------
 
 PICTURE = png_bytes(Picture(8, 8, paint(8, 8, (1, 2, 3), []), [], None))
 RUBBISH = b"rubbish, and more than twenty-four bytes of it"
@@ -198,7 +198,7 @@ NOT_CAPTURED: dict[str, tuple[Arrange, int, int, str, int]] = {
     "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
     "the window is protected": (protect, 1090, 14, "CAPTURE_FAILED", 1),
     "the grant is stale": (stale, 1090, 14, "CAPTURE_FAILED", 4),
-    "the id is nobody's": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
+    "no window has the id": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
     "exit 0 and an empty file": (leave(0, b""), 1090, 14, "CAPTURE_FAILED", 4),
     "exit 1 and a picture": (leave(1, PICTURE), 1090, 14, "CAPTURE_FAILED", 4),
     "exit 0 and no picture": (leave(0, RUBBISH), 1090, 14, "CAPTURE_FAILED", 4),
@@ -208,7 +208,7 @@ NOT_CAPTURED: dict[str, tuple[Arrange, int, int, str, int]] = {
 @pytest.mark.parametrize(
     ("arrange", "window_id", "exit_code", "code", "tries"), NOT_CAPTURED.values(), ids=NOT_CAPTURED.keys()
 )
-def test_screenshot_that_cannot_be_taken_says_why(
+def test_failed_screenshot_reports_the_reason(
     desk: Desk, arrange: Arrange, window_id: int, exit_code: int, code: str, tries: int
 ) -> None:
     arrange(desk.mac)
@@ -216,11 +216,11 @@ def test_screenshot_that_cannot_be_taken_says_why(
     assert len(desk.captures()) == tries
     if arrange is stale:  # the failure names the grant
         message = desk.run("screenshot", window_id).error["message"]
-        assert "as for an older copy" in message and "quit and reopen Terminal" in message
+        assert "an older copy of the app" in message and "quit and reopen Terminal" in message
 
 
 @pytest.mark.parametrize(("exit_code", "file"), [(0, RUBBISH), (13, None), (0, b"")])
-def test_sips_is_judged_by_its_file_and_its_exit_code(
+def test_sips_fails_by_a_bad_file_or_exit_code(
     desk: Desk, tmp_path: Path, exit_code: int, file: Optional[bytes]
 ) -> None:
     desk.data("screenshot", 1090, "--path", tmp_path / "whole.png")
@@ -229,19 +229,19 @@ def test_sips_is_judged_by_its_file_and_its_exit_code(
     assert desk.refusal("screenshot", 1090, "--max-dimension", 300)[1] == "SIPS_ERROR"
 
 
-def test_screenshot_of_a_window_that_just_opens_is_tried_again(desk: Desk) -> None:
+def test_failed_screenshot_is_retried(desk: Desk) -> None:
     desk.mac.fail("screencapture", NO_IMAGE, times=2)
     assert desk.data("screenshot", 1090)["image_width"] == 960
     assert len(desk.captures()) == 3
 
 
-def test_screenshot_of_a_protected_window_is_taken_where_it_is_shown(desk: Desk) -> None:
+def test_screenshot_of_a_protected_window_works_if_macos_ignores_the_protection(desk: Desk) -> None:
     protect(desk.mac)
-    desk.mac.switch(window_sharing="ignored")  # as from macOS 15 on
+    desk.mac.switch(window_sharing="ignored")  # from macOS 15 on
     assert desk.data("screenshot", 1090)["image_width"] == 960
 
 
-TINY = {"bounds": [900, 150, 66, 20], "title": "Window"}  # a capture adds it to the application that it is of
+TINY = {"bounds": [900, 150, 66, 20], "title": "Window"}  # a capture adds this window to the captured app
 IN_FRONT: list[tuple[str, dict[str, Any], bool]] = [
     ("TextEdit", {"bounds": [900, 150, 100, 100], "alpha": 0}, True),
     ("TextEdit", {"bounds": [900, 150, 100, 100], "alpha": 0.5}, False),
@@ -254,7 +254,7 @@ IN_FRONT: list[tuple[str, dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("app", "window", "is_seen"), IN_FRONT)
-def test_screenshot_by_rectangle_only_below_what_is_invisible(
+def test_screenshot_by_rectangle_needs_a_window_without_visible_cover(
     desk: Desk, app: str, window: dict[str, Any], is_seen: bool
 ) -> None:
     desk.data("focus", 1090)
@@ -273,17 +273,17 @@ def test_screenshot_of_a_window_that_closes_is_not_found(desk: Desk) -> None:
 # screenshot_app_window ------------------------------------------------------------------------------------
 
 
-def test_app_window_names_its_errors_by_its_document(desk: Desk) -> None:
+def test_app_window_has_the_specified_error_codes(desk: Desk) -> None:
     assert desk.refusal("screenshot-app-window", "--appName", "Notes") == (15, "NoWindow")
     assert desk.refusal("screenshot-app-window") == (2, "INVALID_ARGUMENT")
 
 
 @pytest.mark.parametrize("program", ["screencapture", "osascript", "both, slowly"])
-def test_app_window_has_one_budget_of_time(desk: Desk, program: str) -> None:
+def test_app_window_has_one_timeout_for_all_programs(desk: Desk, program: str) -> None:
     if program == "both, slowly":
         desk.mac.set("latency_ms", {"osascript": [2000, 2000], "screencapture": [2000, 2000]})
     else:
-        desk.mac.hang(program)  # as behind a question that nobody answers
+        desk.mac.hang(program)  # like behind an unanswered prompt
     finished = desk.run("screenshot-app-window", "--appName", "Form", "--timeoutMs", 3500)
     assert (finished.code, finished.error["code"]) == (22, "Timeout")
     assert ("private window picker" in finished.error["message"]) is (program != "osascript")
@@ -294,7 +294,7 @@ def test_app_window_has_one_budget_of_time(desk: Desk, program: str) -> None:
 # lists ----------------------------------------------------------------------------------------------------
 
 
-def test_list_windows_front_to_back_with_who_owns_them(desk: Desk) -> None:
+def test_list_windows_is_front_to_back_with_owners(desk: Desk) -> None:
     windows = desk.windows()
     assert [one["window_id"] for one in windows] == [*FRONT_TO_BACK, *MINIMISED]
     assert [one["window_id"] for one in windows if one["is_focused"]] == [1080]
@@ -327,7 +327,7 @@ BRIDGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("switches", BRIDGES.values(), ids=BRIDGES.keys())
-def test_list_is_the_same_whatever_the_bridge_gives(desk: Desk, switches: dict[str, Any]) -> None:
+def test_list_is_the_same_for_all_bridge_types(desk: Desk, switches: dict[str, Any]) -> None:
     before = desk.backend.snapshot()
     desk.mac.switch(**switches)
     assert desk.backend.snapshot() == before
@@ -337,21 +337,21 @@ def test_list_is_the_same_whatever_the_bridge_gives(desk: Desk, switches: dict[s
 
 
 MENU: dict[str, Any] = {"bounds": [100, 120, 30, 20], "layer": 101}
-# of no ordinary application, and one that has faded out, between an open one and its submenu
+# a menu of the Dock, and a faded menu between an open menu and its submenu
 MENUS = [("Terminal", MENU), ("Dock", MENU), ("Terminal", {**MENU, "alpha": 0}), ("Terminal", MENU)]
 PANEL = {"bounds": [300, 300, 300, 200], "layer": 8, "modal": True}
-TOOLS = {"title": "tools", "bounds": [700, 300, 100, 100], "layer": 3}  # no dialog
-GROUP = widget("panel", "group", 80, 50, 300, 200)  # right where the window beside is
+TOOLS = {"title": "tools", "bounds": [700, 300, 100, 100], "layer": 3}  # not a dialog
+GROUP = widget("panel", "group", 80, 50, 300, 200)  # at the position of the window BESIDE
 BESIDE = {"title": "Beside", "bounds": [900, 150, 300, 200]}
 TWIN = {"title": "Form", "bounds": [820, 100, 480, 360], "modal": True}
-# windows that open, the app in front, and id, kind, parent and modality of what is no plain window
+# windows that open, the app in front, and id, kind, parent and modality of popups and dialogs
 MARKED: dict[str, tuple[list[tuple[str, dict[str, Any]]], str, list[Any]]] = {
     "menus": (MENUS, "Terminal", [(2003, "popup", 1080, False), (2000, "popup", 1080, False)]),
     "a sheet": ([], "Calendar", [(1041, "dialog", 1040, True)]),
     "a modal panel": ([("Terminal", PANEL), ("Terminal", TOOLS)], "", [(2000, "dialog", None, True)]),
-    "a group within a window is none": ([("Form", BESIDE)], "Form", []),
-    "of two that are alike none": ([("Form", TWIN)], "Form", []),
-    "none without Accessibility": ([], "Calendar", []),
+    "a group within a window": ([("Form", BESIDE)], "Form", []),
+    "two windows that look the same": ([("Form", TWIN)], "Form", []),
+    "a sheet without Accessibility": ([], "Calendar", []),
 }
 
 
@@ -359,7 +359,7 @@ MARKED: dict[str, tuple[list[tuple[str, dict[str, Any]]], str, list[Any]]] = {
 def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> None:
     opened, front, expected = MARKED[name]
     desk.mac.change_window(1090, {"widgets": [GROUP]})
-    if front != "Terminal":  # which is in front, and would close its menus
+    if front != "Terminal":  # activating Terminal again would close its menus
         desk.mac.activate(front or "Terminal")
     for app, window in opened:
         desk.mac.open_window(app, **window)
@@ -372,7 +372,7 @@ def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> N
     ids = [one["window_id"] for one in listed]
     assert all(ids.index(parent) < ids.index(one) for one, kind, parent, _ in expected if kind == "popup")
     if "without" in name:
-        assert ids == FRONT_TO_BACK[-4:-2] + FRONT_TO_BACK[:-4] + FRONT_TO_BACK[-2:]  # none is minimised
+        assert ids == FRONT_TO_BACK[-4:-2] + FRONT_TO_BACK[:-4] + FRONT_TO_BACK[-2:]  # none minimised
     if name == "a modal panel":
         assert [one["window_id"] for one in listed if one["is_focused"]] == [2000]
         assert 2001 not in ids
@@ -381,7 +381,7 @@ def test_list_windows_marks_menus_sheets_and_dialogs(desk: Desk, name: str) -> N
 NAME = widget("name", "field", 40, 60, 300, 30, value="")
 SAVE = widget("save", "button", 300, 240, 100, 40, text="Save", on_click={"close_window": "this"})
 SAVE_PANEL = {"title": "Save", "bounds": [760, 460, 440, 300], "focus": "name", "widgets": [NAME, SAVE]}
-# how it belongs to its app, and the parent: of a modal one none, for it blocks them all
+# how the panel belongs to its app, and its parent (a modal panel blocks all windows and has none)
 PANEL_FORMS: list[Any] = [({"modal": True}, None), ({"attached_to": 1030}, 1030), ({}, 1030)]
 
 
@@ -407,20 +407,20 @@ def test_panel_of_another_process_is_a_dialog_of_its_app(
     shot = desk.data("screenshot", panel)
     desk.data("click", panel, 700, 520, "--screenshot-id", shot["screenshot_id"])
     assert listed() == []
-    for window_id in (1030, 1031):  # as at the start, when the app asks what to open
+    for window_id in (1030, 1031):  # like at its start, when the app asks for a file to open
         desk.mac.change_window(window_id, {"minimised": True})
     panel = desk.mac.open_window(600, **SAVE_PANEL)
     assert listed() == [("TextEdit", 430, "dialog", None, True, True)]
 
 
-def test_list_windows_knows_a_minimised_one_beside_its_twin(desk: Desk) -> None:
+def test_list_windows_finds_a_minimised_window_with_a_twin(desk: Desk) -> None:
     bounds = desk.mac.window(1090)["bounds"]
     twin = desk.mac.open_window("Form", title="Form", bounds=bounds, minimised=True)
     minimised = [one["window_id"] for one in desk.windows() if one["is_minimised"]]
     assert sorted(minimised) == sorted([*MINIMISED, twin])
 
 
-def test_list_windows_is_delayed_a_second_by_what_hangs(desk: Desk) -> None:
+def test_list_windows_is_not_blocked_by_hung_apps(desk: Desk) -> None:
     for pid in range(600, 640):
         add_app(desk.mac, f"App {pid}", pid, bundle_id=f"com.example.app{pid}")
         desk.mac.open_window(f"App {pid}", bounds=[0, 0, 300, 200], minimised=True)
@@ -428,7 +428,7 @@ def test_list_windows_is_delayed_a_second_by_what_hangs(desk: Desk) -> None:
     desk.mac.update(lambda state: [app.update(hung=True) for app in state["apps"]])
     started = time.monotonic()
     assert len(desk.windows()) == len(FRONT_TO_BACK) + 1
-    assert time.monotonic() - started < 60  # with the system's own timeout it would be four minutes
+    assert time.monotonic() - started < 60  # four minutes with the system's own timeout
 
 
 def test_act_asks_no_other_app_for_its_windows(desk: Desk) -> None:
@@ -439,7 +439,7 @@ def test_act_asks_no_other_app_for_its_windows(desk: Desk) -> None:
     assert desk.mac.events("asked_in_vain") != []
 
 
-# what accessibility lists, whether Cocoa names the menu's items, and whether the window came from its Space
+# windows that accessibility lists, whether Cocoa names the menu's items, whether the window is focused
 SPACES = [("this space", "named", True), ("this space", "unnamed", False), ("all", "unnamed", True)]
 
 
@@ -455,17 +455,17 @@ def test_focus_brings_a_window_from_another_space(
         assert "it is minimised, or on another Space" in finished.error["message"]
 
 
-def test_list_windows_asks_an_app_of_one_window_for_no_dialogs(desk: Desk) -> None:
+def test_list_windows_does_not_ask_an_app_with_one_window_for_dialogs(desk: Desk) -> None:
     change_app(desk.mac, "Form", hung=True)
     desk.mac.activate("Form")
-    desk.mac.open_window("Form", bounds=[900, 120, 30, 20], layer=101)  # its menu is none
+    desk.mac.open_window("Form", bounds=[900, 120, 30, 20], layer=101)  # a menu does not count
     desk.windows()
     assert desk.mac.events("asked_in_vain") == []
 
 
 @pytest.mark.parametrize("nil_is_null", [False, True])
-@pytest.mark.parametrize("pid", [None, 460])  # of Notes every window is away
-def test_list_windows_without_an_app_in_front_focuses_none(
+@pytest.mark.parametrize("pid", [None, 460])  # Notes has no window on screen
+def test_list_windows_without_a_frontmost_window_has_no_focused_window(
     desk: Desk, nil_is_null: bool, pid: Optional[int]
 ) -> None:
     desk.mac.switch(nil_is_null=nil_is_null)
@@ -475,11 +475,11 @@ def test_list_windows_without_an_app_in_front_focuses_none(
     assert len(desk.windows()) == len(FRONT_TO_BACK) + len(MINIMISED)
 
 
-def test_list_windows_without_screen_recording_says_why_no_titles(desk: Desk) -> None:
+def test_list_windows_without_screen_recording_explains_missing_titles(desk: Desk) -> None:
     desk.mac.deny("screen_recording")
     finished = desk.run("windows")
     assert [one["window_id"] for one in finished.data["windows"]] == [*FRONT_TO_BACK, *MINIMISED]
-    # the app that we answer for always sees its own
+    # the responsible app sees its own titles
     assert {one["title"] for one in finished.data["windows"] if one["owner_name"] != "Terminal"} == {""}
     (message,) = finished.json["messages"]
     assert message.startswith("window titles are hidden: Terminal lacks the Screen Recording permission; ")
@@ -488,14 +488,14 @@ def test_list_windows_without_screen_recording_says_why_no_titles(desk: Desk) ->
 
 
 HOSTILE = {
-    "a shell's": "$(touch x) `touch x`; \"'\\",
+    "shell syntax": "$(touch x) `touch x`; \"'\\",
     "control characters": "a\x1b]0;x\x07\u202eb\nc\u2028d",
     "very long": "x" * 10_000,
 }
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
-def test_list_shows_a_hostile_name_on_one_line_and_runs_nothing(desk: Desk, text: str) -> None:
+def test_hostile_names_are_listed_as_one_short_line_and_not_executed(desk: Desk, text: str) -> None:
     desk.mac.change_window(1090, {"title": text})
     change_app(desk.mac, "Form", name=text)
     (listed,) = (one for one in desk.windows() if one["window_id"] == 1090)
@@ -507,7 +507,7 @@ def test_list_shows_a_hostile_name_on_one_line_and_runs_nothing(desk: Desk, text
     assert not [*desk.mac.folder.rglob("x")]
 
 
-def test_list_apps_with_the_windows_that_they_show(desk: Desk) -> None:
+def test_list_apps_counts_listed_windows_and_skips_ended_apps(desk: Desk) -> None:
     add_app(desk.mac, "Gone", 779, terminated=True)
     add_app(desk.mac, "", 777)
     add_app(desk.mac, "Unsigned", 778)
@@ -532,7 +532,7 @@ def test_list_apps_with_the_windows_that_they_show(desk: Desk) -> None:
         assert [tuple(one[name] for name in names) for one in apps] == expected
 
 
-def test_list_screens_begins_with_the_main_one(desk: Desk) -> None:
+def test_list_screens_begins_with_the_main_display(desk: Desk) -> None:
     names, numbers = ("screen_index", "name", "is_main", "scale"), ("x", "y", "width", "height")
     first = dict(zip(names, (0, "Built-in Retina Display", True, 2.0)))
     second = dict(zip(names, (1, "LG UltraFine", False, 1.0)))
@@ -548,7 +548,7 @@ def test_list_screens_begins_with_the_main_one(desk: Desk) -> None:
     assert desk.data("list", "screens") == {"screens": screens[:1]}
 
 
-# permissions: denied, or not asked ------------------------------------------------------------------------
+# permissions: denied, or not yet requested ------------------------------------------------------------------
 
 CAPTURES = {
     "a window": ["screenshot", "1090"],
@@ -558,19 +558,19 @@ CAPTURES = {
 
 
 @pytest.mark.parametrize("words", CAPTURES.values(), ids=CAPTURES.keys())
-def test_permission_to_record_is_asked_before_any_capture(desk: Desk, words: list[str]) -> None:
+def test_screen_recording_is_checked_before_any_capture(desk: Desk, words: list[str]) -> None:
     desk.mac.deny("screen_recording")  # a capture would exit 0 with the wallpaper
     finished = desk.run(*words)
     assert (finished.code, finished.error["code"]) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
-    tells_who_needs_what(finished, 11)
+    check_permission_error(finished, 11)
     assert (desk.captures(), desk.images_left()) == ([], [])
     desk.mac.grant("screen_recording")
-    desk.mac.set("session.on_console", False)  # behind another user's session
+    desk.mac.set("session.on_console", False)  # another user's session is in front
     error = desk.run(*words).error
-    assert (error["code"], "another session has it" in error["message"]) == ("SCREEN_LOCKED", True)
+    assert (error["code"], "another user is active" in error["message"]) == ("SCREEN_LOCKED", True)
 
 
-def test_permission_to_record_is_needed_for_effects_and_displays(desk: Desk, tmp_path: Path) -> None:
+def test_screen_recording_is_needed_for_verify_and_displays(desk: Desk, tmp_path: Path) -> None:
     desk.mac.deny("screen_recording")
     assert desk.run("press", 1090, "tab", "--verify").code == 11
     assert desk.posted() == []
@@ -581,7 +581,7 @@ def test_permission_to_record_is_needed_for_effects_and_displays(desk: Desk, tmp
 
 
 @pytest.mark.parametrize("answer", ["denied", "not_asked"])
-def test_permission_that_nobody_gave_on_a_newer_mac(desk: Desk, answer: str) -> None:
+def test_missing_permission_on_a_newer_mac_is_reported(desk: Desk, answer: str) -> None:
     desk.mac.era("error")
     desk.mac.set("permissions.screen_recording", answer)
     assert desk.refusal("screenshot", 1090) == (11, "PERMISSION_DENIED_SCREEN_RECORDING")
@@ -596,7 +596,7 @@ def test_permission_that_nobody_gave_on_a_newer_mac(desk: Desk, answer: str) -> 
         (["accessibility", "screen_recording"], 11),
     ],
 )
-def test_permissions_fails_by_the_first_that_is_missing(
+def test_permissions_exit_code_is_the_first_missing_grant(
     desk: Desk, denied: Sequence[str], exit_code: int
 ) -> None:
     for kind in denied:
@@ -609,18 +609,18 @@ def test_permissions_fails_by_the_first_that_is_missing(
         assert finished.data == {"permissions": grants}
         desk.mac.set("permissions.screen_recording", "stale")
         shown = desk.program.run("permissions").out
-        assert "Screen Recording: not known: macOS says yes" in shown and "quit and reopen Terminal" in shown
-        # one application's windows alone say nothing against it
+        assert "Screen Recording: unknown: granted, but" in shown and "quit and reopen Terminal" in shown
+        # the windows of one app alone are no evidence of a stale grant
         desk.mac.update(lambda state: [one.update(minimised=one["pid"] != 480) for one in state["windows"]])
         assert "Screen Recording: granted" in desk.program.run("permissions").out
         return
-    tells_who_needs_what(finished, exit_code)
+    check_permission_error(finished, exit_code)
     for number, kind in ((11, "screen_recording"), (12, "accessibility")):
         assert (f"{PANES[number][0]}: NOT granted" in finished.error["details"]) is (kind in denied)
 
 
-def test_permissions_that_are_missing_ask_whom_they_belong_to_at_once(desk: Desk) -> None:
-    """One after the other they would not fit into the two seconds of a status."""
+def test_owners_of_missing_permissions_are_looked_up_in_parallel(desk: Desk) -> None:
+    # in sequence, they would exceed the two seconds of server_status
     for kind in ("accessibility", "screen_recording"):
         desk.mac.deny(kind)
     desk.mac.set("latency_ms", {"osascript": [900, 900]})
@@ -632,7 +632,7 @@ def test_permissions_that_are_missing_ask_whom_they_belong_to_at_once(desk: Desk
 @pytest.mark.parametrize(
     ("version", "pane"), [("14.7", "Screen Recording"), ("15.0", "Screen & System Audio Recording")]
 )
-def test_permission_names_the_pane_of_that_macos(
+def test_permission_error_names_the_pane_of_the_macos_version(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, version: str, pane: str
 ) -> None:
     monkeypatch.setattr(platform, "mac_ver", lambda: (version, ("", "", ""), ""))
@@ -640,12 +640,12 @@ def test_permission_names_the_pane_of_that_macos(
     assert f" lacks the {pane} permission" in error.message and f"Privacy & Security > {pane} " in error.hint
 
 
-def test_permissions_without_a_session_are_an_error_of_its_own(desk: Desk) -> None:
+def test_permissions_without_a_session_report_no_gui_session(desk: Desk) -> None:
     desk.mac.no_gui_session()
     assert desk.run("permissions").error["code"] == "NO_GUI_SESSION"
 
 
-def test_permissions_survive_a_crash_over_keynote(desk: Desk) -> None:
+def test_permissions_survive_a_crash_of_the_keynote_check(desk: Desk) -> None:
     desk.mac.fail("osascript", exit=-11, when=["AEDeterminePermissionToAutomateTarget"])
     granted = desk.data("permissions")["permissions"]
     assert granted == {"screen_recording": True, "accessibility": True}
@@ -657,11 +657,11 @@ def test_permissions_survive_a_crash_over_keynote(desk: Desk) -> None:
     ("answer", "code", "found"),
     [("grant", 0, "granted"), ("deny", 13, "NOT granted"), ("ask", 0, "macOS asks at first use")],
 )
-def test_permissions_of_keynote_are_asked_without_a_dialog(
+def test_keynote_permission_is_checked_without_a_dialog(
     desk: Desk, answer: str, code: int, found: str, bundle_id: str
 ) -> None:
     desk.mac.keynote(installed=[bundle_id])
-    desk.data("keynote", "open")  # only a running app can be asked about
+    desk.data("keynote", "open")  # the check needs a running app
     getattr(desk.mac, answer)("automation", bundle_id)
     finished = desk.run("permissions")
     assert finished.code == code, finished.out
@@ -682,21 +682,21 @@ _CLAUDE = "/Users/someone/Library/Application Support/Claude/claude-code/2.1.209
 _DESKTOP = "/Applications/Claude.app/Contents/MacOS/Claude"
 _BY_UV = "/Users/someone/.local/share/uv/python/cpython-3.13-macos-aarch64-none/bin/python3.13"
 _XCODES, _TOOLS = f"/Applications/Xcode.app/{_PYTHON}", f"/Library/Developer/CommandLineTools/{_PYTHON}"
-# what needs the grant, and our ancestors and we
+# the path that needs the grant, and the process chain that ends with us
 HOSTS = {
     "an editor's nested helper": (_VS_CODE, [_NESTED, "/bin/zsh", "python3"]),
     "an app that another app installed": (_CLAUDE, [_DESKTOP, f"{_CLAUDE}/Contents/MacOS/claude", "python3"]),
     "Terminal below the tools' Python": (_TERMINAL, [*_SHELL, f"{_TOOLS}/Contents/MacOS/Python"]),
     "Terminal below Xcode's Python": (_TERMINAL, [*_SHELL, f"{_XCODES}/Contents/MacOS/Python"]),
     "a daemon": ("", ["/usr/sbin/sshd", "-zsh", "python3"]),
-    "nobody knows, without ps": ("", ["python3"]),
-    "told: python, whatever launched it": (_BY_UV, [_DESKTOP, "disclaimer", _BY_UV]),
-    "told: Python.app": (_XCODES, [_DESKTOP, f"{_XCODES}/Contents/MacOS/Python"]),
+    "unknown without ps": ("", ["python3"]),
+    "responsible: python, for any launcher": (_BY_UV, [_DESKTOP, "disclaimer", _BY_UV]),
+    "responsible: Python.app": (_XCODES, [_DESKTOP, f"{_XCODES}/Contents/MacOS/Python"]),
 }
 
 
 @pytest.mark.parametrize("case", HOSTS)
-def test_permission_error_names_what_needs_the_grant(desk: Desk, case: str) -> None:
+def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: str) -> None:
     path, processes = HOSTS[case]
     if "without ps" in case:
         desk.mac.uninstall("ps")
@@ -706,18 +706,18 @@ def test_permission_error_names_what_needs_the_grant(desk: Desk, case: str) -> N
     rows[-1]["this_is_us"] = True
     desk.mac.set("processes", rows)
     change_app(desk.mac, "Terminal", responsible=False)
-    if "told" in case:
+    if "responsible" in case:
         add_app(desk.mac, "python", os.getpid(), responsible=True)
     desk.mac.deny("screen_recording")
     refused = desk.run("screenshot", 1090)
     name = Path(path).name.replace(".app", "") or "the app that started this"
     assert (refused.code, f": {name} lacks the Screen Recording" in refused.error["message"]) == (11, True)
-    assert (f"add {path} by the + button" in refused.error["message"]) is bool(path)
-    assert ("an upgrade of it may need that" in refused.error["message"]) is (path == _BY_UV)
+    assert (f"add {path} with the + button" in refused.error["message"]) is bool(path)
+    assert ("repeat this after each upgrade" in refused.error["message"]) is (path == _BY_UV)
 
 
 @pytest.mark.parametrize(("is_person", "dialogs"), [(True, 2), (False, 0)])
-def test_doctor_lets_macos_ask_a_person_only(
+def test_doctor_requests_permissions_only_from_a_person(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, is_person: bool, dialogs: int
 ) -> None:
     for kind in ("screen_recording", "accessibility"):
@@ -730,7 +730,7 @@ def test_doctor_lets_macos_ask_a_person_only(
 
 
 @pytest.mark.parametrize("edges_differ", [True, False])
-def test_verify_and_stillness_see_no_change_at_the_edges(desk: Desk, edges_differ: bool) -> None:
+def test_verify_and_wait_for_still_ignore_changes_at_the_edges(desk: Desk, edges_differ: bool) -> None:
     desk.mac.switch(edges_differ=edges_differ)
     desk.mac.change_window(1090, {"focus": "search"})
     assert desk.data("press", 1090, "f5", "--verify")["changed"] is False
@@ -739,12 +739,12 @@ def test_verify_and_stillness_see_no_change_at_the_edges(desk: Desk, edges_diffe
     assert desk.data("wait-for", "--window-id", 1090, "--still", "--timeout-s", 8)["window_id"] == 1090
 
 
-# what osascript says when it fails ------------------------------------------------------------------------
+# errors of osascript ---------------------------------------------------------------------------------------
 
 FAILED = "execution error: Error: Error: "
 SCRIPT_ERRORS = {
     "automation refused, in German": (f"{FAILED}Nicht berechtigt. (-1743)", "PERMISSION_DENIED_AUTOMATION"),
-    "a consent that nobody gave": (f"{FAILED}Nicht berechtigt. (-1744)", "PERMISSION_DENIED_AUTOMATION"),
+    "consent not given": (f"{FAILED}Nicht berechtigt. (-1744)", "PERMISSION_DENIED_AUTOMATION"),
     "accessibility refused, in Korean": (
         "44:48: execution error: 허용되지 않습니다. (-25211)\n",
         "PERMISSION_DENIED_ACCESSIBILITY",
@@ -772,7 +772,7 @@ SCRIPT_ERRORS = {
 
 
 @pytest.mark.parametrize("name", SCRIPT_ERRORS)
-def test_script_error_is_read_from_its_number_at_the_end(desk: Desk, name: str) -> None:
+def test_script_error_code_is_the_number_at_the_end(desk: Desk, name: str) -> None:
     stderr, code = SCRIPT_ERRORS[name]
     exits = {"a crash": -11, "a crash behind a shell": 139, "no JSON": 0}
     desk.mac.fail("osascript", stderr, exit=exits.get(name, 1))

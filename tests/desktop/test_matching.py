@@ -1,4 +1,4 @@
-"""Which app and which window are meant, which windows are listed, and what covers a point."""
+"""Matching of names to apps and windows, the windows worth listing, and the window at a point."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from samples import app, error_of, window
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import App, Point, Rect, Scene
 from peekaboo_min.desktop.matching import (
+    X_CLIENT_BITS,
     cover_at,
     find_app,
     find_window,
@@ -49,21 +50,22 @@ FOUND = {
     "a helper by its process id": ("PID:11", CHROME_HELPER),
     "a helper by its whole name": ("Google Chrome Helper (Renderer)", CHROME_HELPER),
     "an agent by its whole name": ("coreservicesuiagent", AGENT),
-    "one without a process id": ("xterm", XTERM),
+    "an app without a process id": ("xterm", XTERM),
 }
 
 
 @pytest.mark.parametrize(("identifier", "expected"), FOUND.values(), ids=FOUND.keys())
-def test_find_app_by_what_a_person_would_say(identifier: str, expected: App) -> None:
+def test_find_app_accepts_names_ids_and_misspellings(identifier: str, expected: App) -> None:
     assert find_app(identifier, APPS) == expected
     assert find_app(identifier, APPS[::-1]) == expected
+    assert identifier == "Chromee" or find_app(identifier, APPS, acts=True) == expected
 
 
 NOT_FOUND = {
     "nothing": (" \t", ErrorCode.INVALID_ARGUMENT),
     "a word for a process id": ("PID:abc", ErrorCode.INVALID_ARGUMENT),
     "a negative process id": ("PID:-1", ErrorCode.INVALID_ARGUMENT),
-    "a process id of nobody": ("PID:99", ErrorCode.APP_NOT_FOUND),
+    "an unknown process id": ("PID:99", ErrorCode.APP_NOT_FOUND),
     "nothing like it": ("Photoshop", ErrorCode.APP_NOT_FOUND),
     "a pattern": ("*", ErrorCode.APP_NOT_FOUND),
     "three letters of a bundle id": ("com", ErrorCode.APP_NOT_FOUND),
@@ -74,7 +76,7 @@ NOT_FOUND = {
 
 
 @pytest.mark.parametrize(("identifier", "code"), NOT_FOUND.values(), ids=NOT_FOUND.keys())
-def test_find_app_refuses_what_means_none_or_several(identifier: str, code: ErrorCode) -> None:
+def test_find_app_refuses_names_of_no_app_or_several(identifier: str, code: ErrorCode) -> None:
     error = error_of(find_app, identifier, APPS)
     assert (error.code, bool(error.hint), len(error.message) < 200) == (code, True, True)
 
@@ -85,10 +87,17 @@ def test_find_app_names_the_candidates() -> None:
     assert (error.hint, error.details) == (f"name one of them: {', '.join(candidates)}", "")
 
 
-def test_find_app_names_two_that_are_as_close() -> None:
+def test_find_app_names_two_equally_close_apps() -> None:
     error = error_of(find_app, "Notas", [app("Notes", 1, window_count=1), app("Notos", 2, window_count=1)])
     assert error.code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
     assert "Notes" in error.hint and "Notos" in error.hint
+
+
+@pytest.mark.parametrize("identifier", ["Chromee", "Safary", "Calculater", "Notas"])
+def test_find_app_never_guesses_for_an_act(identifier: str) -> None:
+    guessed = find_app(identifier, APPS)
+    error = error_of(find_app, identifier, APPS, acts=True)
+    assert (error.code, guessed.name in error.hint) == (ErrorCode.APP_NOT_FOUND, True)
 
 
 def test_find_app_names_the_nearest() -> None:
@@ -97,7 +106,7 @@ def test_find_app_names_the_nearest() -> None:
     assert error_of(find_app, "x", []).hint == "open it first"
 
 
-def test_find_app_takes_no_helper_of_a_browser() -> None:
+def test_find_app_ignores_browser_helpers() -> None:
     assert error_of(find_app, "renderer", APPS).code is ErrorCode.APP_NOT_FOUND
     assert error_of(find_app, "chrome helper", [CHROME_HELPER]).code is ErrorCode.APP_NOT_FOUND
 
@@ -126,14 +135,14 @@ WANTED: list[tuple[Optional[str], Optional[int], int]] = [
 
 
 @pytest.mark.parametrize(("title", "index", "expected"), WANTED)
-def test_find_window_by_title_exact_first_or_by_index(
+def test_find_window_prefers_an_exact_title_or_uses_the_index(
     title: Optional[str], index: Optional[int], expected: int
 ) -> None:
     assert find_window(NOTES, TITLED, title, index).window_id == expected
 
 
 @pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4)])
-def test_find_window_names_those_that_are_there(title: Optional[str], index: Optional[int]) -> None:
+def test_find_window_names_the_existing_windows(title: Optional[str], index: Optional[int]) -> None:
     error = error_of(find_window, NOTES, TITLED, title, index)
     assert error.code is ErrorCode.WINDOW_NOT_FOUND
     assert "'Shopping list', 'List'" in error.hint
@@ -157,23 +166,30 @@ def test_find_window_refuses_a_negative_index_and_no_windows() -> None:
         ({"bundle_id": "com.apple.dock"}, False),
     ],
 )
-def test_list_takes_what_a_person_would_call_a_window(others: dict[str, Any], is_listed: bool) -> None:
+def test_list_leaves_out_invisible_tiny_and_system_windows(others: dict[str, Any], is_listed: bool) -> None:
     assert is_worth_listing(window(**others)) is is_listed
 
 
-def test_list_takes_windows_off_the_screen_where_asked() -> None:
+def test_list_includes_off_screen_windows_on_request() -> None:
     windows = [window(1), window(2, is_on_screen=False)]
     assert [one.window_id for one in visible_windows(windows)] == [1]
     assert [one.window_id for one in visible_windows(windows, with_off_screen=True)] == [1, 2]
 
 
-def test_windows_of_an_app_without_a_pid_are_of_its_name() -> None:
-    windows = [window(1, pid=None), window(2, pid=60), window(3, pid=None, app_name="XTerm")]
-    assert [one.window_id for one in windows_of(XTERM, windows)] == [3]
-    assert [one.window_id for one in windows_of(NOTES, windows)] == [2]
+def test_windows_of_an_app_without_a_pid_share_its_x_client() -> None:
+    xterm = 2 << X_CLIENT_BITS
+    windows = [
+        window(1, pid=None),
+        window(2, pid=60),
+        window(xterm, pid=None, app_name="XTerm"),
+        window(xterm + 1, pid=None, app_name="Toplevel"),
+        window(xterm + 2, pid=60, app_name="XTerm"),
+    ]
+    assert windows_of(XTERM, windows) == windows[2:4]
+    assert windows_of(NOTES, windows) == [windows[1], windows[4]]
 
 
-def test_cover_at_a_point_is_the_frontmost_with_its_frame() -> None:
+def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
     front = window(1, app_name="Mail", pid=2, bounds=Rect(10, 30, 50, 50), frame=Rect(10, 10, 50, 70))
     clear = window(2, app_name="Veil", pid=3, bounds=Rect(0, 0, 500, 500), alpha=0.0)
     back = window(3, bounds=Rect(0, 0, 500, 500))
@@ -183,7 +199,7 @@ def test_cover_at_a_point_is_the_frontmost_with_its_frame() -> None:
     assert cover_at(Point(20, 20), front, windows) is None
 
 
-# a name, whether a command that acts gets it, and the window's id, or the error's code
+# name, whether the command acts, window id or error code
 NAMED = [
     ("mousepad", True, 1),
     ("mouse", True, 1),
@@ -204,23 +220,35 @@ NAMED = [
 ]
 
 
+SCENE = Scene(
+    (
+        window(1, app_name="Mousepad", pid=1, title="notes.txt"),
+        window(2, app_name="Firefox", pid=2, title="Mousepad - docs and inbox"),
+        window(4, app_name="Editor", pid=4, title="a.txt"),
+        window(5, app_name="Dialog", pid=4, title="Save?", is_modal=True, parent_id=4),
+        window(6, app_name="Terminal", pid=6, title="~"),
+        window(7, app_name="Terminal", pid=6, title="/"),
+        window(8, app_name="Game", pid=8, title="2048"),
+        window(9, app_name="Game", pid=8, title="a menu", kind="popup"),
+    ),
+    (),
+    (),
+)
+
+
 @pytest.mark.parametrize(("name", "acts", "outcome"), NAMED)
-def test_window_named_takes_no_unsafe_reading(name: str, acts: bool, outcome: object) -> None:
-    scene = Scene(
-        (
-            window(1, app_name="Mousepad", pid=1, title="notes.txt"),
-            window(2, app_name="Firefox", pid=2, title="Mousepad - docs and inbox"),
-            window(4, app_name="Editor", pid=4, title="a.txt"),
-            window(5, app_name="Editor", pid=4, title="Save?", is_modal=True, parent_id=4),
-            window(6, app_name="Terminal", pid=6, title="~"),
-            window(7, app_name="Terminal", pid=6, title="/"),
-            window(8, app_name="Game", pid=8, title="2048"),
-            window(9, app_name="Game", pid=8, title="a menu", kind="popup"),
-        ),
-        (),
-        (),
-    )
+def test_window_named_is_strict_for_acts(name: str, acts: bool, outcome: object) -> None:
     if isinstance(outcome, ErrorCode):
-        assert error_of(window_named, name, scene, acts).code is outcome
+        assert error_of(window_named, name, SCENE, acts).code is outcome
     else:
-        assert window_named(name, scene, acts).window_id == outcome
+        assert window_named(name, SCENE, acts).window_id == outcome
+
+
+@pytest.mark.parametrize(
+    ("name", "windows"),
+    [("inbox", "2 ('Mousepad - docs and inbox')"), ("txt", "1 ('notes.txt'), 4 ('a.txt')")],
+)
+def test_window_named_for_an_act_lists_the_windows_that_would_match(name: str, windows: str) -> None:
+    error = error_of(window_named, name, SCENE, True)
+    assert error.message == f"no window is called {name!r} exactly, and acts need an exact or longer name"
+    assert error.hint.endswith(f"or a whole title: {windows}")

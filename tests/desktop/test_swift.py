@@ -1,7 +1,7 @@
-"""The two executors of input, input.swift and input.js: the same steps, events and answers on a fake Mac.
+"""Both input executors, input.swift and input.js, post the same events and answers on a fake Mac.
 
-The Swift bench is tests/support/swift: stand-ins for Apple's modules, against which the shipped source must
-compile without a warning; so what runs here is the logic and the spelling of the calls, not what is behind.
+The shipped Swift source is compiled without warnings against stand-ins for Apple's modules (see
+tests/support/swift), so these tests cover its logic and the names of its calls, but not Apple's code.
 PEEKABOO_REQUIRE_SWIFT=1 makes a missing compiler a failure.
 """
 
@@ -23,7 +23,7 @@ from worlds import need_swift
 
 from peekaboo_min.core.models import Act, Point
 from peekaboo_min.desktop.keys import read_chord
-from peekaboo_min.desktop.macos.input import count_sent, steps_of
+from peekaboo_min.desktop.macos.input import count_sent, make_steps
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
@@ -32,7 +32,7 @@ JXA_SOURCES = [MACOS / name for name in ("window_list.js", "accessibility.js", "
 BUILD = ROOT / "tests" / "support" / "swift" / "build.py"
 
 Event = dict[str, Any]
-# The frontmost app's window, which holds the points that are clicked here.
+# The frontmost app's window; all clicks of these tests are in it.
 TERMINAL = {"id": 1080, "pid": 480, "x": 60, "y": 80, "width": 700, "height": 420, "is_popup": False}
 POINT = Point(300, 200)
 NOT_MEASURED = ("t", "idle_ms", "suppression_s")
@@ -42,15 +42,15 @@ DONE = {"ok": True, "is_certain": True, "code": None, "message": "", "reached_id
 
 
 class Bench:
-    """A fake Mac, and a way to have one of the two executors do steps on it."""
+    """A fake Mac and one of the two executors."""
 
     def __init__(self, mac: FakeMac, command: list[str], source: bytes = b"") -> None:
         self.mac, self.command, self.source = mac, command, source
         self.stop_file = str(mac.folder / "STOP")
 
     def act(self, act: Act, **window: Any) -> dict[str, Any]:
-        """The executor's answer to the steps of an act; `done` is what has gone out."""
-        steps = steps_of(act)
+        """Execute an act and return the answer; `done` is the number of sent characters, clicks or keys."""
+        steps = make_steps(act)
         done = self.run(steps, **window)
         assert (done.returncode, done.stderr, done.stdout[-2:]) == (0, b"", b"}\n")
         answer: dict[str, Any] = json.loads(done.stdout)
@@ -69,12 +69,12 @@ class Bench:
         return [event for event in self.mac.raw_events() if "type" in event]
 
     def events(self) -> list[Event]:
-        """What was posted, as it came; without what is measured."""
+        """Return the posted events in order, without measured values."""
         return [{name: event[name] for name in event if name not in NOT_MEASURED} for event in self.raw()]
 
 
 def compile_input(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """The program `input` for a fake Mac in that folder."""
+    """Compile the program `input` for a fake Mac in this folder."""
     out = str(folder / "input")
     command = [sys.executable, str(BUILD), "compile", str(source), "-o", out, "--state", str(folder)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -113,7 +113,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 
 
 EVENT = {"flags": 0, "tap": 0, "source_state": -1}
-PRESSES = 7  # of a person, before: the number of a press follows
+PRESSES = 7  # earlier presses of a person; press numbers continue from here
 
 
 def mouse(kind: int, x: float, y: float, button: int = 0, clicks: int = 0, **more: Any) -> Event:
@@ -133,7 +133,7 @@ def dragged(end: tuple[float, float], types: tuple[int, int, int, int]) -> list[
     button, down, moved, up = types
     points = [tuple(a + (b - a) * step / 15 for a, b in zip((300, 200), end)) for step in range(16)]
     deltas = [[round(b) - round(a) for a, b in zip(*pair)] for pair in zip(points, points[1:])]
-    same = {"number": PRESSES + 1, "source_state": 0}  # without a source of our own
+    same = {"number": PRESSES + 1, "source_state": 0}  # without an event source
     between = [
         mouse(moved, x, y, button, 1, dx=dx, dy=dy, **same) for (x, y), (dx, dy) in zip(points[1:], deltas)
     ]
@@ -147,7 +147,7 @@ def key(code: int, flags: int = 0, text: str = "", up_flags: int = 0) -> list[Ev
 
 
 def modifiers(flags: int) -> tuple[list[Event], list[Event]]:
-    """The modifiers' own keys, down and up."""
+    """Return the events of the modifiers' own keys: down, up."""
     keys = [pair for pair in ((59, CONTROL), (58, OPTION), (56, SHIFT), (55, COMMAND)) if flags & pair[1]]
     event = {"type": 12, "unicode": "", **EVENT}
     held = [0, *accumulate(flag for _, flag in keys)]
@@ -157,13 +157,13 @@ def modifiers(flags: int) -> tuple[list[Event], list[Event]]:
 
 
 def chord(code: int, flags: int, own: int = 0, implied: int = 0) -> list[Event]:
-    """own: what the key itself sends; implied: what the character needs."""
+    """Return a chord's events. own: flags of the key itself; implied: flags that the character needs."""
     downs, ups = modifiers(flags)
     return [*downs, *key(code, flags | own | implied, up_flags=flags | own), *ups]
 
 
 def typed(text: str, layout: str = "us") -> list[Event]:
-    """Each character by its key on the layout, with its text; without one: the text alone."""
+    """Return each character's key events with its text; a character without a key has code 0."""
     keys: dict[str, tuple[int, int]] = {}
     for flags in (SHIFT, 0):  # a blank needs no shift
         keys.update({pair[bool(flags)]: (int(code), flags) for code, pair in keys_of(layout).items()})
@@ -235,60 +235,60 @@ ACTS = {
 }
 
 
-# The least pauses between the events of some of them.
+# Minimum pauses between the events of some acts.
 LEAST_PAUSES_MS: dict[str, list[float]] = {
-    "a double click": [0, 60, 30, 60],
+    "a double click": [0, 60, 40, 60],
     "text, keys and accents": [4, 4, 4, 4, 4, 4, 4, 44, 4, 4, 4, 4, 4],
     "a key three times": [0, 40, 0, 40, 0],
-    "a key held down": [5, 100, 0],
+    "a key held down": [20, 100, 0],
     "a scroll to the left": [0, 20],
     "a drag": [0, 100, *[20] * 14, 200],
 }
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_step_posts_exactly_these_events_with_time_for_each(bench: Bench, name: str) -> None:
+def test_steps_post_exactly_these_events_with_pauses(bench: Bench, name: str) -> None:
     act, expected = ACTS[name]
-    steps = steps_of(act)
+    steps = make_steps(act)
     pointer = act.points[-1]._asdict() if act.points else None
     answer = {**DONE, "step": len(steps), "pointer": pointer, "done": count_sent(steps)}
     bench.mac.switch(early_exits_dropped_ms=59)
     assert (bench.act(act), bench.events()) == (answer, expected)
     events = bench.raw()
-    # the person at the Mac is never locked out, but while something is dragged
+    # the person's input is never suppressed, except during a drag
     assert {event["suppression_s"] for event in events if event["source_state"]} <= {0}
-    assert bench.mac.events("dropped", "lost") == [] and stays_down(bench) == [{}, 0, 0]
-    # the Swift bench tells the program's own pauses from the time that it takes itself
+    assert bench.mac.events("dropped", "lost") == [] and held_inputs(bench) == [{}, 0, 0]
+    # the Swift bench reports idle time, which excludes its own running time
     pauses = [later.get("idle_ms", later["t"] - sooner["t"]) for sooner, later in zip(events, events[1:])]
     least = LEAST_PAUSES_MS.get(name, [0] * len(pauses))
     assert len(pauses) == len(least) and all(one >= low - 1 for one, low in zip(pauses, least)), pauses
 
 
-def stays_down(bench: Bench) -> list[Any]:
-    """The buttons and the modifiers that are still down, and those that are stuck."""
+def held_inputs(bench: Bench) -> list[Any]:
+    """Return the held buttons, the held modifiers and the stuck modifiers."""
     state = bench.mac.state()
     keyboard = state["keyboard"]
     return [state["mouse"]["down"], keyboard["pressed_flags"], keyboard["stuck_flags"]]
 
 
-# what newer systems are reported to need, and what older ones did without
+# switches off what only newer systems are reported to need
 REPORTED = {"drags_need_no_source": False, "early_ups_dropped_ms": 0, "short_clicks_dropped_ms": 0}
 REPORTED |= {"early_exits_dropped_ms": 0, "event_numbers_follow": False, "flags_stick": False}
 
 
 @pytest.mark.parametrize("switch", REPORTED)
-def test_act_arrives_also_where_a_report_is_wrong(bench: Bench, switch: str) -> None:
+def test_act_arrives_without_the_reported_quirks(bench: Bench, switch: str) -> None:
     bench.mac.switch(**{switch: REPORTED[switch]}, posted_is_held=False)
     for act in (drag(450, 170), click(2), press("cmd+t")):
         assert bench.act(act)["ok"]
-    assert bench.mac.events("dropped", "lost") == [] and stays_down(bench) == [{}, 0, 0]
+    assert bench.mac.events("dropped", "lost") == [] and held_inputs(bench) == [{}, 0, 0]
     arrived = [(one["kind"], one.get("count")) for one in bench.mac.events("drag", "click", "key")]
     assert arrived == [("drag", None), ("click", 1), ("click", 2), ("key", None)]
-    # each press has a number of its own, which follows
+    # presses have consecutive numbers
     assert [one["number"] for one in bench.raw() if one["type"] == 1] == [8, 9, 10]
 
 
-# ends: the world refuses, before the steps or in the middle of them ----------------------------------------
+# acts that end early, before or during their steps ---------------------------------------------------------
 
 Change = dict[str, Any]
 MOVE, DOWN, UP, DRAG, KEY = ({"type": kind} for kind in (5, 1, 2, 6, 10))
@@ -298,7 +298,7 @@ DENIED, REFUSED = "PERMISSION_DENIED_ACCESSIBILITY", "WINDOW_BLOCKED"
 
 
 def opens(pid: int, *bounds: int, **window: Any) -> Change:
-    """A window of an application opens; without bounds it covers the point of the clicks."""
+    """Return a change that opens a window of an app; without bounds it covers the clicked point."""
     values = {"title": "", "bounds": list(bounds) or [250, 150, 200, 200], "layer": 0, **window}
     return {"do": "open_window", "pid": pid, "window": values}
 
@@ -321,8 +321,9 @@ COVER = opens(430)
 
 
 class End(NamedTuple):
-    """An act that does not get to its end: what happens right after an event and `skip` others
-    (None: before the executor starts), the answer, and what is set in the world.
+    """An act that ends early: the change, made after event `on` and `skip` more, and the expected answer.
+
+    on: None if the change is made before the executor starts. state: a path and value set in the fake Mac.
     """
 
     act: Act
@@ -344,7 +345,7 @@ def denied(act: Act) -> End:
     return End(act, NOTHING, DENIED, state=("permissions.accessibility", "denied"))
 
 
-# what happens to a window on the way to it, the code, and what was reached instead
+# change of the target window or its cover, error code, the window at the point instead
 BEFORE_A_PRESS: dict[str, tuple[Change, str, Optional[int]]] = {
     "covered by another app": (COVER, "WINDOW_COVERED", 2000),
     "covered by its own app": (opens(480), "WINDOW_COVERED", 2000),
@@ -358,20 +359,20 @@ BEFORE_A_PRESS: dict[str, tuple[Change, str, Optional[int]]] = {
     "resized": (changes(bounds=[60, 80, 700, 423]), "STALE_SCREENSHOT", None),
     "locked": (LOCK, "SCREEN_LOCKED", None),
 }
-# who gets the keyboard instead, and its window
+# change that moves the keyboard focus, and the window that gets it
 THIEVES: dict[str, tuple[Change, Optional[int]]] = {
     "another app": (STEAL, 1030),
     "another window of the app": (opens(480, 0, 100, 300, 300), 2000),
     "a sheet": (opens(480, 100, 100, 300, 300, attached_to=1080), 2000),
     "a menu": (opens(480, 0, 100, 80, 30, layer=101), 2000),
     "a panel above all windows": (opens(480, 0, 100, 300, 300, layer=8, modal=True), 2000),
-    "nobody: it closed": (CLOSE, None),
+    "no window: it closed": (CLOSE, None),
 }
 DRAGGED = drag(450, 170)
 ENDS: dict[str, End] = {
     **{f"click: {name}": End(click(), *how, on=MOVE) for name, how in BEFORE_A_PRESS.items()},
     **{
-        f"click: {name} before the look": End(click(), *BEFORE_A_PRESS[name], on=STARTED[0])
+        f"click: {name} before the check": End(click(), *BEFORE_A_PRESS[name], on=STARTED[0])
         for name in ("covered by another app", "closed", "locked")
     },
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
@@ -410,14 +411,14 @@ ENDS: dict[str, End] = {
     "press: stopped while it is held": End(
         press("shift+left", hold_ms=9000), STOP, "POLICY_DENIED", on=KEY, done=1, released=True
     ),
-    "press: somebody holds shift": held("keyboard.held_flags", SHIFT, press("a")),
+    "press: a person holds shift": held("keyboard.held_flags", SHIFT, press("a")),
     **{
-        f"click: somebody holds {name}": held("keyboard.held_flags", flag, click())
+        f"click: a person holds {name}": held("keyboard.held_flags", flag, click())
         for name, flag in {"shift": SHIFT, "control": CONTROL, "option": OPTION, "command": COMMAND}.items()
     },
-    "press: somebody holds the left button": held("mouse.held", [0], press("a")),
-    "click: somebody holds the right button": held("mouse.held", [1], click()),
-    "click: somebody holds the middle button": held("mouse.held", [2], click()),
+    "press: a person holds the left button": held("mouse.held", [0], press("a")),
+    "click: a person holds the right button": held("mouse.held", [1], click()),
+    "click: a person holds the middle button": held("mouse.held", [2], click()),
     "press: another user's session": End(
         press("a"), NOTHING, "SCREEN_LOCKED", state=("session.on_console", False)
     ),
@@ -430,7 +431,7 @@ ENDS: dict[str, End] = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -> None:
+def test_early_end_is_reported_and_nothing_stays_held(bench: Bench, name: str) -> None:
     end = ENDS[name]
     change = {**end.change, "path": bench.stop_file}
     bench.mac.set(*end.state)
@@ -445,8 +446,8 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
     held_by = {"keyboard.held_flags": "modifier key", "mouse.held": "mouse button"}
     assert held_by.get(end.state[0], str(end.reached_id or "")) in answer["message"]
     assert end.change is not AWAY or answer["pointer"] == {"x": 9, "y": 9}
-    assert stays_down(bench) == [{}, 0, 0] and bench.mac.events("lost") == []
-    # what goes down comes up, and nothing but the window that is meant gets anything
+    assert held_inputs(bench) == [{}, 0, 0] and bench.mac.events("lost") == []
+    # all presses are released, and only the target window gets input
     kinds = [event["type"] for event in bench.events()]
     assert all(kinds.count(kind) == kinds.count(kind + 1) for kind in (1, 3, 25, 10))
     assert {one["window"] for one in bench.mac.events("click", "text", "key", "scroll")} <= {1080}
@@ -456,9 +457,9 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
     if end.released:
         last = bench.events()[-1]
         before, up = bench.raw()[-2:]
-        # a drag that is let go in the moment in which it is back counts as dropped where it was
+        # a release right after the move back would drop at the earlier point
         assert before["type"] not in (6, 7) or up.get("idle_ms", up["t"] - before["t"]) >= 199
-        # a modifier after its key; a button where it was pressed, so that nothing is dropped elsewhere
+        # modifiers are released after their key, a drag's button at its start, so that nothing is dropped
         assert end.act.kind != "drag" or [bench.events()[-2][axis] for axis in "xy"] == [300, 200]
         is_modifier = end.act.kind == "press" or end.act.modifiers
         assert (last["flags"], last.get("x"), last["type"] == 12) == (
@@ -468,64 +469,64 @@ def test_end_of_an_act_is_told_and_nothing_stays_held(bench: Bench, name: str) -
         assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: end.done]
 
 
-def test_end_by_an_error_of_our_own_releases_what_is_held(bench: Bench) -> None:
-    steps = steps_of(DRAGGED)
+def test_internal_error_releases_held_inputs(bench: Bench) -> None:
+    steps = make_steps(DRAGGED)
     middle = steps.index(next(step for step in steps if step.get("type") == 6))
     looked = {"do": "pointer_at", "x": steps[middle]["x"], "y": steps[middle]["y"]}  # holds nothing new
     bench.run([*steps[: middle + 1], looked, {"do": "no such step"}])
-    assert [event["type"] for event in bench.events()] == [5, 1, 6, 6, 2] and stays_down(bench) == [{}, 0, 0]
+    assert [event["type"] for event in bench.events()] == [5, 1, 6, 6, 2] and held_inputs(bench) == [{}, 0, 0]
 
 
-def test_what_a_killed_act_left_down_goes_up_before_the_next(bench: Bench) -> None:
-    down = next(step for step in steps_of(click()) if step.get("counts"))
+def test_next_act_first_releases_inputs_of_a_killed_act(bench: Bench) -> None:
+    down = next(step for step in make_steps(click()) if step.get("counts"))
     release = down.pop("release")
     bench.run([down])
-    assert stays_down(bench)[0] and bench.act(click())["code"] == "WINDOW_BLOCKED"
-    bench.run(steps_of(click()), release)
-    assert [event["type"] for event in bench.events()] == [1, 2, 5, 1, 2] and stays_down(bench) == [{}, 0, 0]
+    assert held_inputs(bench)[0] and bench.act(click())["code"] == "WINDOW_BLOCKED"
+    bench.run(make_steps(click()), release)
+    assert [event["type"] for event in bench.events()] == [1, 2, 5, 1, 2] and held_inputs(bench) == [{}, 0, 0]
 
 
-# what is no hindrance -------------------------------------------------------------------------------------
+# harmless states ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        ("switches.post_event_preflight", "denies"),  # one false no of the two
+        ("switches.post_event_preflight", "denies"),  # the other preflight grants
         ("switches.trust_preflight", "denies"),
         ("keyboard.held_flags", 0x10000),  # caps lock
-        ("keyboard.session_flags", COMMAND),  # stuck in the session: nobody holds it
-        ("session.on_console", None),  # a session that says nothing of it
-        ("permissions.screen_recording", "denied"),  # no title is told
+        ("keyboard.session_flags", COMMAND),  # stuck in the session, not held
+        ("session.on_console", None),  # the session does not report it
+        ("permissions.screen_recording", "denied"),  # titles are hidden
     ],
 )
-def test_act_is_not_hindered_by(bench: Bench, path: str, value: Any) -> None:
+def test_act_succeeds_in_harmless_states(bench: Bench, path: str, value: Any) -> None:
     bench.mac.set(path, value)
     assert bench.act(press("escape"))["ok"] and bench.act(click())["ok"]
     assert len(bench.events()) == 5
 
 
-def test_click_is_not_covered_by_what_ends_there_or_is_invisible(bench: Bench) -> None:
+def test_adjacent_and_invisible_windows_do_not_cover_a_click(bench: Bench) -> None:
     bench.mac.open_window("TextEdit", bounds=[200, 100, 100, 300])  # its right edge is at the point
     bench.mac.open_window("TextEdit", bounds=[250, 100, 100, 100])  # its lower edge
     bench.mac.open_window("TextEdit", bounds=[280, 180, 50, 50], alpha=0)
-    bench.mac.change_window(1080, {"bounds": [62, 78, 702, 418]})  # rounded otherwise, not moved
+    bench.mac.change_window(1080, {"bounds": [62, 78, 702, 418]})  # rounded differently, not moved
     assert bench.act(click())["ok"]
     assert [one["window"] for one in bench.mac.events("click")] == [1080]
 
 
 THROUGH, WHOLE = {"click_through": True}, {"bounds": [60, 80, 700, 420]}
-# whose overlay it is, what it lets through, what the window server's own test says, and whether the click
-# arrives, and that for certain
+# the overlay's app, its properties, the result of the window server's hit test, whether the click is sent,
+# and whether its arrival is certain
 OVERLAYS: dict[str, tuple[str, dict[str, Any], str, bool, bool]] = {
-    "it lets clicks through": ("Calculator", THROUGH, "works", True, True),
-    "it takes them": ("Calculator", {}, "works", False, True),
+    "an overlay that lets clicks through": ("Calculator", THROUGH, "works", True, True),
+    "an overlay that takes clicks": ("Calculator", {}, "works", False, True),
     "it belongs to the same app": ("Terminal", THROUGH, "works", True, True),
     "it is as large as the window": ("Calculator", {**THROUGH, **WHOLE}, "works", True, True),
-    "nobody can tell": ("Calculator", THROUGH, "zero", True, False),
-    "nobody can tell, of an ordinary window": ("Calculator", {"layer": 0}, "zero", False, True),
-    "a window that is not listed is told": ("Calculator", THROUGH, "unknown", True, False),
-    "nobody can tell, but it is the Dock's": ("Dock", THROUGH, "zero", True, True),
+    "no hit test result": ("Calculator", THROUGH, "zero", True, False),
+    "no hit test result, an ordinary window": ("Calculator", {"layer": 0}, "zero", False, True),
+    "the hit test returns an unlisted window": ("Calculator", THROUGH, "unknown", True, False),
+    "no hit test result, an overlay of the Dock": ("Dock", THROUGH, "zero", True, True),
 }
 
 
@@ -540,7 +541,7 @@ def test_click_below_an_overlay(bench: Bench, name: str) -> None:
     assert [one["window"] for one in bench.mac.events("click")] == [1080] * is_ok
 
 
-# What is left of a menu: still on the screen, while nothing knows it any more.
+# A leftover of a closed menu: still on screen, but unknown to accessibility.
 ORPHAN = {"bounds": [400, 340, 120, 60], "layer": 101, "orphaned": True, "click_through": True}
 
 
@@ -557,20 +558,20 @@ def test_click_beside_an_open_menu_is_not_certain(bench: Bench) -> None:
     assert bench.mac.events("click")[-1]["closed_a_menu"]
 
 
-# who has the keyboard -------------------------------------------------------------------------------------
+# keyboard focus -------------------------------------------------------------------------------------------
 
 ESCAPE = press("escape")
 
 
 def keyboard_is_with(bench: Bench, act: Act = ESCAPE, **window: Any) -> Any:
-    """The window that an act's keys go to: the one that is meant, or the one that is told instead."""
+    """Return the window that gets an act's keys: the target, or on FOCUS_LOST the reported window."""
     answer = bench.act(act, **window)
     assert answer["code"] == (None if answer["ok"] else "FOCUS_LOST")
     return window.get("id", 1080) if answer["ok"] else answer["reached_id"]
 
 
 def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
-    # a list that fills its window, too
+    # also a menu whose list fills its window
     menu = bench.mac.open_window("Terminal", bounds=[400, 300, 120, 60], layer=101, ax_role="AXList")
     popup = {"id": menu, "is_popup": True}
     assert keyboard_is_with(bench, press("down"), **popup) == menu
@@ -588,31 +589,31 @@ def test_keyboard_is_with_the_menu_in_front(bench: Bench) -> None:
 
 
 PANEL = {"bounds": [400, 100, 600, 80], "layer": 23, "takes_keys": True}
-# an act, what is open of Google Chrome, what the system says of it, and the window that is told (0: none)
+# a window of Google Chrome ({}: none), switches of the fake Mac, the window that has the keyboard
 KEYBOARDS: dict[str, tuple[Change, dict[str, Any], int]] = {
     "a panel that is not in front": (PANEL, {}, 2000),
-    "nobody: the focused app is called so wrongly": ({}, {"focused_application": "stale"}, 1080),
-    "the same, with an item in the menu bar": (
+    "a stale focused app": ({}, {"focused_application": "stale"}, 1080),
+    "a stale focused app with an item in the menu bar": (
         {"bounds": [900, 0, 30, 24], "layer": 25}, {"focused_application": "stale"}, 1080,
     ),
-    "nobody: the focused app is not told": ({}, {"focused_application": "silent"}, 1080),
-    "the app in front, which AppKit does not know yet": ({}, {"frozen_frontmost_pid": 430}, 1080),
+    "an unreported focused app": ({}, {"focused_application": "silent"}, 1080),
+    "a frontmost app that AppKit does not know yet": ({}, {"frozen_frontmost_pid": 430}, 1080),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", KEYBOARDS)
-def test_keyboard_is_with(bench: Bench, name: str) -> None:
-    window, switches, told = KEYBOARDS[name]
+def test_keyboard_is_with_the_expected_window(bench: Bench, name: str) -> None:
+    window, switches, expected = KEYBOARDS[name]
     bench.mac.switch(**switches)
     if window:
         bench.mac.open_window("Google Chrome", **window)
-    assert keyboard_is_with(bench) == told
+    assert keyboard_is_with(bench) == expected
     bench.mac.activate("TextEdit")
     bench.mac.switch(frozen_frontmost_pid=480)  # it was in front when the process began
-    assert keyboard_is_with(bench) == (told if told == 2000 else None)
+    assert keyboard_is_with(bench) == (expected if expected == 2000 else None)
 
 
-def test_keyboard_is_with_the_window_of_the_rounded_frame(bench: Bench) -> None:
+def test_keyboard_window_is_matched_despite_a_rounded_frame(bench: Bench) -> None:
     frame: dict[str, Any] = {"x": 100, "y": 100, "width": 300, "height": 200}
     bounds = list(frame.values())
     bench.mac.open_window("TextEdit", title="Options", bounds=bounds)
@@ -623,7 +624,7 @@ def test_keyboard_is_with_the_window_of_the_rounded_frame(bench: Bench) -> None:
     bench.mac.change_window(panel, {"ax_bounds": [101, 98, 301.5, 200]})
     assert keyboard_is_with(bench, type_("Ada"), id=panel, **frame) == panel
     assert bench.mac.widget(panel, "name")["value"] == "Ada"
-    bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # that would be another window
+    bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # too different: another window
     assert keyboard_is_with(bench) is keyboard_is_with(bench, id=panel, **frame) is None
 
 
@@ -639,7 +640,7 @@ def test_keyboard_is_with_a_panel_of_another_process(bench: Bench) -> None:
     assert keyboard_is_with(bench) in (panel, None)
 
 
-def test_keyboard_is_with_a_twin_by_title_alone(bench: Bench) -> None:
+def test_keyboard_window_among_twins_is_known_only_by_title(bench: Bench) -> None:
     bench.mac.open_window("Terminal", title="twin", bounds=[60, 80, 700, 420])
     assert keyboard_is_with(bench) == 2000
     bench.mac.change_window(2000, {"title": bench.mac.window(1080)["title"]})
@@ -649,10 +650,10 @@ def test_keyboard_is_with_a_twin_by_title_alone(bench: Bench) -> None:
     assert keyboard_is_with(bench, id=panel) == panel
 
 
-def test_keyboard_is_asked_of_a_hung_app_once_and_of_no_other(bench: Bench) -> None:
+def test_only_the_hung_frontmost_app_is_asked_and_only_once(bench: Bench) -> None:
     for app in ("Terminal", "TextEdit"):
         change_app(bench.mac, app, hung=True)
-    # in front of it, and nobody would type into them
+    # in front of it, but too small or invisible
     bench.mac.open_window("Terminal", bounds=[60, 80, 10, 10])
     bench.mac.open_window("Terminal", bounds=[60, 80, 700, 420], alpha=0)
     assert keyboard_is_with(bench, type_(LONG)) == 1080
@@ -662,7 +663,7 @@ def test_keyboard_is_asked_of_a_hung_app_once_and_of_no_other(bench: Bench) -> N
     assert len(bench.mac.events("asked_in_vain")) == 2
 
 
-def test_keyboard_that_a_hung_app_loses_is_noticed(bench: Bench) -> None:
+def test_focus_lost_by_a_hung_app_is_noticed(bench: Bench) -> None:
     change_app(bench.mac, "Terminal", hung=True)
     bench.mac.when(KEY, STEAL, skip=19)
     answer = bench.act(type_(LONG))
@@ -676,18 +677,18 @@ LAYOUTS = [
     ("german", "cmd+shift+z", 16),
     ("german", "z", 16),
     ("german", "cmd+plus", 30),
-    ("german", "cmd+left_bracket", 33),  # no key of its own: its place on a US keyboard
+    ("german", "cmd+left_bracket", 33),  # has no key there, so its position on a US keyboard
     ("azerty", "cmd+a", 12),
     ("dvorak", "ctrl+z", 44),
     ("dvorak_qwerty", "cmd+z", 6),
     ("russian", "cmd+c", 8),  # Latin while Command is held
-    ("russian", "ctrl+c", 8),  # on no key: its place on a US keyboard
+    ("russian", "ctrl+c", 8),  # has no key there, so its position on a US keyboard
     ("unreadable", "cmd+z", 6),
 ]
 
 
 @pytest.mark.parametrize(("layout", "chord", "code"), LAYOUTS)
-def test_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chord: str, code: int) -> None:
+def test_chord_uses_the_key_of_the_layout(bench: Bench, layout: str, chord: str, code: int) -> None:
     bench.mac.set("keyboard.layout", layout)
     assert bench.act(press(chord, hold_ms=1))["ok"]
     events = [event for event in bench.events() if event["type"] != 12]
@@ -696,16 +697,16 @@ def test_chord_is_pressed_by_the_layouts_own_key(bench: Bench, layout: str, chor
     assert events[0]["flags"] == sum(flags.get(name, 0) for name in chord.split("+"))
 
 
-def test_text_goes_out_by_the_layouts_keys_and_as_text(bench: Bench) -> None:
+def test_text_is_sent_with_key_codes_of_the_layout(bench: Bench) -> None:
     bench.mac.set("keyboard.layout", "german")
     bench.mac.set("apps.10.ignores_unicode_events", True)
     bench.act(type_("Zyß €"))
     assert bench.events() == typed("Zyß €", "german")
     texts = [event["text"] for event in bench.mac.events("text")]
-    assert texts[:4] == ["Z", "y", "ß", " "], "a program that reads keys alone gets them"
+    assert texts[:4] == ["Z", "y", "ß", " "], "an app that reads only key codes gets them"
 
 
-def test_layout_that_jxa_cannot_read_is_not_taken_for_us(jxa: Bench) -> None:
+def test_unreadable_layout_in_jxa_is_not_treated_as_us(jxa: Bench) -> None:
     jxa.mac.switch(key_events_have_characters=False)
     assert jxa.act(press("cmd+a"))["ok"]
     jxa.mac.set("keyboard.layout", "azerty")
@@ -716,16 +717,16 @@ def test_layout_that_jxa_cannot_read_is_not_taken_for_us(jxa: Bench) -> None:
     assert codes == [55, 0, 0, 55, *[55, 55], 55, 123, 123, 55, 0, 0]
 
 
-# what Python alone decides --------------------------------------------------------------------------------
+# steps made in Python --------------------------------------------------------------------------------------
 
-# A key as ⏎ ⇥ ⌫, a pause after a step as |.
+# Expected steps: ⏎ ⇥ ⌫ are keys, | is a pause after a step.
 TEXTS = {
     "20 characters are one step": ("abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
     "21 are two": ("abcdefghijklmnopqrstu", ["abcdefghijklmnopqrst", "u"]),
-    "equal neighbours are parted": ("hello", ["hel|", "lo"]),
-    "a key stands alone": ("a\tb\nc\bd", ["a", "⇥|", "b", "⏎|", "c", "⌫|", "d"]),
+    "equal neighbours are separated": ("hello", ["hel|", "lo"]),
+    "a key is its own step": ("a\tb\nc\bd", ["a", "⇥|", "b", "⏎|", "c", "⌫|", "d"]),
     "line ends of three systems": ("a\r\nb\rc\n", ["a", "⏎|", "b", "⏎|", "c", "⏎"]),
-    "one of two units stands alone": ("x\U0001f600y", ["x", "\U0001f600", "y"]),
+    "a character of two units is its own step": ("x\U0001f600y", ["x", "\U0001f600", "y"]),
     "a combining mark stays": ("xe\u0301\u0323y", ["x", "e\u0301\u0323", "y"]),
     "a joiner stays": (f"x{FAMILY}", ["x", FAMILY]),
     "a variation selector stays": ("\u2764\ufe0fx", ["\u2764\ufe0f", "x"]),
@@ -740,60 +741,60 @@ TEXTS = {
 
 
 def pieces(text: str, delay_ms: int = 0) -> list[tuple[str, int]]:
-    """The text, or the key, and the pause of each step that types."""
-    steps = steps_of(type_(text, delay_ms=delay_ms))
+    """Return the text or key of each typing step, with its pause."""
+    steps = make_steps(type_(text, delay_ms=delay_ms))
     assert count_sent(steps) == len(text)
     keys = {36: "⏎", 48: "⇥", 51: "⌫"}
     return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in steps]
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS.keys())
-def test_text_is_split_where_a_person_would(text: str, expected: list[str]) -> None:
+def test_text_is_split_between_visible_characters(text: str, expected: list[str]) -> None:
     assert [part + "|" * (ms == 40) for part, ms in pieces(text)] == expected
     assert {ms for _, ms in pieces(text)} <= {0, 40}
-    at_once = [step["text"] for step in steps_of(type_(text)) if step.get("code") == 0]
+    at_once = [step["text"] for step in make_steps(type_(text)) if step.get("code") == 0]
     several = [part for part in expected if len(part.encode("utf-16-le")) > 2]
     assert at_once == [part for part in several if not part.rstrip("|⏎⇥⌫").isascii()]
 
 
 PAUSES_MS = {
-    "a double click": [60, 30, 60, 30],
+    "a double click": [60, 40, 60, 40],
     "a drag": [100, *[20] * 14, 200],
     "a key three times": [40, 40, 40],
-    "a key held down": [5, 100, 40],
+    "a key held down": [20, 100, 40],
     "a scroll to the left": [20, 20],
 }
 
 
 @pytest.mark.parametrize("name", PAUSES_MS)
-def test_steps_pause_for_what_applications_need(name: str) -> None:
-    assert [step["ms"] for step in steps_of(ACTS[name][0]) if step.get("ms")] == PAUSES_MS[name]
+def test_steps_have_the_pauses_that_applications_need(name: str) -> None:
+    assert [step["ms"] for step in make_steps(ACTS[name][0]) if step.get("ms")] == PAUSES_MS[name]
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_steps_that_end_early_release_all_that_is_down(name: str) -> None:
+def test_release_of_each_step_covers_all_held_inputs(name: str) -> None:
     down: list[tuple[Any, Any]] = []
     release: list[Event] = []
-    for step in steps_of(ACTS[name][0]):
+    for step in make_steps(ACTS[name][0]):
         what = (step.get("code"), step.get("button"))
         if step.get("is_down") or step.get("type") in (1, 3, 25):
             down.insert(0, what)
         elif step["do"] == "key" or step.get("type") in (2, 4, 26):
             down.remove(what)
         release = step.get("release", release)
-        lifted = [one for one in release if one.get("type") not in (6, 7)]  # a drag goes back before
+        lifted = [one for one in release if one.get("type") not in (6, 7)]  # a drag first moves back
         assert [(one.get("code"), one.get("button")) for one in lifted] == down
     assert down == []
 
 
-def test_text_with_a_delay_is_parted_at_every_character() -> None:
+def test_text_with_a_delay_is_one_step_per_character() -> None:
     assert pieces("abb\t", 25) == [("a", 25), ("b", 40), ("b", 25), ("⇥", 0)]
 
 
 # the bench ------------------------------------------------------------------------------------------------
 
 
-def test_bench_takes_a_warning_of_the_compiler_for_an_error(tmp_path: Path, program: Path) -> None:
+def test_bench_treats_compiler_warnings_as_errors(tmp_path: Path, program: Path) -> None:
     source = tmp_path / "careless.swift"
     careless = "\nvar neverUsed = { () -> Int in let unused = 1; return 2 }\n"
     source.write_text(SOURCE.read_text(encoding="utf-8") + careless, encoding="utf-8")
@@ -803,7 +804,7 @@ def test_bench_takes_a_warning_of_the_compiler_for_an_error(tmp_path: Path, prog
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Apple's SDK")
-def test_sdk_of_a_mac_accepts_the_source_without_a_warning() -> None:
+def test_real_sdk_compiles_the_source_without_a_warning() -> None:
     need_swift()
     command = ["swiftc", "-swift-version", "5", "-warnings-as-errors", "-typecheck", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)

@@ -1,4 +1,4 @@
-"""Elements by AT-SPI, of real GTK applications with a session bus of their own."""
+"""AT-SPI elements of real GTK applications on a private session bus."""
 
 from __future__ import annotations
 
@@ -22,17 +22,13 @@ from peekaboo_min.desktop.x11.backend import X11Desktop
 
 @pytest.fixture(scope="module")
 def desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[X11Desktop]:
-    """The desktop of a server, a session bus and a home of their own, in this very process."""
+    """Give this process its own X server, session bus and home."""
     need_elements("zenity", "mousepad")
     folder = tmp_path_factory.mktemp("elements")
     folder.chmod(0o700)
     with x_server() as display, pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "DISPLAY": display, "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder), "GTK_USE_PORTAL": "0",
-            "GSETTINGS_BACKEND": "memory", "GIO_USE_VFS": "local", "LC_ALL": "C.UTF-8",
-        }.items():  # fmt: skip
+        for name, value in {"DISPLAY": display, "XDG_RUNTIME_DIR": str(folder)}.items():
             patch.setenv(name, value)
-        patch.delenv("NO_AT_BRIDGE", raising=False)
         with session_bus() as address:
             patch.setenv("DBUS_SESSION_BUS_ADDRESS", address)
             forget_environment()
@@ -52,7 +48,7 @@ def window_of(desktop: X11Desktop, process: subprocess.Popen[str], title: str = 
 def elements_of(
     desktop: X11Desktop, window: Window, is_there: Callable[[list[Element]], Any]
 ) -> list[Element]:
-    """The elements, once they are there: an application registers a moment after its window comes."""
+    """Wait for elements: an application registers with AT-SPI a moment after its window opens."""
 
     def find() -> list[Element]:
         try:
@@ -62,7 +58,7 @@ def elements_of(
             return []
         return found if is_there(found) else []
 
-    return wait_for(find, "the elements are there")
+    return wait_for(find, "the elements are listed")
 
 
 def named(found: list[Element], role: str, name: str) -> Element:
@@ -81,7 +77,7 @@ Gtk.main()
 """
 
 
-def test_elements_of_windows_that_look_the_same(desktop: X11Desktop) -> None:
+def test_twin_windows_have_their_own_elements(desktop: X11Desktop) -> None:
     need(f"/usr/lib/{os.uname().machine}-linux-gnu/girepository-1.0/Gtk-3.0.typelib")
     with group_of(["/usr/bin/python3", "-I", "-c", TWINS]) as process:
 
@@ -90,7 +86,7 @@ def test_elements_of_windows_that_look_the_same(desktop: X11Desktop) -> None:
             return ids if len(ids) == 2 else []
 
         values = []
-        for window_id in wait_for(both, "both windows are there"):
+        for window_id in wait_for(both, "both windows are listed"):
             desktop.focus(desktop.snapshot().by_id(window_id))
             window = window_of(desktop, process)
             assert window.window_id == window_id
@@ -116,12 +112,12 @@ def test_elements_have_states(desktop: X11Desktop, tmp_path: Path) -> None:
         desktop.act(desktop.snapshot().by_id(dialog.window_id), act, tmp_path / "STOP")
         elements_of(desktop, dialog, lambda now: "checked" in named(now, "checkbox", "Match case").states)
         assert named(found, "textbox", "Search for:").box.y < box.box.y
-        # in reading order: the label, its field, what is below
+        # in reading order
         names = [one.name for one in found]
         assert names.index("Search for:") < names.index("Replace with:") < names.index("Match case")
 
 
-def test_elements_of_a_popup_are_its_own(desktop: X11Desktop, tmp_path: Path) -> None:
+def test_elements_of_a_popup_exclude_its_window(desktop: X11Desktop, tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("")
     with group_of(["mousepad", str(tmp_path / "b.txt")]) as process:
         main = window_of(desktop, process, "b.txt")
@@ -137,10 +133,10 @@ def test_elements_of_a_popup_are_its_own(desktop: X11Desktop, tmp_path: Path) ->
         assert not {"Statusbar", "Color Scheme"} & {one.name for one in below}
 
 
-# a form of zenity's, and its field: role, name, value
+# zenity options, and the role, name and value of the field
 FIELDS = {
     "--entry --text City --entry-text Århus": ("textbox", "City", "Århus"),
-    "--entry --text Pin --hide-text --entry-text 4711": ("textbox", "Pin", ""),  # a password never
+    "--entry --text Pin --hide-text --entry-text 4711": ("textbox", "Pin", ""),  # passwords are hidden
     "--scale --text Volume --value 30": ("slider", "", "30"),
     "--forms --add-entry Name": ("textbox", "Name", ""),  # the label beside it
 }
@@ -156,7 +152,7 @@ def test_elements_have_names_and_values(desktop: X11Desktop, options: str) -> No
     assert (field.value, field.name if name else "") == (value, name)
 
 
-# AT-SPI's own names of roles, and what each is here
+# AT-SPI's role name, our role
 ROLES = """
 autocomplete combobox, caption text, check-box checkbox, check-menu-item menuitemcheckbox,
 column-header columnheader, combo-box combobox, date-editor textbox, dial slider, editbar textbox,
@@ -176,7 +172,7 @@ print(", ".join(sorted(f"{newer.get(nick, nick)} {role}" for nick, role in nicks
 """
 
 
-def test_elements_roles_are_numbered_as_at_spi_names_them() -> None:
+def test_role_numbers_match_the_names_of_at_spi() -> None:
     need_elements()
     words, folder = ["/usr/bin/python3", "-Bc", NAMES], ROOT / "peekaboo_min" / "desktop" / "x11"
     assert subprocess.check_output(words, cwd=folder, text=True).split() == ROLES.split()
@@ -214,7 +210,7 @@ application.run([])
 """
 
 
-def test_elements_of_gtk_4_are_right(desktop: X11Desktop) -> None:
+def test_gtk_4_elements_have_values_and_places(desktop: X11Desktop) -> None:
     python = ["/usr/bin/python3", "-I", "-c"]
     probe = [*python, "import gi; gi.require_version('Gtk', '4.0')"]
     if subprocess.run(probe, capture_output=True).returncode:
@@ -222,12 +218,12 @@ def test_elements_of_gtk_4_are_right(desktop: X11Desktop) -> None:
     with group_of([*python, GTK4_FORM]) as process:
         window = window_of(desktop, process)
         assert process.stdout
-        places = json.loads(process.stdout.readline())  # which it says once it is drawn
+        places = json.loads(process.stdout.readline())  # printed once it is drawn
         found = elements_of(desktop, window, lambda found: any(one.name == "Below" for one in found))
     values = [(one.value, "multiline" in one.states) for one in found if one.role == "textbox"]
     assert values == [("shown", False), ("", False), ("", False), ("one", True)]
     buttons = {one.name: one.box for one in found if one.role == "button" and one.name in places}
-    assert sorted(buttons) == ["Below", "Row 0", "Row 1", "Row 2"], "what is scrolled away is not offered"
+    assert sorted(buttons) == ["Below", "Row 0", "Row 1", "Row 2"], "rows out of view are left out"
     for name in ("Row 0", "Row 1", "Below"):
         middle = buttons[name].centre
         seen = [middle.x - window.bounds.x, middle.y - window.bounds.y]
@@ -235,7 +231,7 @@ def test_elements_of_gtk_4_are_right(desktop: X11Desktop) -> None:
     assert buttons["Row 2"].y + buttons["Row 2"].height <= buttons["Below"].y
 
 
-def test_elements_of_a_large_table_are_the_visible(desktop: X11Desktop) -> None:
+def test_elements_of_a_large_table_are_the_visible_cells(desktop: X11Desktop) -> None:
     with group_of(["zenity", "--list", "--height=500", "--column=N", *map(str, range(3000))]) as process:
         window = window_of(desktop, process)
         found = elements_of(desktop, window, lambda found: [one for one in found if one.name == "3"])
@@ -244,7 +240,7 @@ def test_elements_of_a_large_table_are_the_visible(desktop: X11Desktop) -> None:
 
 
 @pytest.mark.parametrize("has_bus", [True, False], ids=["bus", "no bus"])
-def test_elements_of_an_application_without_a_tree(
+def test_application_without_a_tree_has_no_elements(
     desktop: X11Desktop, monkeypatch: pytest.MonkeyPatch, has_bus: bool
 ) -> None:
     need("xmessage")
@@ -259,12 +255,12 @@ def test_elements_of_an_application_without_a_tree(
     assert ("there is no accessibility bus" in error.message) is not has_bus
 
 
-def test_elements_without_gi_name_its_packages(
+def test_missing_gi_error_names_the_packages(
     desktop: X11Desktop, tmp_path: Path, environment: Callable[..., None]
 ) -> None:
-    stranger = tmp_path / "python3"  # an answer that is not the expected one, as of a Python without gi
-    stranger.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
-    stranger.chmod(0o755)
+    python = tmp_path / "python3"  # fails like a Python without gi
+    python.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
+    python.chmod(0o755)
     with group_of(["zenity", "--info"]) as process:
         window = window_of(desktop, process)
         environment(PEEKABOO_BIN_DIR=str(tmp_path))

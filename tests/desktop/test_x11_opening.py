@@ -1,4 +1,4 @@
-"""Opening on X11: desktop entries of a test's own, started by the system's launcher."""
+"""Opening on X11: private desktop entries, started by the system's launcher."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from peekaboo_min.core.models import Handler
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.files import file_lock, held_locks
 
-# name of the file -> its lines after the group's header
+# file name -> lines after the group's header
 ENTRIES = {
     "org.example.notes.desktop": "Type=Application\nName=Field Notes\nExec={folder}/notes %u\nMimeType=text/x-notes;x-scheme-handler/http;x-scheme-handler/https;",  # noqa: E501
     "sub/paint.desktop": "Type=Application\nName=Paint\nName[de]=Malen\nExec={folder}/notes",
@@ -37,7 +37,7 @@ ENTRIES = {
 
 @pytest.fixture
 def data(tmp_path: Path, display: str, environment: Callable[..., None]) -> Iterator[Path]:
-    """A folder with these entries, the only ones, and a program that notes how it was started."""
+    """Create a folder with only these entries, and a program that logs how it was started."""
     need("gtk-launch", "xdg-mime")
     home = tmp_path / "data"
     for name, lines in ENTRIES.items():
@@ -62,7 +62,6 @@ def data(tmp_path: Path, display: str, environment: Callable[..., None]) -> Iter
     environment(
         XDG_DATA_HOME=str(home), XDG_DATA_DIRS=str(tmp_path / "nothing"), HOME=str(tmp_path), DISPLAY=display,
         XDG_CONFIG_HOME=str(tmp_path / "config"), XDG_STATE_HOME=str(tmp_path / "state"),
-        XDG_CURRENT_DESKTOP="", DBUS_SESSION_BUS_ADDRESS="unix:path=/dev/null",
     )  # fmt: skip
     yield tmp_path
     with suppress(FileNotFoundError, ProcessLookupError):
@@ -76,21 +75,29 @@ FOUND = {
     "org.example.notes": NOTES,
     "org.example.notes.desktop": NOTES,
     "notes": NOTES,
-    "Feild Notes": NOTES,
     "paint": Handler("Paint", "sub-paint.desktop"),
     "Odd": Handler("Odd", "odd.desktop"),
     "Mapper": Handler("Mapper", "action.desktop"),
 }
 
 
-def test_find_handler_of_an_application_by_its_entry(data: Path) -> None:
+def test_app_handler_is_found_by_name_or_desktop_entry(data: Path) -> None:
     assert {asked: X11Desktop().find_handler("app", asked) for asked in FOUND} == FOUND
-    # a user's own entry stands before the system's
+    # a user's entry overrides the system's
     system = data / "nothing" / "applications"
     system.mkdir()
     for name in ("terminal-a.desktop", "hidden.desktop"):
-        (system / name).write_text("[Desktop Entry]\nType=Application\nName=Of the system\nExec=true\n")
-    unknown = ("Hidden one", "Internal viewer", "A link", "Wrong group", "Qqqqzz", "Of the system")
+        (system / name).write_text("[Desktop Entry]\nType=Application\nName=System app\nExec=true\n")
+    unknown = (
+        "Feild Notes",
+        "No such paint",
+        "Hidden one",
+        "Internal viewer",
+        "A link",
+        "Wrong group",
+        "Qqqqzz",
+        "System app",
+    )
     for asked in (*unknown, "Terminal"):
         error = error_of(X11Desktop().find_handler, "app", asked)
         expected = ErrorCode.APP_NOT_FOUND if asked in unknown else ErrorCode.AMBIGUOUS_APP_IDENTIFIER
@@ -98,7 +105,7 @@ def test_find_handler_of_an_application_by_its_entry(data: Path) -> None:
     assert "terminal-a" in error.hint and "PID" not in error.hint
 
 
-# content, and the type whose default application opens a file of that name
+# file name -> content and MIME type
 TYPES = {
     "a.txt": (b"hello", "text/plain"),
     "a.MD": (b"# hello", "text/plain"),
@@ -113,8 +120,8 @@ TYPES = {
 }
 
 
-def test_find_handler_of_a_file_is_of_its_type(data: Path, environment: Callable[..., None]) -> None:
-    """A desktop, `mimetype` and `file`, whichever is there, answer `xdg-mime query filetype` differently."""
+def test_file_handler_is_the_default_of_its_type(data: Path, environment: Callable[..., None]) -> None:
+    # the answer of `xdg-mime query filetype` depends on the desktop and on the installed programs
     program = data / "bin" / "xdg-mime"
     program.parent.mkdir()
     program.write_text(
@@ -130,12 +137,12 @@ def test_find_handler_of_a_file_is_of_its_type(data: Path, environment: Callable
         assert X11Desktop().find_handler("path", str(data / name)) == NOTES, name
 
 
-def test_find_handler_of_an_address_is_of_its_scheme(data: Path) -> None:
+def test_url_handler_is_the_default_of_its_scheme(data: Path) -> None:
     for url in ("https://example.org/?a=b", "HTTP://example.org"):
         assert X11Desktop().find_handler("url", url) == NOTES
 
 
-def test_find_handler_without_a_default_names_the_command(data: Path) -> None:
+def test_missing_default_application_error_names_the_command(data: Path) -> None:
     (data / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     error = error_of(X11Desktop().find_handler, "path", str(data / "a.png"))
     assert (error.code, "image/png" in error.message) == (ErrorCode.APP_NOT_FOUND, True)
@@ -146,7 +153,7 @@ def test_find_handler_without_a_default_names_the_command(data: Path) -> None:
     ("kind", "target"),
     [("app", "Field Notes"), ("path", "{folder}/-odd name.txt"), ("url", "https://a.test/?q=1&r=$(id)")],
 )
-def test_open_leaves_nothing_of_ours(data: Path, kind: str, target: str) -> None:
+def test_opened_program_inherits_no_lock_pipe_or_session(data: Path, kind: str, target: str) -> None:
     (data / "-odd name.txt").write_text("")
     target = target.format(folder=data)
     with file_lock("hand.lock", 5, "the hand"):
@@ -160,10 +167,10 @@ def test_open_leaves_nothing_of_ours(data: Path, kind: str, target: str) -> None
     assert "lock" not in descriptors and "pipe:" not in descriptors
     pid = int((data / "pid").read_text())
     assert os.getsid(pid) != os.getsid(0)
-    os.kill(pid, 0)  # it runs although what started it has ended
+    os.kill(pid, 0)  # it runs although its launcher has ended
 
 
-def test_open_of_what_cannot_start_is_an_error(data: Path) -> None:
+def test_open_of_a_broken_or_missing_entry_is_an_error(data: Path) -> None:
     for entry in ("broken.desktop", "no-such.desktop"):
         error = error_of(X11Desktop().open, "app", "Broken", Handler("Broken", entry))
         assert error.code is ErrorCode.PROGRAM_FAILED, entry

@@ -1,8 +1,9 @@
-"""Windows of a real X server and what is made of them: pieces of text, dialogs, menus, shadows, policy."""
+"""Windows of a real X server: pieces of text, dialogs, menus, shadows, policy."""
 
 # ruff: noqa: RUF001
 from __future__ import annotations
 
+import ctypes
 import socket
 import struct
 import subprocess
@@ -21,15 +22,16 @@ from worlds import PATIENCE_S, Form, clean_environment
 from peekaboo_min.automation.policy import check_may_act, plain_name
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Rect, Scene, Window
+from peekaboo_min.desktop import keys
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
 from peekaboo_min.desktop.x11.connection import x_connection
-from peekaboo_min.desktop.x11.keyboard import pauses_in, pieces_of
+from peekaboo_min.desktop.x11.keyboard import _KEYSYMS, keysym_of, pauses_in, pieces_of
 from peekaboo_min.desktop.x11.windows import _Facts, _Root, _window
 
 PIECES = {
     "short": ["short"],
     "xy" * 22: ["xy" * 10, "xy" * 10, "xy" * 2],
-    "x" * 12: ["x" * 11, "x"],  # 40 ms between two of them
+    "x" * 12: ["x" * 11, "x"],  # 40 ms between the keys
     "a\nb\tc": ["a", "\n", "b", "\t", "c"],
     "日" * 20: ["日" * 20],
     "日" * 21: ["日" * 20, "日"],
@@ -40,7 +42,7 @@ PAUSES = {
     ("a\nb", 0): [0, 0, 40],
     ("a    b", 0): [0] * 6,  # an indentation
     ("aab", 50): [0, 50, 50],
-    ("21*2=", 0): [0, 0, 0, 120, 0],  # a calculator loses a key that comes again too soon
+    ("21*2=", 0): [0, 0, 0, 120, 0],  # a calculator loses a key that repeats too soon
     ("11+1", 20): [0, 120, 20, 100],
     ("21" * 51, 0): [0] * 102,
 }
@@ -52,17 +54,32 @@ def test_type_goes_out_in_pieces_with_pauses() -> None:
     assert {key: [round(seconds * 1000) for seconds in value] for key, value in pauses.items()} == PAUSES
 
 
+# our names of keys that Xlib calls otherwise
+XLIB_NAMES = {
+    "page_up": "prior", "page_down": "next", "enter_keypad": "kp_enter", "cmd": "control_l",
+    **{name: f"{name}_l" for name in ("shift", "alt", "super")}, "ctrl": "control_l",
+}  # fmt: skip
+
+
+def test_every_key_name_is_the_keysym_of_that_name() -> None:
+    xlib = ctypes.CDLL("libX11.so.6")
+    xlib.XKeysymToString.restype = ctypes.c_char_p
+    names = [name for name in {*keys._KEYS.values(), *_KEYSYMS} if not keys.character_of(name)]
+    called = {name: xlib.XKeysymToString(ctypes.c_ulong(keysym_of(name))).decode().lower() for name in names}
+    assert called == {name: XLIB_NAMES.get(name, name.replace("keypad", "kp")) for name in names}
+
+
 @pytest.mark.parametrize(
     ("state", "owner", "expected"),
     [
-        ("SHADED", 0, (False, True, "window", False)),  # a manager need not set _HIDDEN besides
+        ("SHADED", 0, (False, True, "window", False)),  # a manager need not set _HIDDEN too
         ("MODAL", 0, (True, False, "window", False)),
         ("MODAL", 1, (True, False, "dialog", True)),
         ("", 1, (True, False, "dialog", False)),  # a find bar
     ],
 )
-def test_window_state_says_what_is_shown_and_modal(state: str, owner: int, expected: Any) -> None:
-    owners = struct.pack("<xB14xI12xI", 32, 1, owner)  # as the server replies
+def test_window_state_gives_visibility_kind_and_modality(state: str, owner: int, expected: Any) -> None:
+    owners = struct.pack("<xB14xI12xI", 32, 1, owner)  # the format of the server's reply
     properties: Any = defaultdict(lambda: None, WM_TRANSIENT_FOR=owners)
     kinds = frozenset((f"_NET_WM_STATE_{state}",))
     facts = _Facts(7, 7, Rect(0, 0, 9, 9), (0, 0, 0, 0), True, False, False, properties, kinds)
@@ -98,7 +115,7 @@ def test_menu_of_another_app_blocks_while_it_grabs() -> None:
     ]:  # fmt: skip
         grabbed = scene(*windows)._replace(is_keyboard_grabbed=True)
         assert foreign_menu(main, grabbed) == expected, windows
-        assert foreign_menu(main, scene(*windows)) is None  # Chromium's menus leave the keyboard
+        assert foreign_menu(main, scene(*windows)) is None  # Chromium's menus do not grab the keyboard
 
 
 def test_list_windows_has_popups_and_minimised_windows() -> None:
@@ -107,12 +124,12 @@ def test_list_windows_has_popups_and_minimised_windows() -> None:
     lost = window(4, kind="popup", layer=101)
     small = window(5, is_minimised=True, is_on_screen=False)
     elsewhere = window(6, is_on_screen=False)
-    nobodys = window(7, kind="popup", app_name="")
-    found = catalogue_windows(scene(small, menu, lost, nobodys, main, back, elsewhere))
+    without_app = window(7, kind="popup", app_name="")
+    found = catalogue_windows(scene(small, menu, lost, without_app, main, back, elsewhere))
     assert [one.window_id for one in found] == [4, 1, 3, 2, 5]
 
 
-def test_policy_takes_names_that_read_alike_for_one() -> None:
+def test_policy_treats_lookalike_names_as_equal() -> None:
     for name in ("Ｋeepassxc", "Kee\u200bPassXC", "KÉEPASSXC"):
         assert plain_name(name) == plain_name("KeePassXC")
     assert plain_name("Form") != plain_name("Firm")
@@ -128,9 +145,7 @@ def test_policy_refuses_password_managers(environment: Callable[..., None], tmp_
     check_may_act("click", "Form")
 
 
-def test_shadow_that_a_program_draws_is_cut_off(
-    display: str, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
+def test_client_side_shadow_is_cut_off(display: str, open_form: Callable[..., Form], tmp_path: Path) -> None:
     peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
     form = open_form("Shadowed")
     whole = window_titled(peek, form.title)
@@ -149,10 +164,10 @@ def test_shadow_that_a_program_draws_is_cut_off(
     x, y = form.centre("agree")
     peek.data("click", window_id, x - 7, y - 20)
     assert form.wait_for_event("toggle")["value"] == 1
-    assert bounds_with("400,400,0,0") == place  # what cannot be a shadow is none
+    assert bounds_with("400,400,0,0") == place  # too large for a shadow
 
 
-def test_connection_passes_on_errors_of_its_user(display: str, environment: Callable[..., None]) -> None:
+def test_connection_passes_on_errors_of_its_block(display: str, environment: Callable[..., None]) -> None:
     environment(DISPLAY=display)
     with pytest.raises(OSError, match="disk full"), x_connection():
         raise OSError("disk full")
@@ -161,9 +176,9 @@ def test_connection_passes_on_errors_of_its_user(display: str, environment: Call
 @pytest.mark.parametrize(
     ("script", "code"),
     [(b"", "NO_GUI_SESSION"), (b"\x00" * 8, "NO_GUI_SESSION"), (None, "TIMEOUT")],
-    ids=["one that hangs up", "one that refuses us", "one that says nothing"],
+    ids=["closes the connection", "refuses us", "sends nothing"],
 )
-def test_connection_to_a_false_server_is_an_error(tmp_path: Path, script: Optional[bytes], code: str) -> None:
+def test_connection_to_a_bad_server_is_an_error(tmp_path: Path, script: Optional[bytes], code: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 

@@ -1,4 +1,4 @@
-// Comes after window_list.js: windows, sheets and the focus as the accessibility tree has them; without the grant: nothing.
+// Comes after window_list.js: windows, sheets and focus in the accessibility tree. Without the permission, all of it is empty.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -9,23 +9,27 @@ ObjC.bindFunction('AXUIElementPerformAction', ['int', ['id', 'id']]);
 ObjC.bindFunction('AXUIElementCopyElementAtPosition', ['int', ['id', 'float', 'float', 'id*']]);
 ObjC.bindFunction('AXUIElementGetPid', ['int', ['id', 'int*']]);
 
-const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: gone, or it did not answer in time
-const MOST_CHILDREN = 40;
-const MOST_ANCESTORS = 20;
-const hungPids = new Set();
-const PANELS = 'com.apple.appkit.xpc.openAndSavePanelService';
+const CANNOT_COMPLETE = -25204; // kAXErrorCannotComplete: the element is gone, or its application did not answer in time
+// These limits keep a query short if a tree is very large.
+const MAX_CHILDREN = 40;
+const MAX_ANCESTORS = 20;
+const MAX_WINDOWS = 100;
+const PANEL_SERVICE = 'com.apple.appkit.xpc.openAndSavePanelService';
+const hungPids = new Set(); // applications that did not answer in time; they are not asked again
 
-// An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+// Sets how long a call waits for an application, for all elements of this process.
 function limitAccessibility(seconds) {
     $.AXUIElementSetMessagingTimeout($.AXUIElementCreateSystemWide(), seconds);
 }
 
-// An Open or Save panel is a window of another process, to accessibility one of the application that asked for it.
+// True for an Open or Save panel. The window server lists it under a process of its own; accessibility lists it under the
+// application that opened it.
 function isPanel(w) {
     const app = isOrdinary(w) ? $.NSRunningApplication.runningApplicationWithProcessIdentifier(w.pid) : null;
-    return !isNil(app) && textOf(app.bundleIdentifier) === PANELS;
+    return !isNil(app) && textOf(app.bundleIdentifier) === PANEL_SERVICE;
 }
 
+// Returns null if the element does not have the attribute or its application does not answer.
 function attribute(element, name, pid) {
     if (hungPids.has(pid)) return null;
     const value = Ref();
@@ -34,62 +38,62 @@ function attribute(element, name, pid) {
     return error === 0 && !isNil(value[0]) ? value[0] : null;
 }
 
-function elements(element, name, pid, most) {
-    const list = attribute(element, name, pid);
-    const found = [];
-    for (let i = 0; list && i < Math.min(Number(list.count), most); i++) found.push(list.objectAtIndex(i));
-    return found;
-}
-
 function plainAttribute(element, name, pid) {
     const value = attribute(element, name, pid);
     return value === null ? null : ObjC.unwrap(value);
 }
 
-// Two numbers of an AXValue, or null. It cannot be opened through the bridge; its description reads
+function elements(parent, name, pid, max) {
+    const array = attribute(parent, name, pid);
+    const list = [];
+    for (let i = 0; array && i < Math.min(Number(array.count), max); i++) list.push(array.objectAtIndex(i));
+    return list;
+}
+
+// Reads the two numbers of an AXValue, or returns null. The bridge cannot unpack the value, but its description is
 // `{value = x:10.0 y:45.0 type = ...}`.
 function numbersIn(value) {
-    const found = isNil(value) ? null : /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(textOf(value.description));
-    return found ? [Number(found[1]), Number(found[2])] : null;
+    const match = isNil(value) ? null : /[xw]:(-?[\d.]+) [yh]:(-?[\d.]+)/.exec(textOf(value.description));
+    return match ? [Number(match[1]), Number(match[2])] : null;
 }
 
 function boxOf(position, size) {
-    const [place, extent] = [numbersIn(position), numbersIn(size)];
-    return place && extent ? {x: place[0], y: place[1], width: extent[0], height: extent[1]} : null;
+    const [origin, extent] = [numbersIn(position), numbersIn(size)];
+    return origin && extent ? {x: origin[0], y: origin[1], width: extent[0], height: extent[1]} : null;
 }
 
 function frameOf(element, pid) {
     return boxOf(attribute(element, 'AXPosition', pid), attribute(element, 'AXSize', pid));
 }
 
-// The window server's window of an element; accessibility knows no window numbers: the frame tells windows apart, then
-// the title. null where that leaves none, or two.
+// Finds an element's window in the window server's list, by its frame and then its title: accessibility has no window
+// numbers. Returns null unless exactly one matches.
 function windowOf(element, windows, pid) {
     const frame = frameOf(element, pid);
-    let found = frame ? windows.filter(w => isSameFrame(w.bounds, frame) && (w.pid === pid || isPanel(w))) : [];
-    if (found.length > 1) {
+    let matches = frame ? windows.filter(w => isSameFrame(w.bounds, frame) && (w.pid === pid || isPanel(w))) : [];
+    if (matches.length > 1) {
         const title = plainAttribute(element, 'AXTitle', pid);
-        found = found.filter(w => w.title === title);
+        matches = matches.filter(w => w.title === title);
     }
-    return found.length === 1 ? found[0] : null;
+    return matches.length === 1 ? matches[0] : null;
 }
 
 // A sheet is a child of the window that it is attached to.
 function sheetsOf(element, pid) {
-    return elements(element, 'AXChildren', pid, MOST_CHILDREN).filter(one => plainAttribute(one, 'AXRole', pid) === 'AXSheet');
+    return elements(element, 'AXChildren', pid, MAX_CHILDREN).filter(child => plainAttribute(child, 'AXRole', pid) === 'AXSheet');
 }
 
-// The elements that may be a window, told by frame, then title: [element, the window to raise]. For a sheet, that is the one it
-// is attached to.
-function candidates(app, target) {
-    const windows = elements(app, 'AXWindows', target.pid, 100);
+// Finds the elements that match the target window by frame, and by title if several do. Returns pairs of the element and the
+// window to raise for it: for a sheet, the window that it is attached to.
+function matchingElements(app, target) {
+    const windows = elements(app, 'AXWindows', target.pid, MAX_WINDOWS);
     const pairs = windows.map(w => [w, w]).concat(...windows.map(w => sheetsOf(w, target.pid).map(sheet => [sheet, w])));
-    const found = pairs.filter(pair => {
-        const frame = frameOf(pair[0], target.pid);
+    const matches = pairs.filter(([element]) => {
+        const frame = frameOf(element, target.pid);
         return frame && isSameFrame(frame, target);
     });
-    if (found.length < 2) return found;
-    return found.filter(pair => plainAttribute(pair[0], 'AXTitle', target.pid) === target.title);
+    if (matches.length < 2) return matches;
+    return matches.filter(([element]) => plainAttribute(element, 'AXTitle', target.pid) === target.title);
 }
 
 function pidOf(element) {
@@ -97,14 +101,14 @@ function pidOf(element) {
     return $.AXUIElementGetPid(element, pid) === 0 ? Number(pid[0]) : null;
 }
 
-// Whether an application is in front: by its own live answer, else by AppKit's, which is frozen where no run loop turns.
+// Asks the application itself: NSWorkspace's frontmost application does not change in a process without a run loop.
 function isFrontmost(pid) {
     const live = plainAttribute($.AXUIElementCreateApplication(pid), 'AXFrontmost', pid);
     return live === null ? frontmostPid() === pid : Boolean(live);
 }
 
-// The panel of another application that has the keyboard, which it may without coming to the front. What is called the focused
-// application can be stale: it counts only where it shows such a panel, larger than a menu bar's item.
+// Returns the panel of another application that has the keyboard focus; a panel may have it without being in front. AXFocusedApplication
+// may be stale, so it counts only if that application shows a panel larger than an item of the menu bar.
 function panelWithKeys(pid, windows) {
     const app = attribute($.AXUIElementCreateSystemWide(), 'AXFocusedApplication', 0);
     const owner = app && pidOf(app);
@@ -112,14 +116,14 @@ function panelWithKeys(pid, windows) {
     return windows.find(w => w.pid === owner && w.layer > 0 && isLarge(w));
 }
 
-// The first that is wanted of the element in the middle of a window and those that hold it; undefined where there is none, null
-// where accessibility cannot tell.
-function elementAt(pid, frame, isWanted) {
+// Returns the first match among the element at the centre of a frame and its ancestors; undefined if there is no match, null if
+// accessibility cannot find an element there.
+function findAtCentre(pid, frame, isMatch) {
     const [app, at] = [$.AXUIElementCreateApplication(pid), Ref()];
     const [x, y] = [frame.x + frame.width / 2, frame.y + frame.height / 2];
     if (hungPids.has(pid) || $.AXUIElementCopyElementAtPosition(app, x, y, at) !== 0) return null;
-    for (let [element, depth] = [at[0], 0]; element && depth < MOST_ANCESTORS; depth++) {
-        if (isWanted(element)) return element;
+    for (let [element, depth] = [at[0], 0]; element && depth < MAX_ANCESTORS; depth++) {
+        if (isMatch(element)) return element;
         element = attribute(element, 'AXParent', pid);
     }
     return undefined;
@@ -129,10 +133,10 @@ function isMenu(element, pid) {
     return plainAttribute(element, 'AXRole', pid) === 'AXMenu';
 }
 
-// Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
-// Where it cannot tell what is there, it is one.
+// True for an open menu in the menus' layer, and for a window there that accessibility cannot identify. False for the window that
+// an interrupted menu leaves in this layer: accessibility finds no menu there.
 function isOpenMenu(w) {
     if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
     const isKnown = element => isMenu(element, w.pid) || isSameFrame(frameOf(element, w.pid) || {}, w.bounds);
-    return elementAt(w.pid, w.bounds, isKnown) !== undefined || hungPids.has(w.pid);
+    return findAtCentre(w.pid, w.bounds, isKnown) !== undefined || hungPids.has(w.pid);
 }

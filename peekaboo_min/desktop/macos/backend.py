@@ -1,4 +1,4 @@
-"""Desktop by screencapture, osascript and the Swift helper."""
+"""The Desktop of macOS, by screencapture, osascript and the Swift helper."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ from ...core.models import (
     Window,
 )
 from ...core.text import clean_text
+from ...system.bitmaps import read_image_info
 from ...system.files import held_locks
-from ...system.images import read_image_info
 from ...system.process import ProgramTimeout, run_program
 from ..matching import find_app
-from .input import perform, target_of
-from .osascript import WINDOW_SOURCES, mac_error, permission_error, run_jxa
-from .swift_helper import find_helper, last_failure
+from .grants import permission_error
+from .input import perform, window_argument
+from .osascript import WINDOW_SOURCES, mac_error, run_jxa
+from .swift_helper import build_helper, build_in_background, find_helper, last_failure
 
-_CAPTURE_S = _SIPS_S = _ELEMENTS_S = _OPEN_S = 20.0
-_VISION_S = 40.0
-_LINE = 12.0  # elements whose middles are within as many points are read from left to right
-_TITLE_BAR_HALF = 10
-# From macOS 15 on it is asked once a month.
-_PICKER = 'answer what macOS may be asking: whether to "bypass the private window picker"; then try again'
-_NO_SESSION = "there is no GUI session: the window server answers nothing"
+_PROGRAM_S = 20.0  # a screenshot takes less than 1 s, but up to 20 s beside a screen recorder
+_NO_SESSION = "there is no GUI session: the window server does not answer"
 
 
 class MacDesktop:
-    """The Desktop of macOS 13 and later, by other programs. Keeps nothing between two calls."""
+    """The Desktop of macOS 13 and later. Keeps no state between calls."""
 
     name = "macos"
     session = "macos"
     needs: tuple[str, ...] = ("screencapture", "osascript", "sips", "ps")
-    uses: dict[str, str] = {  # noqa: RUF012 (a Protocol's attribute is no ClassVar)
+    uses: dict[str, str] = {  # noqa: RUF012 (the protocol does not declare a ClassVar)
         "xcode-select": "compiling the Swift helper",
         "xcrun": "compiling the Swift helper",
     }
+    extra_tools: tuple[str, ...] = ("keynote", "exec")
+    variables: tuple[str, ...] = ()
+    config_folder = "~/Library/Application Support"
+    has_noisy_captures = True
+    capture_cost = 2  # macOS 26 flashes the screen at each capture
+    answers_by_programs = True
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
@@ -62,6 +64,18 @@ class MacDesktop:
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         return permission_error(code, what)
 
+    def warnings(self) -> tuple[str, ...]:
+        return ()
+
+    def prepare(self, in_background: bool) -> None:
+        if in_background:
+            build_in_background()
+        else:
+            build_helper(is_forced=True)
+
+    def request_permissions(self) -> None:
+        run_jxa([WINDOW_SOURCES[0], "desktop/macos/request.js"], {})
+
     def snapshot(self, with_minimised: bool = False) -> Scene:
         scene = run_jxa([*WINDOW_SOURCES, "desktop/macos/snapshot.js"], {"with_minimised": with_minimised})
         if scene["windows"] is None:
@@ -72,7 +86,7 @@ class MacDesktop:
         )
         windows = [_window(row, scene["can_record"], displays) for row in scene["windows"]]
         frontmost = [window for window in windows if window.pid == scene["frontmost_pid"]]
-        # an app may keep invisible and tiny windows in front of the one that has the keyboard
+        # an app may have invisible or tiny windows in front of the one with the keyboard focus
         focused = next((window for window in frontmost if window.is_on_screen and window.is_ordinary), None)
         return Scene(
             windows=tuple(window._replace(is_focused=window is focused) for window in windows),
@@ -84,50 +98,52 @@ class MacDesktop:
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         _check_may_capture()
-        # only the main display's number is documented; screencapture may count the others as we do not
-        self._screencapture(["-D", "1"] if display.is_main else _rectangle(display.bounds), path, kind)
+        # number 1, the main display, is documented; the order of the others may differ from ours
+        self._screencapture(["-D", "1"] if display.is_main else _rect_option(display.bounds), path, kind)
 
     def capture_window(
         self, window: Window, path: Path, kind: str, with_shadow: bool = False
     ) -> Optional[Rect]:
         if window.title is None:
-            _check_may_capture()  # the listing was made without Screen Recording
-        shadow = [] if with_shadow else ["-o"]  # a shadow's margin would shift every pixel
+            _check_may_capture()  # the listing ran without Screen Recording
+        shadow = [] if with_shadow else ["-o"]  # the shadow's margin would shift every pixel
         self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
         return None
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:
         _check_may_capture()
-        self._screencapture(_rectangle(rect), path, kind)
+        self._screencapture(_rect_option(rect), path, kind)
 
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
         try:
-            done = run_program(argv, timeout_s=_CAPTURE_S, accept=None)
+            done = run_program(argv, timeout_s=_PROGRAM_S, accept=None)
         except ProgramTimeout as e:
-            raise PeekabooError(e.code, e.message, _PICKER, e.details) from e
+            hint = 'check whether macOS asks to "bypass the private window picker" (monthly since macOS 15)'
+            raise PeekabooError(e.code, e.message, f"{hint}, answer it, and try again", e.details) from e
         if done.code or not path.is_file():
             details = done.stderr.strip()[-300:]
             is_certain = _check_may_capture(details)
-            hint = "it may be minimised, closing, protected, or on another Space: bring it to the front"
+            hint = "a window may be minimised, closing, protected or on another Space; bring it to the front"
             if not is_certain:
                 denied = self.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "")
-                hint = f"macOS says that it may, but shows no titles, as for an older copy: {denied.hint}"
-            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "screencapture made no image", hint, details)
+                hint = "macOS reports the permission as granted but hides window titles; "
+                hint += f"it may belong to an older copy of the app: {denied.hint}"
+            raise PeekabooError(ErrorCode.CAPTURE_FAILED, "screencapture wrote no image", hint, details)
 
     def focus(self, window: Window, may_click: bool = False) -> None:
         if window.is_popup:
-            return  # whatever comes to the front would close it
+            return  # raising any window would close it
         sources = [*WINDOW_SOURCES, "desktop/macos/focus.js"]
-        state = run_jxa(sources, {"window": target_of(window)}, pass_fds=held_locks())
+        state = run_jxa(sources, {"window": window_argument(window)}, pass_fds=held_locks())
         log_debug(f"focus: {json.dumps(state)}")
         if state["is_active"] and (state["is_front"] or state["matches"] == 1):
             return
         if may_click and state["is_trusted"]:
-            bar = Point(window.bounds.centre.x, window.bounds.y + _TITLE_BAR_HALF)
-            perform(window, Act("click", (bar,)))
+            title_bar = Point(window.bounds.centre.x, window.bounds.y + 10)
+            perform(window, Act("click", (title_bar,)))
         elif not state["is_trusted"] and not state["is_front"]:
-            what = f"one window of {window.app_name} cannot be raised"
+            what = f"a single window of {window.app_name} cannot be raised"
             raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
@@ -135,53 +151,55 @@ class MacDesktop:
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
-        answer = run_jxa(sources, {"window": target_of(window)}, _ELEMENTS_S)
-        named = f"window {window.window_id} of {window.app_name}"
-        if not answer["is_trusted"]:
-            what = f"the elements of {named} cannot be read"
+        reply = run_jxa(sources, {"window": window_argument(window)}, _PROGRAM_S)
+        label = f"window {window.window_id} of {window.app_name}"
+        if not reply["is_trusted"]:
+            what = f"the elements of {label} cannot be read"
             raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
-        if not answer["elements"] and answer["is_hung"]:
-            raise mac_error(ErrorCode.TIMEOUT, f"{window.app_name} does not answer accessibility in time")
-        if not answer["elements"]:
-            reason = "offers no elements" if answer["is_found"] else "is not to be told from another"
-            hint = "use find_text, or a screenshot and pixels"
-            raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{named} {reason}", hint)
+        if not reply["elements"] and reply["is_hung"]:
+            message = f"{window.app_name} did not answer accessibility requests in time"
+            raise mac_error(ErrorCode.TIMEOUT, message)
+        if not reply["elements"]:
+            is_found, code = reply["is_found"], ErrorCode.NO_ELEMENTS
+            problem = "has no elements" if is_found else "has no unique match in the accessibility tree"
+            raise PeekabooError(code, f"{label} {problem}", code.next_step)
         elements = []
-        for row in answer["elements"]:
+        for row in reply["elements"]:
             name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
             elements.append(Element(row["role"], name, value, tuple(row["states"]), _rect(row)))
-        return sorted(elements, key=lambda element: (round(element.box.centre.y / _LINE), element.box.x))
+        # in reading order, by lines of 12 points
+        return sorted(elements, key=lambda element: (round(element.box.centre.y / 12), element.box.x))
 
     def find_handler(self, kind: str, target: str) -> Handler:
-        answer = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
-        app = answer["found"]
-        if not app and kind == "app":
-            apps = {
-                App(clean_text(row["name"]), bundle_id=row["bundle_id"]): row for row in answer["installed"]
+        reply = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
+        row = reply["app"]
+        if not row and kind == "app":
+            rows = {
+                App(clean_text(listed["name"]), bundle_id=listed["bundle_id"]): listed
+                for listed in reply["installed"]
             }
-            app = apps[find_app(target.strip().removesuffix(".app"), list(apps), "installed")]
-        if app is None:
-            message = f"no application is known to open {target[:200]}"
-            hint = "name an application, or choose one for it in the Finder (Get Info > Open with)"
+            row = rows[find_app(target.strip().removesuffix(".app"), list(rows), "installed", acts=True)]
+        if row is None:
+            message = f"no application is registered to open {target[:200]}"
+            hint = "name an application, or choose one in the Finder (Get Info > Open with)"
             raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, hint)
-        entry = app["bundle_id"] or app["path"]
-        return Handler(clean_text(app["name"]), entry, app["bundle_id"])
+        return Handler(clean_text(row["name"]), row["bundle_id"] or row["path"], row["bundle_id"])
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
-        # by the application that was asked about, not by whatever the system would choose meanwhile
+        # with this application, which the caller checked: the system's default may have changed since
         argv = ["open", "-b" if handler.bundle_id else "-a", handler.entry]
         argv += [] if kind == "app" else [target]
-        run_program(argv, timeout_s=_OPEN_S)
+        run_program(argv, timeout_s=_PROGRAM_S)
 
     def fit_image(
         self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
     ) -> None:
-        form = ["-s", "format", "jpeg" if kind == "jpg" else kind]
+        format_options = ["-s", "format", "jpeg" if kind == "jpg" else kind]
         if kind == "jpg":
-            form += ["-s", "formatOptions", str(quality)]
-        argv = ["sips", "-z", str(height), str(width), *form, str(source), "--out", str(target)]
-        done = run_program(argv, timeout_s=_SIPS_S, accept=None)
-        # the exit code of sips does not always show that it failed
+            format_options += ["-s", "formatOptions", str(quality)]
+        argv = ["sips", "-z", str(height), str(width), *format_options, str(source), "--out", str(target)]
+        done = run_program(argv, timeout_s=_PROGRAM_S, accept=None)
+        # sips may fail with exit code 0
         if done.code or not target.is_file() or read_image_info(target) is None:
             message, code = "sips could not resize the image", ErrorCode.SIPS_ERROR
             raise PeekabooError(code, message, code.next_step, done.stderr.strip()[-300:])
@@ -191,9 +209,10 @@ class MacDesktop:
         if info is None:
             raise invalid(f"{path} is not an image", hint="give a png or jpg")
         request = {"path": str(path), "characters": characters}
-        answer = run_jxa(["desktop/macos/read_text.js"], request, _VISION_S)
-        (width, height), lines = info[1:], []
-        for row in answer["lines"]:
+        reply = run_jxa(["desktop/macos/read_text.js"], request, 40.0)  # up to 16 parts of it
+        width, height = info.width, info.height
+        lines = []
+        for row in reply["lines"]:
             box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
             lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
         return lines
@@ -201,12 +220,11 @@ class MacDesktop:
     def input_backend(self) -> str:
         if helper := find_helper():
             return f"Swift helper {helper}"
-        reason = last_failure() or "doctor --compile makes it, and a server by itself"
+        reason = last_failure() or "doctor --compile builds it; a server builds it when it starts"
         return f"JXA (no Swift helper: {reason})"
 
 
 def _grants() -> dict[str, Any]:
-    """What permissions.js answers. Raises NO_GUI_SESSION."""
     grants = run_jxa([WINDOW_SOURCES[0], "desktop/macos/permissions.js"], {})
     if not grants["has_session"]:
         raise mac_error(ErrorCode.NO_GUI_SESSION, _NO_SESSION)
@@ -214,54 +232,47 @@ def _grants() -> dict[str, Any]:
 
 
 def _may_automate_keynote() -> Optional[bool]:
-    # in a child of its own: a crash or a hang there says nothing about the other grants
+    # in a process of its own: if this crashes or hangs, the other permissions are still known
     try:
         return cast(Optional[bool], run_jxa(["desktop/macos/automation.js"], {})["automation"])
     except PeekabooError as e:
         if e.code in (ErrorCode.CANCELLED, ErrorCode.MISSING_PROGRAM):
             raise
-        log_debug(f"whether Keynote may be controlled is not known: {e.message}")
+        log_debug(f"cannot determine whether Keynote may be controlled: {e.message}")
         return None
 
 
-def request_grants() -> None:
-    """Let macOS ask the person at the screen for Screen Recording and Accessibility."""
-    run_jxa([WINDOW_SOURCES[0], "desktop/macos/request.js"], {})
-
-
 def _check_may_capture(details: str = "") -> bool:
-    """Whether the grant is certain. Raises SCREEN_LOCKED; PERMISSION_DENIED_SCREEN_RECORDING, without which
-    screencapture would exit 0 with a screenshot of the wallpaper, up to macOS 15.
-    """
+    # up to macOS 15, screencapture does not fail without the permission: it captures only the wallpaper
     grants = _grants()
     if grants["is_locked"]:
         raise screen_locked("no screenshot was taken", details)
     if grants["screen_recording"] is False:
         raise permission_error(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
-    return bool(grants["screen_recording"])
+    return bool(grants["screen_recording"])  # None: uncertain
 
 
-def _rectangle(rect: Rect) -> list[str]:
-    """In points, not in pixels."""
+def _rect_option(rect: Rect) -> list[str]:
+    # screencapture takes points, not pixels
     return ["-R", ",".join(f"{round(number)}" for number in (rect.x, rect.y, rect.width, rect.height))]
 
 
-def _rect(bounds: dict[str, float]) -> Rect:
-    return Rect(float(bounds["x"]), float(bounds["y"]), float(bounds["width"]), float(bounds["height"]))
+def _rect(row: dict[str, float]) -> Rect:
+    return Rect(*(float(row[name]) for name in Rect._fields))
 
 
-def _window(listed: dict[str, Any], can_record: bool, displays: Sequence[Display]) -> Window:
-    title: Optional[str] = listed["title"]  # as it is: two windows may differ in what a person does not see
-    same = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
-    bounds = _rect(listed["bounds"])
+def _window(row: dict[str, Any], can_record: bool, displays: Sequence[Display]) -> Window:
+    title: Optional[str] = row["title"]  # not cleaned: two titles may differ only in invisible characters
+    same_names = ("pid", "bundle_id", "layer", "alpha", "kind", "parent_id", "is_modal", "is_minimised")
+    bounds = _rect(row["bounds"])
     scales = [display.scale for display in displays if display.bounds.contains(bounds.centre)]
     return Window(
-        window_id=listed["id"],
-        app_name=clean_text(listed["app"]),
+        window_id=row["id"],
+        app_name=clean_text(row["app"]),
         title=title or "" if can_record else title,
         bounds=bounds,
         scale=[*scales, *(display.scale for display in displays), 1.0][0],
-        is_on_screen=listed["on_screen"],
-        is_obscured=listed["is_protected"],
-        **{name: listed[name] for name in same},
+        is_on_screen=row["on_screen"],
+        is_obscured=row["is_protected"],
+        **{name: row[name] for name in same_names},
     )

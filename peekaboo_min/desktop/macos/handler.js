@@ -1,21 +1,22 @@
-// {"kind": "app"|"path"|"url", "target": text} -> {"found": {name, bundle_id, path}|null, "installed": [...]}: the application that
-// opens it. For a name of an application `installed` has all that are, else nothing. Starts nothing.
+// {"kind": "app"|"path"|"url", "target": text} -> {"app": {name, bundle_id, path}|null, "installed": [{name, bundle_id, path}]}
+// app: the application that opens the target; for the kind "app", only if the target is a bundle id.
+// installed: all applications if no bundle id matched, else empty. Starts nothing.
 // Comes after window_list.js.
 const FOLDERS = ['/Applications', '/Applications/Utilities', '/System/Applications', '/System/Applications/Utilities',
     '/System/Library/CoreServices/Applications', '~/Applications'];
 const FINDER = '/System/Library/CoreServices/Finder.app';
 
-function about(path) {
+function describeApp(path) {
     const bundle = $.NSBundle.bundleWithPath($(path));
     const id = isNil(bundle) ? null : textOf(bundle.bundleIdentifier);
     return {name: path.split('/').pop().replace(/\.app$/, ''), bundle_id: id, path: path};
 }
 
-function aboutUrl(url) {
-    return isNil(url) ? null : about(url.path.js);
+function appAt(url) {
+    return isNil(url) ? null : describeApp(url.path.js);
 }
 
-function installed() {
+function listInstalled() {
     const paths = [FINDER];
     for (const name of FOLDERS) {
         const folder = $(name).stringByExpandingTildeInPath;
@@ -25,16 +26,16 @@ function installed() {
             if (/\.app$/.test(file)) paths.push(`${folder.js}/${file}`);
         }
     }
-    return paths.map(about);
+    return paths.map(describeApp);
 }
 
 function run(argv) {
     const {kind, target} = JSON.parse(argv[0]);
     const workspace = $.NSWorkspace.sharedWorkspace;
     if (kind === 'app') {
-        const found = aboutUrl(workspace.URLForApplicationWithBundleIdentifier($(target)));
-        return JSON.stringify({found: found, installed: found ? [] : installed()});
+        const app = appAt(workspace.URLForApplicationWithBundleIdentifier($(target)));
+        return JSON.stringify({app: app, installed: app ? [] : listInstalled()});
     }
     const url = kind === 'url' ? $.NSURL.URLWithString($(target)) : $.NSURL.fileURLWithPath($(target));
-    return JSON.stringify({found: isNil(url) ? null : aboutUrl(workspace.URLForApplicationToOpenURL(url)), installed: []});
+    return JSON.stringify({app: isNil(url) ? null : appAt(workspace.URLForApplicationToOpenURL(url)), installed: []});
 }

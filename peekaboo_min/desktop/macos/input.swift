@@ -1,22 +1,32 @@
-// one JSON request on stdin -> one JSON answer on stdout, exit 0
-//   {"window": {"id","pid","x","y","width","height","is_popup"}, "stop_file": "...", "steps": [{"do": ...}, ...],
-//    "release": what an act that was killed left to do, "record": a file that is deleted once nothing is held}
-// Before the first step: may this process post? Then comes "release"; and does nobody hold a mouse button or a modifier key?
-// questions, each of which ends the steps where the answer is no:
-//   window_at x y       would a press there reach the window, where it was and as large?
-//   pointer_at x y      is the pointer there, within 200 ms?
-//   has_keyboard        would a key reach the window, and is there no stop file?
-// acts, in screen points; flags are CGEventFlags, button 0 to 2:
-//   mouse type x y button flags, and of a press: number, clicks (the count of a double click), of a drag dx dy; type: a CGEventType;
-//                       no_source: from none, else from a private one
-//   wheel vertical horizontal      in lines, positive is up and left
-//   key is_down code flags         with a `character`, the key that makes it on this layout, when it goes down with the flags `held`
-//   type text                      has_keyboard, then each UTF-16 unit by its key; with "code" all of it by that key, at once
-// A step may have "ms", a pause after it that ends at a stop file, and "release": what is to be done from then on where the steps
-// end early, until another step has one.
-// {"ok", "step": how many are through, "pointer": {"x","y"}|null, "is_certain": no overlay or open menu leaves a doubt whom a press
-// reached, "code": null where only the pointer is elsewhere, "message", "reached_id": the window that is in the way|null,
-// "released": whether something was}
+// one JSON request on stdin -> one JSON reply on stdout, exit 0
+//
+// Request:
+//   {"window": {"id", "pid", "x", "y", "width", "height", "is_popup"}, "steps": [{"do": ...}, ...],
+//    "stop_file": a file that ends the steps as soon as it exists, or "",
+//    "release": steps that release the keys and buttons that a killed act left pressed,
+//    "record": a file to delete once nothing is held}
+// Checks that this process may post events, runs "release", checks that the user holds no mouse button or modifier key, and runs
+// the steps. If a check fails or the stop file appears, skips the rest and runs the "release" of the last step that has one.
+//
+// Steps that check:
+//   window_at x y      a press there would reach the window, and the window has not moved or changed its size
+//   pointer_at x y     the pointer arrives there within 200 ms
+//   has_keyboard       a key would reach the window, and the stop file does not exist
+// Steps that post events, in screen points; flags are CGEventFlags, button is 0 to 2:
+//   mouse type x y button flags    type is a CGEventType. A press also has number (from 1) and clicks (2 for the second press of a
+//                                  double click), a drag dx and dy. The event source is private; with no_source, there is none.
+//   wheel vertical horizontal      in lines; positive is up and left
+//   key is_down code flags         With "character", uses the key that types it while the flags "held" are set, or "code" if the
+//                                  current layout has none.
+//   type text                      Checks has_keyboard, then types each UTF-16 unit with its key; with "code", all of the text with
+//                                  that key at once.
+// Every step may have "ms", a pause after it, and "release", the steps that release what is held from then on.
+//
+// Reply:
+//   {"ok", "step": number of completed steps, "pointer": {"x", "y"}|null,
+//    "is_certain": false if an overlay or an open menu may have received a press instead of the window,
+//    "code": error code, or null if only the pointer did not arrive, "message", "reached_id": the window in the way|null,
+//    "released": true if the steps ended early and something was released}
 import AppKit
 import ApplicationServices
 import Carbon
@@ -24,14 +34,15 @@ import CoreGraphics
 import Foundation
 
 let menuLayer = 101  // kCGPopUpMenuWindowLevel
-let lastTypingKey: UInt16 = 50  // beyond it are keys without text, and the numeric pad
-let typedSeconds = 0.004
-let slice = 0.05  // so often a pause looks at the stop file
-let answerSeconds: Float = 0.5
-let mostAncestors = 20
+let lastTypingKey: UInt16 = 50  // higher codes are keys without text, and the numeric pad
+let smallestWindow = 50.0  // points; applications keep many smaller, invisible windows
+let typedSeconds = 0.004  // between the events of a text; not measured
+let sliceSeconds = 0.05  // during a pause, checks the stop file this often
+let answerSeconds: Float = 0.5  // for one accessibility call
+let maxAncestors = 20  // keeps a query short if a tree is very large
 let dock = "com.apple.dock"
-// Events of a process that ends at once may be lost: one library gives each 20 ms.
-let (settleSeconds, leastSettleSeconds, mostSettleSeconds) = (0.02, 0.06, 0.5)
+// Events may be lost if the process ends right after it posted them. enigo waits 20 ms for each event (enigo#329).
+let (settleSeconds, minSettleSeconds, maxSettleSeconds) = (0.02, 0.06, 0.5)
 
 struct Failure: Error {
     let code: String?
@@ -67,14 +78,14 @@ struct Request: Decodable {
     let release: [Step]?, steps: [Step]
 }
 
-var hungPids: Set<pid_t> = []
-var isCertain = true
-var pointer: CGPoint?
+var hungPids: Set<pid_t> = []  // applications that did not answer in time; they are not asked again
+var isCertain = true  // false once an overlay or an open menu may have received a press
+var pointer: CGPoint?  // its last known position
 var source: CGEventSource?
-var settledAt: Date?
-var pressesBefore: Int64 = 0
+var settledAt: Date?  // when the last posted event should have arrived
+var pressesBefore: Int64 = 0  // mouse presses that the system counted before ours
 
-// looking last ---------------------------------------------------------------------------------------------------------
+// Checks:
 
 struct Window {
     let id: Int
@@ -85,27 +96,27 @@ struct Window {
     let alpha: Double
     let frame: CGRect
 
-    init?(_ about: [String: Any]) {
-        guard let id = about["kCGWindowNumber"] as? Int, let pid = about["kCGWindowOwnerPID"] as? Int,
-            let layer = about["kCGWindowLayer"] as? Int, let alpha = about["kCGWindowAlpha"] as? Double,
-            let bounds = about["kCGWindowBounds"] as? [String: Double],
+    init?(_ info: [String: Any]) {
+        guard let id = info["kCGWindowNumber"] as? Int, let pid = info["kCGWindowOwnerPID"] as? Int,
+            let layer = info["kCGWindowLayer"] as? Int, let alpha = info["kCGWindowAlpha"] as? Double,
+            let bounds = info["kCGWindowBounds"] as? [String: Double],
             let x = bounds["X"], let y = bounds["Y"], let width = bounds["Width"], let height = bounds["Height"]
         else { return nil }
         (self.id, self.pid, self.layer, self.alpha) = (id, pid_t(pid), layer, alpha)
         frame = CGRect(x: x, y: y, width: width, height: height)
-        app = about["kCGWindowOwnerName"] as? String ?? ""
-        title = about["kCGWindowName"] as? String
+        app = info["kCGWindowOwnerName"] as? String ?? ""
+        title = info["kCGWindowName"] as? String
     }
 
     var name: String { "window \(id) of \(app.isEmpty ? "an unknown application" : app)" }
 
-    // As large as what a person would call a window: an app may keep invisible or tiny ones in front of it.
-    var isLarge: Bool { alpha > 0 && frame.width >= 50 && frame.height >= 50 }
+    // True unless the window is invisible or tiny; an application may keep such windows in front of its real ones.
+    var isLarge: Bool { alpha > 0 && frame.width >= smallestWindow && frame.height >= smallestWindow }
     var isOrdinary: Bool { layer == 0 && isLarge }
 }
 
-// The windows on the screen, front to back. Nothing that is posted to a locked screen arrives.
-func look() throws -> [Window] {
+// Lists the windows on the screen, front to back. Throws if the screen is locked: events posted then are lost.
+func listOnScreen() throws -> [Window] {
     guard let session = CGSessionCopyCurrentDictionary() as? [String: Any],
         let list = CGWindowListCopyWindowInfo([.optionOnScreenOnly, .excludeDesktopElements], kCGNullWindowID) as? [[String: Any]]
     else { throw Failure(code: "NO_GUI_SESSION", message: "there is no GUI session") }
@@ -117,64 +128,66 @@ func look() throws -> [Window] {
 
 func isNear(_ a: Double, _ b: Double, within: Double = 2) -> Bool { abs(a - b) <= within }
 
-// Two points apart at most: accessibility and the window server round frames differently.
+// Allows a difference of two points: accessibility and the window server round frames differently.
 func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
     isNear(Double(a.minX), Double(b.minX)) && isNear(Double(a.minY), Double(b.minY))
         && isNear(Double(a.width), Double(b.width)) && isNear(Double(a.height), Double(b.height))
 }
 
-// The window that a press there reaches by the window server's own test, which goes past what lets clicks through; nil where it
-// names none of those listed (without an application object it may not answer). It counts upwards.
-func hitWindow(_ point: CGPoint, _ windows: [Window]) -> Window? {
-    let height = CGDisplayBounds(CGMainDisplayID()).height
-    let id = NSWindow.windowNumber(at: CGPoint(x: point.x, y: height - point.y), belowWindowWithWindowNumber: 0)
+// Asks the window server which window a press there reaches; it skips windows that let clicks through. Returns nil if that
+// window is not in the list. In a program without NSApplication, the window server may not answer.
+func windowHit(at point: CGPoint, _ windows: [Window]) -> Window? {
+    // this function measures y upwards
+    let flipped = CGPoint(x: point.x, y: CGDisplayBounds(CGMainDisplayID()).height - point.y)
+    let id = NSWindow.windowNumber(at: flipped, belowWindowWithWindowNumber: 0)
     return windows.first { $0.id == id }
 }
 
-// Throws unless a press at this point reaches the window that is meant; notes where that is not certain.
-func checkReached(_ target: Target, _ point: CGPoint) throws {
-    let windows = try look()
-    guard let now = windows.first(where: { $0.id == target.id }) else {
+// Throws unless a press at this point reaches the target. Clears isCertain if that is doubtful.
+func checkWindow(_ target: Target, at point: CGPoint) throws {
+    let windows = try listOnScreen()
+    guard let current = windows.first(where: { $0.id == target.id }) else {
         throw Failure(code: "WINDOW_NOT_FOUND", message: "window \(target.id) is no longer on the screen")
     }
-    guard isSameFrame(now.frame, target.frame) else {
-        throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) moved or changed its size just now")
+    guard isSameFrame(current.frame, target.frame) else {
+        throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) has just moved or changed its size")
     }
-    if windows.contains(where: { $0.id != now.id && isOpenMenu($0) }) { isCertain = false }
+    if windows.contains(where: { $0.id != target.id && isOpenMenu($0) }) { isCertain = false }
     for window in windows where window.alpha > 0 && window.frame.contains(point) {
-        if window.id == now.id { return }
-        // an overlay as large as a whole window may let clicks through, which is not in the list of windows
-        let isOverlay = window.layer != 0 && window.frame.contains(now.frame)
-        if let hit = isOverlay ? hitWindow(point, windows) : window {
-            if hit.id == now.id { return }
-            let message = "window \(now.id) is covered by \(hit.name) there"
+        if window.id == target.id { return }
+        // an overlay larger than the target may let clicks through, which the list of windows does not show
+        let isOverlay = window.layer != 0 && window.frame.contains(current.frame)
+        if let hit = isOverlay ? windowHit(at: point, windows) : window {
+            if hit.id == target.id { return }
+            let message = "window \(target.id) is covered by \(hit.name) at that point"
             throw Failure(code: "WINDOW_COVERED", message: message, reachedID: hit.id)
         }
         if NSRunningApplication(processIdentifier: window.pid)?.bundleIdentifier != dock { isCertain = false }
     }
-    throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(now.id)")
+    throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(target.id)")
 }
 
+// Returns nil if the element does not have the attribute or its application does not answer.
 func attribute(_ element: AXUIElement, _ name: String, _ pid: pid_t) -> CFTypeRef? {
     if hungPids.contains(pid) { return nil }
     var value: CFTypeRef?
     let error = AXUIElementCopyAttributeValue(element, name as CFString, &value)
-    if error == .cannotComplete { hungPids.insert(pid) }  // gone, or it did not answer in time
+    if error == .cannotComplete { hungPids.insert(pid) }  // it is gone, or did not answer in time
     return error == .success ? value : nil
 }
 
 func extent(of element: AXUIElement, _ pid: pid_t) -> CGRect? {
     var origin = CGPoint.zero
     var size = CGSize.zero
-    guard let place = attribute(element, "AXPosition", pid), CFGetTypeID(place) == AXValueGetTypeID(),
-        let area = attribute(element, "AXSize", pid), CFGetTypeID(area) == AXValueGetTypeID(),
-        AXValueGetValue(place as! AXValue, .cgPoint, &origin), AXValueGetValue(area as! AXValue, .cgSize, &size)
+    guard let position = attribute(element, "AXPosition", pid), CFGetTypeID(position) == AXValueGetTypeID(),
+        let dimensions = attribute(element, "AXSize", pid), CFGetTypeID(dimensions) == AXValueGetTypeID(),
+        AXValueGetValue(position as! AXValue, .cgPoint, &origin), AXValueGetValue(dimensions as! AXValue, .cgSize, &size)
     else { return nil }
     return CGRect(origin: origin, size: size)
 }
 
-// The window that accessibility calls focused, the one in front where it tells none. It knows no window numbers: the frame
-// tells windows apart, then the title. nil where that leaves none, or two.
+// Returns the window that accessibility reports as focused, or `front` if it reports none; nil if that window is not in the list.
+// Finds the window by its frame and then its title, because accessibility has no window numbers; exactly one must match.
 func focusedWindow(_ target: Target, _ windows: [Window], _ front: Window?) -> Window? {
     let pid = target.pid
     guard let value = attribute(AXUIElementCreateApplication(pid), "AXFocusedWindow", pid),
@@ -182,23 +195,23 @@ func focusedWindow(_ target: Target, _ windows: [Window], _ front: Window?) -> W
     else { return front }
     let element = value as! AXUIElement
     guard let frame = extent(of: element, pid) else { return nil }
-    // an Open or Save panel is a window of another process
-    var found = windows.filter { ($0.pid == pid || $0.id == target.id) && isSameFrame($0.frame, frame) }
-    if found.count > 1 {
+    // the window server lists an Open or Save panel under another process
+    var matches = windows.filter { ($0.pid == pid || $0.id == target.id) && isSameFrame($0.frame, frame) }
+    if matches.count > 1 {
         let title = attribute(element, "AXTitle", pid) as? String
-        found = found.filter { $0.title == title }
+        matches = matches.filter { $0.title == title }
     }
-    return found.count == 1 ? found[0] : nil
+    return matches.count == 1 ? matches[0] : nil
 }
 
-// Whether an application is in front: by its own live answer, else by AppKit's, which is frozen where no run loop turns.
+// Asks the application itself: NSWorkspace's frontmost application does not change in a process without a run loop.
 func isFrontmost(_ pid: pid_t) -> Bool {
     let live = attribute(AXUIElementCreateApplication(pid), "AXFrontmost", pid) as? Bool
     return live ?? (NSWorkspace.shared.frontmostApplication?.processIdentifier == pid)
 }
 
-// The panel of another application that has the keyboard, which it may without coming to the front. What is called the focused
-// application can be stale: it counts only where it shows such a panel, larger than a menu bar's item.
+// Returns the panel of another application that has the keyboard focus; a panel may have it without being in front. AXFocusedApplication
+// may be stale, so it counts only if that application shows a panel larger than an item of the menu bar.
 func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
     var owner: pid_t = 0
     guard let value = attribute(AXUIElementCreateSystemWide(), "AXFocusedApplication", 0),
@@ -208,52 +221,52 @@ func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
     return windows.first { $0.pid == owner && $0.layer > 0 && $0.isLarge }
 }
 
-// Whether a window of the menus' layer is a menu: menus that were interrupted stay there, and accessibility does not know them.
-// Where it cannot tell what is there, it is one.
+// True for an open menu in the menus' layer, and for a window there that accessibility cannot identify. False for the window that
+// an interrupted menu leaves in this layer: accessibility finds no menu there.
 func isOpenMenu(_ window: Window) -> Bool {
     guard window.layer == menuLayer, window.alpha > 0 else { return false }
-    var found: AXUIElement?
+    var nextElement: AXUIElement?
     let (app, frame) = (AXUIElementCreateApplication(window.pid), window.frame)
     guard !hungPids.contains(window.pid),
-        AXUIElementCopyElementAtPosition(app, Float(frame.midX), Float(frame.midY), &found) == .success
+        AXUIElementCopyElementAtPosition(app, Float(frame.midX), Float(frame.midY), &nextElement) == .success
     else { return true }
-    for _ in 0..<mostAncestors {
-        guard let element = found else { break }
+    for _ in 0..<maxAncestors {
+        guard let element = nextElement else { break }
         if attribute(element, "AXRole", window.pid) as? String == "AXMenu" { return true }
         if let extent = extent(of: element, window.pid), isSameFrame(extent, frame) { return true }
-        found = attribute(element, "AXParent", window.pid)
+        nextElement = attribute(element, "AXParent", window.pid)
             .flatMap { CFGetTypeID($0) == AXUIElementGetTypeID() ? ($0 as! AXUIElement) : nil }
     }
     return hungPids.contains(window.pid)
 }
 
-// Throws unless a key that is posted now goes to the window that is meant.
+// Throws unless a key posted now reaches the target.
 func checkKeyboard(_ target: Target, _ stopFile: String) throws {
     try checkNotStopped(stopFile)
-    // what AppKit tells of the frontmost app does not change before the run loop turns
+    // AppKit's frontmost application does not change before the run loop turns
     RunLoop.current.run(until: Date(timeIntervalSinceNow: 0.001))
-    let windows = try look()
-    func lost(_ window: Window?) -> Failure {
-        let message = "the keyboard is with \(window?.name ?? "another application")"
+    let windows = try listOnScreen()
+    func lost(to window: Window?) -> Failure {
+        let message = "\(window?.name ?? "another application") has the keyboard focus"
         return Failure(code: "FOCUS_LOST", message: message, reachedID: window?.id)
     }
-    if let panel = panelWithKeys(target.pid, windows) { throw lost(panel) }
+    if let panel = panelWithKeys(target.pid, windows) { throw lost(to: panel) }
     let isInFront = isFrontmost(target.pid)
     let pid = isInFront ? target.pid : NSWorkspace.shared.frontmostApplication?.processIdentifier
     let front = windows.first { $0.pid == pid && $0.isOrdinary }
-    guard isInFront, let pid = pid else { throw lost(pid == target.pid ? nil : front) }
-    // an open menu takes every key
+    guard isInFront, let pid = pid else { throw lost(to: pid == target.pid ? nil : front) }
+    // an open menu receives every key
     let menu = windows.first { $0.pid == pid && isOpenMenu($0) }
     if menu != nil || target.isPopup {
         if let menu = menu, target.isPopup, menu.id == target.id { return }
-        throw lost(menu ?? front)
+        throw lost(to: menu ?? front)
     }
-    let own = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
-    let focused = focusedWindow(target, own, front)
-    if focused?.id != target.id { throw lost(focused) }
+    let candidates = windows.filter { $0.layer >= 0 && $0.layer < menuLayer && $0.alpha > 0 }
+    let focused = focusedWindow(target, candidates, front)
+    if focused?.id != target.id { throw lost(to: focused) }
 }
 
-// What a person holds, by the hardware's own state; caps lock does not count.
+// Throws if the user holds a mouse button or a modifier key, in the hardware's own state. Caps lock does not count.
 func checkNothingHeld() throws {
     let buttons: [CGMouseButton] = [.left, .right, .center]
     let isButton = buttons.contains { CGEventSource.buttonState(.hidSystemState, button: $0) }
@@ -264,30 +277,30 @@ func checkNothingHeld() throws {
     }
 }
 
-// Posting is asynchronous: the pointer gets 200 ms to arrive.
-func checkPointer(_ point: CGPoint) throws {
+// Posting is asynchronous, so waits up to 200 ms for the pointer to arrive.
+func checkPointer(at point: CGPoint) throws {
     for _ in 0..<20 {
-        guard let now = CGEvent(source: nil)?.location else { break }
-        pointer = now
-        if isNear(Double(now.x), Double(point.x), within: 1) && isNear(Double(now.y), Double(point.y), within: 1) { return }
+        guard let location = CGEvent(source: nil)?.location else { break }
+        pointer = location
+        if isNear(Double(location.x), Double(point.x), within: 1) && isNear(Double(location.y), Double(point.y), within: 1) { return }
         Thread.sleep(forTimeInterval: 0.01)
     }
-    throw Failure(code: nil, message: "the pointer is elsewhere")
+    throw Failure(code: nil, message: "the pointer did not arrive")
 }
 
 func checkNotStopped(_ stopFile: String) throws {
-    if FileManager.default.fileExists(atPath: stopFile) { throw Failure(code: "POLICY_DENIED", message: "the stop file is there") }
+    if FileManager.default.fileExists(atPath: stopFile) { throw Failure(code: "POLICY_DENIED", message: "the stop file exists") }
 }
 
-// Without access the system drops every post and reports nothing, so ask in this process, before the first one. One of
-// the two answers may be a false no.
+// Checks this process before its first event, because without the permission the system drops events silently. Either of the two
+// calls may wrongly return false.
 func checkAccess() throws {
     guard AXIsProcessTrusted() || CGPreflightPostEventAccess() else {
         throw Failure(code: "PERMISSION_DENIED_ACCESSIBILITY", message: "mouse and keyboard cannot be used")
     }
-    // An application that hangs holds each call for this long, so it is asked once. Set for all elements of this process.
+    // for all elements of this process: how long a call waits for a hung application
     AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
-    // A private source does not inherit the modifier keys that somebody is holding down.
+    // a private source does not add the modifier keys that the user holds down
     source = CGEventSource(stateID: .privateState)
     source?.localEventsSuppressionInterval = 0
     for type: CGEventType in [.leftMouseDown, .rightMouseDown, .otherMouseDown] {
@@ -295,15 +308,15 @@ func checkAccess() throws {
     }
 }
 
-// the keyboard's layout ------------------------------------------------------------------------------------------------
+// Keyboard layout:
 
 typealias Key = (code: CGKeyCode, flags: CGEventFlags)
 var layouts: [UInt64: [String: CGKeyCode]] = [:]
 
-// character -> code of the key that makes it while these modifiers are held. A dead key has none.
-func layout(with flags: CGEventFlags) -> [String: CGKeyCode] {
+// Returns [character: key code] while these modifiers are held. Without dead keys.
+func layout(for flags: CGEventFlags) -> [String: CGKeyCode] {
     if let known = layouts[flags.rawValue] { return known }
-    var keys: [String: CGKeyCode] = [:]
+    var codes: [String: CGKeyCode] = [:]
     if let input = TISCopyCurrentKeyboardLayoutInputSource()?.takeRetainedValue(),
         let data = TISGetInputSourceProperty(input, kTISPropertyUnicodeKeyLayoutData),
         let bytes = CFDataGetBytePtr(Unmanaged<CFData>.fromOpaque(data).takeUnretainedValue())
@@ -314,34 +327,35 @@ func layout(with flags: CGEventFlags) -> [String: CGKeyCode] {
             var (dead, length, units) = (UInt32(0), 0, [UniChar](repeating: 0, count: 4))
             let error = UCKeyTranslate(
                 table, code, UInt16(kUCKeyActionDown), state, UInt32(LMGetKbdType()), 0, &dead, units.count, &length, &units)
-            if error == 0 && length == 1 && units[0] >= 32 { keys[String(utf16CodeUnits: units, count: 1)] = code }
+            if error == 0 && length == 1 && units[0] >= 32 { codes[String(utf16CodeUnits: units, count: 1)] = code }
         }
     }
-    layouts[flags.rawValue] = keys
-    return keys
+    layouts[flags.rawValue] = codes
+    return codes
 }
 
-// The key that makes a character, nil where the layout has none. Command may change a layout's letters.
-func key(of character: String, held: CGEventFlags) -> Key? {
+// Returns the key that types a character, or nil if the layout has none. A layout may have other letters while Command is held.
+func findKey(_ character: String, held: CGEventFlags) -> Key? {
     for flags: CGEventFlags in held.contains(.maskCommand) ? [.maskCommand, [], .maskShift] : [[], .maskShift] {
-        if let code = layout(with: flags)[character] { return (code, held.union(flags)) }
+        if let code = layout(for: flags)[character] { return (code, held.union(flags)) }
     }
     return nil
 }
 
-// Where no key makes the character: the place that it has on a US keyboard, as macOS takes it on Cyrillic ones.
-func resolved(_ step: Step) -> Key {
-    let made = step.character.flatMap { key(of: $0, held: CGEventFlags(rawValue: step.held)) }
-    return made ?? (step.code ?? 0, step.eventFlags)
+// Returns the key of a "key" step. If the layout has no key for its character, the code is the character's place on a US keyboard,
+// which macOS uses for Cyrillic layouts too.
+func key(for step: Step) -> Key {
+    let key = step.character.flatMap { findKey($0, held: CGEventFlags(rawValue: step.held)) }
+    return key ?? (step.code ?? 0, step.eventFlags)
 }
 
-// posting --------------------------------------------------------------------------------------------------------------
+// Posting:
 
 func sleep(_ seconds: TimeInterval) { Thread.sleep(forTimeInterval: seconds) }
 
-func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
-    guard let event = made else {
-        throw Failure(code: "INTERNAL_SWIFT_ERROR", message: "the system made no event")
+func post(_ created: CGEvent?, _ flags: CGEventFlags) throws {
+    guard let event = created else {
+        throw Failure(code: "INTERNAL_SWIFT_ERROR", message: "the system created no event")
     }
     event.flags = flags
     event.post(tap: .cghidEventTap)
@@ -350,9 +364,9 @@ func post(_ made: CGEvent?, _ flags: CGEventFlags) throws {
 
 func postMouse(_ step: Step) throws {
     let (type, button) = (CGEventType(rawValue: step.type) ?? .null, CGMouseButton(rawValue: step.button ?? 0) ?? .left)
-    let from = step.noSource == true ? nil : source
-    let event = CGEvent(mouseEventSource: from, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
-    // a process's first press is taken only where its number follows the system's last one
+    let eventSource = step.noSource == true ? nil : source
+    let event = CGEvent(mouseEventSource: eventSource, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
+    // macOS 27 may ignore the first press of a process unless its number follows the system's last one
     let number = step.number.map { pressesBefore + $0 }
     let fields: [(CGEventField, Int64?)] = [
         (.mouseEventNumber, number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx), (.mouseEventDeltaY, step.dy),
@@ -368,8 +382,8 @@ func postKey(_ code: CGKeyCode, _ isDown: Bool, _ flags: CGEventFlags, _ text: S
     try post(event, flags)
 }
 
-// A program may read the text, the key, or both, so that it gets both. The modifiers' own keys are not pressed.
-func type(_ key: Key, _ text: String) throws {
+// Sends both the key and its text, because programs read either. Presses no modifier keys; the flags are enough for text.
+func type(_ text: String, with key: Key) throws {
     try postKey(key.code, true, key.flags, text)
     sleep(typedSeconds)
     try postKey(key.code, false, [], text)
@@ -377,18 +391,18 @@ func type(_ key: Key, _ text: String) throws {
 }
 
 func typeText(_ step: Step) throws {
-    if let code = step.code { return try type((code, []), step.text ?? "") }
+    if let code = step.code { return try type(step.text ?? "", with: (code, [])) }
     for unit in (step.text ?? "").utf16.map({ String(utf16CodeUnits: [$0], count: 1) }) {
-        try type(key(of: unit, held: []) ?? (0, []), unit)
+        try type(unit, with: findKey(unit, held: []) ?? (0, []))
     }
 }
 
-// steps ----------------------------------------------------------------------------------------------------------------
+// Steps:
 
 func execute(_ step: Step, _ request: Request) throws {
     switch step.do {
-    case "window_at": try checkReached(request.window, step.point)
-    case "pointer_at": try checkPointer(step.point)
+    case "window_at": try checkWindow(request.window, at: step.point)
+    case "pointer_at": try checkPointer(at: step.point)
     case "has_keyboard": try checkKeyboard(request.window, request.stopFile)
     case "mouse": try postMouse(step)
     case "wheel":
@@ -396,8 +410,8 @@ func execute(_ step: Step, _ request: Request) throws {
             scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
         try post(event, [])
     case "key":
-        let key = resolved(step)
-        try postKey(key.code, step.isDown, step.isDown ? key.flags : step.eventFlags)
+        let (code, flags) = key(for: step)
+        try postKey(code, step.isDown, step.isDown ? flags : step.eventFlags)
     case "type":
         try checkKeyboard(request.window, request.stopFile)
         try typeText(step)
@@ -405,7 +419,7 @@ func execute(_ step: Step, _ request: Request) throws {
     }
 }
 
-func letGo(_ steps: [Step], _ request: Request) throws {
+func runRelease(_ steps: [Step], _ request: Request) throws {
     for step in steps {
         try execute(step, request)
         sleep((step.ms ?? 0) / 1000)
@@ -413,8 +427,8 @@ func letGo(_ steps: [Step], _ request: Request) throws {
 }
 
 func pause(_ seconds: Double, _ stopFile: String) throws {
-    for left in stride(from: seconds, to: 0, by: -slice) {
-        sleep(min(left, slice))
+    for left in stride(from: seconds, to: 0, by: -sliceSeconds) {
+        sleep(min(left, sliceSeconds))
         try checkNotStopped(stopFile)
     }
 }
@@ -422,29 +436,29 @@ func pause(_ seconds: Double, _ stopFile: String) throws {
 let decoder = JSONDecoder()
 decoder.keyDecodingStrategy = .convertFromSnakeCase
 let request = try decoder.decode(Request.self, from: FileHandle.standardInput.readToEnd() ?? Data())
-var count = 0
-var held: [Step] = []
+var completed = 0
+var release: [Step] = []
 var failure: Failure?
 do {
     try checkAccess()
-    try letGo(request.release ?? [], request)
+    try runRelease(request.release ?? [], request)
     try checkNothingHeld()
     for step in request.steps {
         try execute(step, request)
-        held = step.release ?? held
-        count += 1
+        release = step.release ?? release
+        completed += 1
         try pause((step.ms ?? 0) / 1000, request.stopFile)
     }
 } catch let reason as Failure {
     failure = reason
-    try letGo(held, request)
+    try runRelease(release, request)
 }
 try? FileManager.default.removeItem(atPath: request.record ?? "")
-if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, leastSettleSeconds), mostSettleSeconds)) }
-let place: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
-let answer: [String: Any] = [
-    "ok": failure == nil, "step": count, "pointer": place, "is_certain": isCertain, "code": failure?.code ?? NSNull(),
-    "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "released": failure != nil && !held.isEmpty,
+if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, minSettleSeconds), maxSettleSeconds)) }
+let position: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
+let reply: [String: Any] = [
+    "ok": failure == nil, "step": completed, "pointer": position, "is_certain": isCertain, "code": failure?.code ?? NSNull(),
+    "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "released": failure != nil && !release.isEmpty,
 ]
-let output = try JSONSerialization.data(withJSONObject: answer, options: [.sortedKeys])
+let output = try JSONSerialization.data(withJSONObject: reply, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))

@@ -1,10 +1,12 @@
-// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}: boxes as fractions of the image, origin top left.
-// characters: those that stand alone, looked for in overlapping parts of the image; one may be there more than once.
+// {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}
+// Boxes are fractions of the image, with the origin at the top left. characters: find single characters instead of lines, in
+// overlapping parts of the image; a character in an overlap may be returned twice.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
-const PARTS = 4;
-const OVERLAP = 1 / 16;
+const ACCURATE = 0, FAST = 1; // VNRequestTextRecognitionLevel: by lines and words, or by single characters
+const PARTS = 4; // in each direction
+const OVERLAP = 1 / 16; // of the image; more than the size of a character
 
 function run(argv) {
     const {path, characters} = JSON.parse(argv[0]);
@@ -12,21 +14,20 @@ function run(argv) {
     const lines = [];
     for (const [x, y, width, height] of characters ? partsOfImage() : [[0, 0, 1, 1]]) {
         const request = $.VNRecognizeTextRequest.alloc.init;
-        // 0: accurate, looks for lines and words; 1: fast, looks for one character after the other
-        request.recognitionLevel = characters ? 1 : 0;
+        request.recognitionLevel = characters ? FAST : ACCURATE;
         request.usesLanguageCorrection = !characters;
-        request.automaticallyDetectsLanguage = true; // macOS 13; else it knows the letters of one language
+        request.automaticallyDetectsLanguage = true; // macOS 13; otherwise it recognises the letters of one language only
         if (characters) request.regionOfInterest = $.NSMakeRect(x, y, width, height);
         if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
         for (let i = 0; i < Number(request.results.count); i++) {
-            const found = request.results.objectAtIndex(i);
-            const best = found.topCandidates(1).firstObject;
-            const box = found.boundingBox; // a fraction of the region
+            const result = request.results.objectAtIndex(i);
+            const best = result.topCandidates(1).firstObject;
+            const box = result.boundingBox; // as fractions of the region, with the origin at the bottom left
             lines.push({
                 text: best.string.js,
                 confidence: Number(best.confidence),
                 x: x + box.origin.x * width,
-                y: 1 - y - (box.origin.y + box.size.height) * height, // Vision counts upwards
+                y: 1 - y - (box.origin.y + box.size.height) * height,
                 width: box.size.width * width,
                 height: box.size.height * height,
             });
@@ -35,9 +36,9 @@ function run(argv) {
     return JSON.stringify({lines: lines});
 }
 
-// A part outside of the image would fail.
+// Clips each part to the image: Vision fails for a region that reaches beyond it.
 function partsOfImage() {
-    const starts = [...Array(PARTS).keys()].map((at) => at / PARTS);
-    const length = (start) => Math.min(1 - start, 1 / PARTS + OVERLAP);
-    return starts.flatMap((y) => starts.map((x) => [x, y, length(x), length(y)]));
+    const starts = [...Array(PARTS).keys()].map(index => index / PARTS);
+    const length = start => Math.min(1 - start, 1 / PARTS + OVERLAP);
+    return starts.flatMap(y => starts.map(x => [x, y, length(x), length(y)]));
 }

@@ -1,4 +1,5 @@
-// {} -> {}: macOS asks the person for Screen Recording and Accessibility, and lists our host in both panes. Comes after window_list.js.
+// {} -> {}: lets macOS ask the user for Screen Recording and Accessibility, and list our host application in both panes.
+// Comes after window_list.js.
 ObjC.bindFunction('CGRequestScreenCaptureAccess', ['bool', []]);
 ObjC.bindFunction('AXIsProcessTrustedWithOptions', ['bool', ['id']]);
 

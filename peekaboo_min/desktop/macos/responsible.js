@@ -1,4 +1,4 @@
-// pid -> the pid of the process that its grants belong to. Private, so in a child of its own: it may crash.
+// pid -> the pid of the process whose permissions count for it. Uses a private function, which may crash this process.
 ObjC.bindFunction('responsibility_get_pid_responsible_for_pid', ['int', ['int']]);
 
 function run(argv) {

@@ -1,10 +1,11 @@
-// {"with_minimised": bool} -> one look at the desktop, or {"windows": null} without a GUI session; with_minimised: tell which are, else all are not:
-//   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised}],
-//    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main first,
-//    "frontmost_pid": n|null, "can_record": bool, "is_locked": bool}
-const ANSWER_S = 0.25; // how long one application may take to answer accessibility
-const BUDGET_MS = 700; // and all of them together, before the last one is asked
-const MOST_WINDOWS = 60;
+// {"with_minimised": bool} -> one listing of the desktop, or {"windows": null} without a GUI session:
+//   {"windows": [{id, pid, app, bundle_id, title, layer, alpha, on_screen, bounds, kind, parent_id, is_modal, is_minimised, is_protected}],
+//    "apps": [{pid, name, bundle_id, is_active, is_regular, window_count}], "displays": [{name, scale, bounds}], main display first,
+//    "frontmost_pid": number|null, "can_record": bool, "is_locked": bool}
+// Without with_minimised, is_minimised is always false.
+// Comes after window_list.js and accessibility.js.
+const ANSWER_S = 0.25; // for one accessibility call, so that a hung application delays the listing only a little
+const BUDGET_MS = 700; // after this, no further application is asked for minimised windows
 
 function runningApps(onScreen, frontmost) {
     const running = $.NSWorkspace.sharedWorkspace.runningApplications;
@@ -13,7 +14,7 @@ function runningApps(onScreen, frontmost) {
         const app = running.objectAtIndex(i);
         const pid = Number(app.processIdentifier);
         const name = textOf(app.localizedName);
-        if (pid < 0 || name === null) continue; // one that has just ended has no process id
+        if (pid < 0 || name === null) continue; // an application that has just quit has no process id
         apps.push({
             pid: pid,
             name: name,
@@ -26,40 +27,41 @@ function runningApps(onScreen, frontmost) {
     return apps;
 }
 
-// In the order of NSScreen, the one with the menu bar first.
-function screens() {
-    const list = $.NSScreen.screens;
+// In the order of NSScreen.screens: the display with the menu bar is first.
+function listDisplays() {
+    const screens = $.NSScreen.screens;
     const displays = [];
     let mainHeight = 0;
-    for (let i = 0; i < Number(list.count); i++) {
-        const screen = list.objectAtIndex(i);
+    for (let i = 0; i < Number(screens.count); i++) {
+        const screen = screens.objectAtIndex(i);
         const {origin, size} = screen.frame;
-        const [x, up, width, height] = [origin.x, origin.y, size.width, size.height].map(Number);
+        const [x, bottom, width, height] = [origin.x, origin.y, size.width, size.height].map(Number);
         if (i === 0) mainHeight = height;
-        // Cocoa counts upwards from the bottom of the main screen, everything else downwards from its top
-        const bounds = {x: x, y: mainHeight - up - height, width: width, height: height};
+        // Cocoa measures y upwards from the bottom of the main display, all other functions downwards from its top
+        const bounds = {x: x, y: mainHeight - bottom - height, width: width, height: height};
         displays.push({name: textOf(screen.localizedName) || '', scale: Number(screen.backingScaleFactor), bounds: bounds});
     }
     return displays;
 }
 
-// Menus that an ordinary application has open belong to its front window.
-function markPopups(windows, regular) {
+// Open menus of a regular application belong to its front window.
+function markPopups(windows, regularPids) {
     for (const w of windows) {
-        if (w.layer !== MENU_LAYER || !w.on_screen || w.alpha <= 0 || !regular.has(w.pid)) continue;
-        const owner = windows.find(one => one.pid === w.pid && one.on_screen && isOrdinary(one));
+        if (w.layer !== MENU_LAYER || !w.on_screen || w.alpha <= 0 || !regularPids.has(w.pid)) continue;
+        const owner = windows.find(other => other.pid === w.pid && other.on_screen && isOrdinary(other));
         Object.assign(w, {kind: 'popup', parent_id: owner ? owner.id : null});
     }
 }
 
-// A panel is its application's: that of the window below it, and of one that is in front of all others, the one in front.
-// Returns pairs of a panel and the window that it belongs to.
+// Gives each Open or Save panel the pid and name of the application that opened it. Returns pairs of a panel and its parent window.
+// A panel in front of all other windows belongs to the frontmost application, any other panel to the window behind it.
 function adoptPanels(onScreen, frontmost) {
-    const shown = onScreen.filter(isOrdinary);
-    const panels = shown.filter(isPanel);
-    return panels.map((panel, number) => {
-        const at = shown.indexOf(panel);
-        const parent = shown.slice(at + 1).find(w => at === number ? w.pid === frontmost : !panels.includes(w));
+    const ordinary = onScreen.filter(isOrdinary);
+    const panels = ordinary.filter(isPanel);
+    return panels.map((panel, index) => {
+        const position = ordinary.indexOf(panel);
+        const isInFront = position === index; // only other panels are in front of it
+        const parent = ordinary.slice(position + 1).find(w => isInFront ? w.pid === frontmost : !panels.includes(w));
         const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(parent ? parent.pid : frontmost || 0);
         if (!isNil(app)) Object.assign(panel, {pid: Number(app.processIdentifier), app: textOf(app.localizedName)});
         return [panel, parent];
@@ -70,46 +72,47 @@ function markDialog(dialog, parent) {
     if (dialog) Object.assign(dialog, {kind: 'dialog', is_modal: true, parent_id: parent ? parent.id : null});
 }
 
-// Sheets and modal dialogs of one application. One that shows a single window has none, and is not asked.
+// Marks sheets and modal dialogs. Asks only an application with two windows or more: a single window is no dialog of another.
 function markModal(pid, windows) {
-    const own = windows.filter(w => w.pid === pid && w.on_screen && w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);
-    if (own.length < 2) return;
-    for (const element of elements($.AXUIElementCreateApplication(pid), 'AXWindows', pid, MOST_WINDOWS)) {
-        const window = windowOf(element, own, pid);
-        if (Number(plainAttribute(element, 'AXModal', pid))) markDialog(window, null); // it blocks its whole application
-        for (const sheet of sheetsOf(element, pid)) markDialog(windowOf(sheet, own, pid), window);
+    const candidates = windows.filter(w => w.pid === pid && w.on_screen && w.layer >= 0 && w.layer < MENU_LAYER && w.alpha > 0);
+    if (candidates.length < 2) return;
+    for (const element of elements($.AXUIElementCreateApplication(pid), 'AXWindows', pid, MAX_WINDOWS)) {
+        const window = windowOf(element, candidates, pid);
+        // a modal dialog has no parent window: it blocks its whole application
+        if (Number(plainAttribute(element, 'AXModal', pid))) markDialog(window, null);
+        for (const sheet of sheetsOf(element, pid)) markDialog(windowOf(sheet, candidates, pid), window);
     }
 }
 
 function markMinimised(pid, windows) {
-    const own = windows.filter(w => w.pid === pid && !w.on_screen && isOrdinary(w));
-    for (const element of elements($.AXUIElementCreateApplication(pid), 'AXWindows', pid, MOST_WINDOWS)) {
+    const candidates = windows.filter(w => w.pid === pid && !w.on_screen && isOrdinary(w));
+    for (const element of elements($.AXUIElementCreateApplication(pid), 'AXWindows', pid, MAX_WINDOWS)) {
         if (!Number(plainAttribute(element, 'AXMinimized', pid))) continue;
-        const window = windowOf(element, own, pid);
+        const window = windowOf(element, candidates, pid);
         if (window) window.is_minimised = true;
     }
 }
 
-// Only what a decision needs is asked: the dialogs of the application in front (an act brings its own there first, and
-// looks again), and for a list, which windows off the screen are minimised rather than on another Space: nearly every
-// application has hidden ones, and those that nap answer slowly.
-function askAccessibility(windows, frontmost, asked) {
+// Asks as few applications as possible, because napping ones answer slowly. For dialogs, asks only the frontmost one: an act brings
+// its own application to the front and lists again. For minimised windows, asks every application in `pidsToAsk` that has windows
+// off the screen; these may also be on another Space.
+function askAccessibility(windows, frontmost, pidsToAsk) {
     if (!mayAct()) return;
     limitAccessibility(ANSWER_S);
-    const until = Date.now() + BUDGET_MS;
+    const deadline = Date.now() + BUDGET_MS;
     if (frontmost !== null) markModal(frontmost, windows);
-    const away = new Set(windows.filter(w => !w.on_screen && isOrdinary(w) && asked.has(w.pid)).map(w => w.pid));
-    for (const pid of away) {
-        if (Date.now() < until) markMinimised(pid, windows);
+    const hidden = windows.filter(w => !w.on_screen && isOrdinary(w) && pidsToAsk.has(w.pid));
+    for (const pid of new Set(hidden.map(w => w.pid))) {
+        if (Date.now() < deadline) markMinimised(pid, windows);
     }
 }
 
 function run(argv) {
-    // Only the on-screen list is ordered front to back; what else exists follows it.
-    const onScreen = windowList(ON_SCREEN_ONLY);
+    // Only the on-screen list is ordered front to back; all other windows follow it.
+    const onScreen = listWindows(ON_SCREEN_ONLY);
     if (onScreen === null) return JSON.stringify({windows: null});
-    const seen = new Set(onScreen.map(w => w.id));
-    const windows = onScreen.concat((windowList(ALL_WINDOWS) || []).filter(w => !seen.has(w.id)));
+    const onScreenIds = new Set(onScreen.map(w => w.id));
+    const windows = onScreen.concat((listWindows(ALL_WINDOWS) || []).filter(w => !onScreenIds.has(w.id)));
     const frontmost = frontmostPid();
     const panels = adoptPanels(onScreen, frontmost);
     const apps = runningApps(onScreen, frontmost);
@@ -118,17 +121,17 @@ function run(argv) {
         const bundleId = bundleIds.get(w.pid) || null;
         Object.assign(w, {bundle_id: bundleId, kind: 'window', parent_id: null, is_modal: false, is_minimised: false});
     }
-    const locked = isLocked() !== false;
-    const regular = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
-    markPopups(windows, regular);
+    const isUsable = isLocked() === false;
+    const regularPids = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
+    markPopups(windows, regularPids);
     for (const [panel, parent] of panels) markDialog(panel, parent);
-    if (!locked) askAccessibility(windows, frontmost, JSON.parse(argv[0]).with_minimised ? regular : new Set());
+    if (isUsable) askAccessibility(windows, frontmost, JSON.parse(argv[0]).with_minimised ? regularPids : new Set());
     return JSON.stringify({
         windows: windows,
         apps: apps,
-        displays: screens(),
+        displays: listDisplays(),
         frontmost_pid: frontmost,
         can_record: canRecord(onScreen),
-        is_locked: locked,
+        is_locked: !isUsable,
     });
 }

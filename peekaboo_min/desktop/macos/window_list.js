@@ -1,17 +1,18 @@
-// Comes before the other sources: the window server's list of windows, the session, and what they show of our grants.
+// Comes before all other sources: the window server's list of windows, the session, and our permissions.
 ObjC.import('AppKit');
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXIsProcessTrusted', ['bool', []]);
 ObjC.bindFunction('CGPreflightPostEventAccess', ['bool', []]);
 ObjC.bindFunction('CGPreflightScreenCaptureAccess', ['bool', []]);
 
-// CGWindowListOption, and the level of pop-up menus (CGWindowLevel.h), by number: JXA does not export every enum.
+// CGWindowListOption, and the level of pop-up menus (CGWindowLevel.h), as numbers: JXA does not export every enum.
 const ALL_WINDOWS = 0;
 const ON_SCREEN_ONLY = 1;
 const WITHOUT_DESKTOP = 16;
 const MENU_LAYER = 101;
+const SMALLEST_WINDOW = 50; // points; applications keep many smaller, invisible windows
 
-// The bridge gives nil as an object or as null, depending on the system.
+// Depending on the system, the bridge returns nil as an object or as null.
 function isNil(value) {
     return value === null || value === undefined || (typeof value.isNil === 'function' && value.isNil());
 }
@@ -20,72 +21,72 @@ function textOf(value) {
     return isNil(value) ? null : value.js;
 }
 
-// Numbers may come as strings: that is what the bridge makes of 64-bit integers on some systems.
-function plainWindow(w) {
-    const b = w.kCGWindowBounds;
+// Converts every number: on some systems the bridge returns 64-bit integers as strings.
+function toWindow(info) {
+    const bounds = info.kCGWindowBounds;
     return {
-        id: Number(w.kCGWindowNumber),
-        pid: Number(w.kCGWindowOwnerPID),
-        app: w.kCGWindowOwnerName || '',
-        title: w.kCGWindowName === undefined ? null : w.kCGWindowName, // absent without Screen Recording
-        layer: Number(w.kCGWindowLayer),
-        alpha: Number(w.kCGWindowAlpha),
-        is_protected: Number(w.kCGWindowSharingState) === 0,  // NSWindowSharingNone: no capture shows it
-        on_screen: Boolean(w.kCGWindowIsOnscreen),
-        bounds: {x: Number(b.X), y: Number(b.Y), width: Number(b.Width), height: Number(b.Height)},
+        id: Number(info.kCGWindowNumber),
+        pid: Number(info.kCGWindowOwnerPID),
+        app: info.kCGWindowOwnerName || '',
+        title: info.kCGWindowName === undefined ? null : info.kCGWindowName, // absent without Screen Recording
+        layer: Number(info.kCGWindowLayer),
+        alpha: Number(info.kCGWindowAlpha),
+        is_protected: Number(info.kCGWindowSharingState) === 0, // NSWindowSharingNone: no capture shows it
+        on_screen: Boolean(info.kCGWindowIsOnscreen),
+        bounds: {x: Number(bounds.X), y: Number(bounds.Y), width: Number(bounds.Width), height: Number(bounds.Height)},
     };
 }
 
-// The windows, front to back where only those on the screen are asked for; null without a GUI session.
-function windowList(option) {
+// Returns null without a GUI session. Only ON_SCREEN_ONLY orders the windows front to back.
+function listWindows(option) {
     const list = $.CGWindowListCopyWindowInfo(option | WITHOUT_DESKTOP, 0);
     if (!list) return null;
-    const cast = ObjC.castRefToObject(list);
-    if (isNil(cast)) return null;
-    let windows = null;
+    const array = ObjC.castRefToObject(list);
+    if (isNil(array)) return null;
+    let infos = null;
     try {
-        windows = ObjC.deepUnwrap(cast);
-    } catch (e) { /* some systems unwrap the items, but not the array */ }
-    if (!Array.isArray(windows)) {
-        windows = [];
-        for (let i = 0; i < Number(cast.count); i++) windows.push(ObjC.deepUnwrap(cast.objectAtIndex(i)));
+        infos = ObjC.deepUnwrap(array);
+    } catch (e) { /* some systems unwrap the items but not the array */ }
+    if (!Array.isArray(infos)) {
+        infos = [];
+        for (let i = 0; i < Number(array.count); i++) infos.push(ObjC.deepUnwrap(array.objectAtIndex(i)));
     }
-    return windows.map(plainWindow);
+    return infos.map(toWindow);
 }
 
-// Titles of two applications' windows are visible only with Screen Recording; our host's own always are. The preflight
-// answers false in some command line programs that have the grant.
+// Without Screen Recording, only our host application's titles are visible. Titles of two applications prove the permission:
+// the preflight returns false in some command line programs that have it.
 function canRecord(onScreen) {
     const titled = new Set(onScreen.filter(w => w.layer === 0 && w.title).map(w => w.pid));
     return Boolean($.CGPreflightScreenCaptureAccess()) || titled.size > 1;
 }
 
-// Whether we may act: either of the two answers may be a false no in a command line program.
+// In a command line program, either of the two may wrongly return false.
 function mayAct() {
     return Boolean($.AXIsProcessTrusted()) || Boolean($.CGPreflightPostEventAccess());
 }
 
-// Whether this user's session is locked, or behind another user's on the screen; null without a GUI session.
+// True if the session is locked or another user's session is on the screen; null without a GUI session.
 function isLocked() {
     const dictionary = $.CGSessionCopyCurrentDictionary();
-    const cast = dictionary ? ObjC.castRefToObject(dictionary) : null;
-    if (isNil(cast)) return null;
-    const about = ObjC.deepUnwrap(cast) || {};
-    const onConsole = about.kCGSSessionOnConsoleKey;
+    const object = dictionary ? ObjC.castRefToObject(dictionary) : null;
+    if (isNil(object)) return null;
+    const session = ObjC.deepUnwrap(object) || {};
+    const onConsole = session.kCGSSessionOnConsoleKey;
     const isOnConsole = onConsole === undefined || Boolean(Number(onConsole));
-    return !isOnConsole || Boolean(Number(about.CGSSessionScreenIsLocked || 0)); // the key is there only while it is locked
+    return !isOnConsole || Boolean(Number(session.CGSSessionScreenIsLocked || 0)); // the key exists only while it is locked
 }
 
-// As large as what a person would call a window: an app may keep invisible or tiny ones in front of it.
+// True unless the window is invisible or tiny; an application may keep such windows in front of its real ones.
 function isLarge(w) {
-    return w.alpha > 0 && w.bounds.width >= 50 && w.bounds.height >= 50;
+    return w.alpha > 0 && w.bounds.width >= SMALLEST_WINDOW && w.bounds.height >= SMALLEST_WINDOW;
 }
 
 function isOrdinary(w) {
     return w.layer === 0 && isLarge(w);
 }
 
-function holds(b, point) {
+function containsPoint(b, point) {
     return b.x <= point.x && point.x < b.x + b.width && b.y <= point.y && point.y < b.y + b.height;
 }
 
@@ -94,7 +95,7 @@ function encloses(outer, b) {
         && outer.x + outer.width >= b.x + b.width && outer.y + outer.height >= b.y + b.height;
 }
 
-// Two points apart at most: accessibility and the window server round frames differently.
+// Allows a difference of two points: accessibility and the window server round frames differently.
 function isSameFrame(a, b) {
     return ['x', 'y', 'width', 'height'].every(key => Math.abs(a[key] - b[key]) <= 2);
 }
