@@ -1,4 +1,4 @@
-"""The grid in which a model says where something is, by the model's name."""
+"""Coordinate grids of models, pixels or thousandths, by the model's name."""
 
 from __future__ import annotations
 
@@ -9,17 +9,12 @@ from ..core.errors import invalid
 from ..core.models import Point
 from ..core.settings import settings
 
-PIXELS, THOUSANDTHS = "pixels", "1000"
-"""The units in which models count: pixels of the image, thousandths of each of its sides."""
-
-UNIT_NAMES = {
-    PIXELS: "pixels of the image",
-    THOUSANDTHS: "thousandths of the image's width and height",
-}
+PIXELS, THOUSANDTHS = "pixels", "1000"  # the units of models' coordinates
+UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}
 ASSUMED = "grid assumed, not known: run agent --check-model"
 
-# What a model was trained on: a prompt that asks for another unit is not followed. From the documents of
-# their vendors and from harnesses for these models. The first family that fits counts.
+# A model answers in the unit that it was trained on, whatever the prompt asks for. Sources: the vendors'
+# documents and the harnesses for these models. The first pattern that matches decides.
 _FAMILIES = (
     (
         PIXELS,
@@ -31,29 +26,26 @@ _FAMILIES = (
 
 
 class Grid(NamedTuple):
-    """A grid over an image, in which a model is asked and its reply is read."""
+    """A coordinate grid over an image, for the prompt and for the model's reply."""
 
     unit: str
     width: int
     height: int
 
     def describe(self) -> str:
-        """The grid for a prompt; both axes by name, because models do not agree on the order of a pair."""
-        over, last_x, last_y = "whatever the image's shape, each axis by itself", self.width, self.height
+        """Describe the grid for a prompt, with x and y named: models disagree about the order of a pair."""
+        meaning, last_x, last_y = "whatever the image's shape, each axis by itself", self.width, self.height
         if self.unit == PIXELS:
-            over, last_x, last_y = "the pixels of this image", self.width - 1, self.height - 1
+            meaning, last_x, last_y = "the pixels of this image", self.width - 1, self.height - 1
         return (
-            f"under a grid {self.width} wide and {self.height} high ({over}): "
+            f"under a grid {self.width} wide and {self.height} high ({meaning}): "
             f"x goes from 0 at the left edge to {last_x} at the right edge, "
             f"y goes from 0 at the top edge to {last_y} at the bottom edge"
         )
 
     def problem_of(self, x: float, y: float) -> str:
-        """Why a model's numbers are no place in this grid; empty when they are one.
-
-        Models that count in thousandths do answer 1000, the far edge. In pixels the far edge is an error:
-        another unit may be meant.
-        """
+        """Return why x and y are not in this grid, or an empty text if they are."""
+        # models answer 1000 in thousandths; in pixels the far edge may mean another unit
         for name, value, size in (("x", x, self.width), ("y", y, self.height)):
             if not 0 <= value <= size or (self.unit == PIXELS and value == size):
                 return f"{name} is {value:g}, outside the grid of {self.width}x{self.height}"
@@ -61,32 +53,29 @@ class Grid(NamedTuple):
             return f"x and y look like fractions; give places in the grid of {self.width}x{self.height}"
         return ""
 
-    def pixel_of(self, place: Point, width: int, height: int) -> Point:
-        """A place in this grid as a pixel of an image of this size, whatever size the model got."""
-        x, y = place.x * width / self.width, place.y * height / self.height
+    def pixel_of(self, point: Point, width: int, height: int) -> Point:
+        """Convert to a pixel of an image of this size; the model may have received it in another size."""
+        x, y = point.x * width / self.width, point.y * height / self.height
         return Point(min(x, width - 1), min(y, height - 1))
 
 
 def grid_over(unit: str, width: int, height: int) -> Grid:
-    """The grid over an image that a model gets in this size, pixels."""
-    if unit == PIXELS:
-        return Grid(unit, width, height)
-    return Grid(unit, int(unit), int(unit))
+    """Return the grid over an image that is sent in this size, in pixels."""
+    return Grid(unit, width, height) if unit == PIXELS else Grid(unit, int(unit), int(unit))
 
 
 def base_name(model: str) -> str:
-    """A model's name without the folders that gateways put before it: `google/gemini-3.6-flash`."""
+    """Return a model's name in lower case, without a gateway's prefix: `google/gemini-3.6-flash`."""
     return model.lower().rsplit("/", 1)[-1]
 
 
 def unit_by_name(model: str) -> Optional[str]:
-    """The unit of a model's family, through a gateway as well; None for a name of no known family."""
-    name = base_name(model)
-    return next((unit for unit, pattern in _FAMILIES if re.search(pattern, name)), None)
+    """Return the unit of the model's family, or None if its name belongs to no known family."""
+    return next((unit for unit, pattern in _FAMILIES if re.search(pattern, base_name(model))), None)
 
 
 def unit_by_variable() -> Optional[str]:
-    """The unit that PEEKABOO_AI_GRID sets; None where it is unset. Raises INVALID_ARGUMENT."""
+    """Return the unit that PEEKABOO_AI_GRID sets, or None if it is unset. Raises INVALID_ARGUMENT."""
     unit = settings().ai_grid.lower()
     if unit not in ("", PIXELS, THOUSANDTHS):
         raise invalid(f"PEEKABOO_AI_GRID is {unit[:40]!r}", hint=f"set it to {PIXELS} or {THOUSANDTHS}")
@@ -94,15 +83,12 @@ def unit_by_variable() -> Optional[str]:
 
 
 def unit_for(model: str) -> str:
-    """The unit in which a model is asked, by the variable, else by the name; thousandths where neither tells.
-
-    Raises INVALID_ARGUMENT.
-    """
+    """Return the unit to ask in, by the variable, the name, else thousandths. Raises INVALID_ARGUMENT."""
     return unit_by_variable() or unit_by_name(model) or THOUSANDTHS
 
 
 def describe_unit(model: str) -> str:
-    """What a model counts in, and why we think so, as a sentence. Raises INVALID_ARGUMENT."""
-    why = "by the model's name" if unit_by_name(model) else ASSUMED
-    source = "PEEKABOO_AI_GRID" if unit_by_variable() else why
-    return f"the model counts in {UNIT_NAMES[unit_for(model)]} ({source})"
+    """Return a sentence with the model's unit and how it was chosen. Raises INVALID_ARGUMENT."""
+    reason = "by the model's name" if unit_by_name(model) else ASSUMED
+    source = "PEEKABOO_AI_GRID" if unit_by_variable() else reason
+    return f"the model answers in {UNIT_NAMES[unit_for(model)]} ({source})"

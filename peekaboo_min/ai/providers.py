@@ -1,4 +1,4 @@
-"""The vendors of vision models: requests, replies, and what failures mean."""
+"""Model vendors: their requests, replies and errors."""
 
 from __future__ import annotations
 
@@ -12,20 +12,15 @@ from urllib.parse import quote
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
-from ..core.settings import VARIABLES, settings, without_secrets
-from ..core.text import clean_text
-from ..system.web import WebError, ask_json, is_loopback
-
-_SCHEMA_TEXT = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
-_LONGEST_VENDOR_TEXT = 400
-_PIXELS = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # an error may quote what was sent
+from ..core.settings import VARIABLES, settings
+from ..core.text import seconds_text
+from ..system.web import WebError, ask_json, error_text, is_loopback
 
 
 class Question(NamedTuple):
-    """A question for a model. The schema is that of the one JSON object wanted; None for free text.
+    """A question for a model. schema: of the JSON answer; None asks for free text.
 
-    Its objects are closed, every property is required, and nothing has limits: OpenAI and Anthropic refuse
-    to enforce any other.
+    OpenAI and Anthropic enforce only closed objects, all properties required, no limits (maxLength...).
     """
 
     model: str
@@ -36,30 +31,28 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A model's answer. Tokens are None where the provider does not count them."""
+    """A model's answer. tokens_in and tokens_out are None if the provider does not report them."""
 
     text: str
     tokens_in: Optional[int] = None
     tokens_out: Optional[int] = None
-    problem: Any = ""  # why it is none, or not a whole one: never of an answer that ask_model returns
+    problem: Any = ""  # why the answer is refused or truncated; ask_model raises an error for it
     model_used: str = ""  # PROVIDER/MODEL
     seconds: float = 0.0
 
 
 class Vendor(NamedTuple):
-    """One vendor. key_field and base_field name its key (empty: none) and its address in Settings."""
+    """One vendor's API. base_field and key_field name fields of Settings; key_field may be empty."""
 
     title: str
     default_model: str
     key_field: str
     base_field: str
-    ask_path: str  # where a question is posted; {model} stands for the model's name
-    key_headers: Mapping[str, str]  # the headers that carry a key; {key} stands for it
-    body: Callable[[Question], dict[str, Any]]  # the request; what is None in it is left out
-    read: Callable[[Any], Answer]
-    """Raises KeyError, IndexError, TypeError or AttributeError for a reply of another form."""
-    is_local: bool = False
-    """It runs models on a machine of the user's (Ollama), which have to be started and pulled."""
+    ask_path: str  # the URL path for questions; {model} is replaced by the model's name
+    key_headers: Mapping[str, str]  # headers that are sent only if there is a key; {key} is replaced by it
+    body: Callable[[Question], dict[str, Any]]  # builds the request; None values are left out
+    read: Callable[[Any], Answer]  # KeyError, IndexError, TypeError, AttributeError: a reply of another form
+    is_local: bool = False  # True if it runs on the user's machine (Ollama): started and pulled by the user
 
     @property
     def key_variable(self) -> str:
@@ -83,7 +76,7 @@ class Vendor(NamedTuple):
         return needs_key and not self.key
 
     def ask(self, question: Question, deadline: float) -> Any:
-        """The JSON reply to a question, by then (monotonic). Raises WebError."""
+        """Send a question and return the JSON reply. deadline: monotonic. Raises WebError."""
         if self.is_local and question.images:
             check_ollama(question.model, max(0.001, deadline - time.monotonic()))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
@@ -91,7 +84,7 @@ class Vendor(NamedTuple):
         body = {name: value for name, value in self.body(question).items() if value is not None}
         timeout_s = max(0.001, deadline - time.monotonic())
         reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
-        if isinstance(reply, dict) and reply.get("error"):  # some gateways send errors with status 200
+        if isinstance(reply, dict) and reply.get("error"):  # some gateways report errors with status 200
             raise WebError("status", "an error with status 200", 200, reply)
         return reply
 
@@ -103,7 +96,8 @@ def _as_base64(image: ImageData) -> str:
 def _with_schema_text(question: Question) -> str:
     if question.schema is None:
         return question.prompt
-    return f"{question.prompt}\n\n{_SCHEMA_TEXT}\n{json.dumps(question.schema)}"
+    request = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
+    return f"{question.prompt}\n\n{request}\n{json.dumps(question.schema)}"
 
 
 def _ollama_body(question: Question) -> dict[str, Any]:
@@ -115,7 +109,7 @@ def _ollama_body(question: Question) -> dict[str, Any]:
         "format": question.schema,
         "stream": False,
         "think": False,
-        # its default of 4096 tokens truncates the prompt; an image takes up to 1300
+        # Ollama's default of 4096 tokens truncates the prompt; an image needs up to 1300
         "options": {
             "temperature": 0,
             "num_ctx": 8192 + 2048 * max(0, len(question.images) - 1),
@@ -130,7 +124,7 @@ def _read_ollama(reply: Any) -> Answer:
 
 
 def check_ollama(model: str, timeout_s: float) -> None:
-    """Raises WebError for a model that Ollama lacks, or that takes no images: some still answer, blindly."""
+    """Check that Ollama has the model, and that it accepts images (others may answer). Raises WebError."""
     url = VENDORS["ollama"].base_url + "/api/show"
     details = ask_json(url, headers={}, body={"model": model}, timeout_s=timeout_s)
     capabilities = details.get("capabilities") if isinstance(details, dict) else None  # since Ollama 0.6
@@ -139,32 +133,33 @@ def check_ollama(model: str, timeout_s: float) -> None:
 
 
 def _is_compatible_server() -> bool:
-    """Whether another server is set for OpenAI's API; such a server may need no key."""
+    # another server than OpenAI's; it may need no key
     return bool(VENDORS["openai"].base_url != VARIABLES["openai_base_url"].default)
 
 
 def _openai_body(question: Question) -> dict[str, Any]:
-    # other servers may not support response_format, and only one of max_tokens and max_completion_tokens
-    is_other = _is_compatible_server()
-    prompt = _with_schema_text(question) if is_other else question.prompt
+    # compatible servers may ignore response_format, and reject max_completion_tokens (or max_tokens)
+    is_compatible = _is_compatible_server()
+    prompt = _with_schema_text(question) if is_compatible else question.prompt
     content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
     for image in question.images:
         url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
     system = [{"role": "system", "content": question.system}] if question.system else []
-    wanted = {"name": "answer", "strict": True, "schema": question.schema}
+    json_schema = {"name": "answer", "strict": True, "schema": question.schema}
+    response_format = {"type": "json_schema", "json_schema": json_schema}
     return {
         "model": question.model,
         "messages": [*system, {"role": "user", "content": content}],
-        "max_completion_tokens": None if is_other else settings().ai_max_tokens,
-        "response_format": {"type": "json_schema", "json_schema": wanted} if question.schema else None,
+        "max_completion_tokens": None if is_compatible else settings().ai_max_tokens,
+        "response_format": response_format if question.schema else None,
     }
 
 
 def _read_openai(reply: Any) -> Answer:
     choice = reply["choices"][0]
     content = choice["message"].get("content") or ""
-    if isinstance(content, list):  # some compatible servers answer in parts
+    if isinstance(content, list):  # some compatible servers send a list of parts
         content = "".join(part.get("text") or "" for part in content)
     usage = reply.get("usage") or {}
     finish = choice.get("finish_reason")
@@ -173,7 +168,7 @@ def _read_openai(reply: Any) -> Answer:
 
 
 def _gemini_body(question: Question) -> dict[str, Any]:
-    # text before the images: clicks are more accurate, as Google and Anthropic write
+    # text before images makes clicks more accurate, according to Google's and Anthropic's documents
     parts: list[dict[str, Any]] = [{"text": question.prompt}]
     for image in question.images:
         parts.append({"inlineData": {"mimeType": image.info.mime_type, "data": _as_base64(image)}})
@@ -190,8 +185,7 @@ def _gemini_body(question: Question) -> dict[str, Any]:
 
 
 def _read_gemini(reply: Any) -> Answer:
-    blocked = (reply.get("promptFeedback") or {}).get("blockReason")
-    if blocked:
+    if blocked := ((reply.get("promptFeedback") or {}).get("blockReason")):
         return Answer("", problem=blocked)
     candidate = reply["candidates"][0]
     parts = (candidate.get("content") or {}).get("parts") or []
@@ -207,13 +201,13 @@ def _anthropic_body(question: Question) -> dict[str, Any]:
     for image in question.images:
         source = {"type": "base64", "media_type": image.info.mime_type, "data": _as_base64(image)}
         content.append({"type": "image", "source": source})
-    wanted = {"format": {"type": "json_schema", "schema": question.schema}}
+    output_config = {"format": {"type": "json_schema", "schema": question.schema}}
     return {
         "model": question.model,
         "max_tokens": settings().ai_max_tokens,
         "system": question.system or None,
         "messages": [{"role": "user", "content": content}],
-        "output_config": wanted if question.schema else None,
+        "output_config": output_config if question.schema else None,
     }
 
 
@@ -238,7 +232,7 @@ VENDORS: dict[str, Vendor] = {
     "gemini": Vendor(
         "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
         "/v1beta/models/{model}:generateContent",
-        {"x-goog-api-key": "{key}"},  # not as ?key=, which ends up in logs
+        {"x-goog-api-key": "{key}"},  # not ?key=, which ends up in logs
         _gemini_body, _read_gemini,
     ),
     "anthropic": Vendor(
@@ -248,19 +242,20 @@ VENDORS: dict[str, Vendor] = {
 }  # fmt: skip
 
 
-_NO_ANSWER, _OTHER = "gave no answer", "choose another provider"
-# What a failed request is, as `kind status answer` (a regular expression) -> what that means, what to do, and
-# whether the same question may be answered later. The first that fits counts.
+_NO_ANSWER, _OTHER = "did not answer", "choose another provider"
+# A pattern for "kind status body" of a WebError (the first match counts), message, hint, may a retry succeed?
 _FAILURES = (
     ("^unreachable", _NO_ANSWER, "{start}, or check {base}", True),
     ("^timeout", _NO_ANSWER, "try again, choose a faster model, or raise PEEKABOO_AI_TIMEOUT", False),
     ("^closed", _NO_ANSWER, "try again", True),
-    ("^untrusted", _NO_ANSWER, "check {base}, and SSL_CERT_FILE or Install Certificates.command", False),
-    ("^(?!status)", _NO_ANSWER, "check {settings}, and that no sign-in page answers instead", False),
+    ("^untrusted", _NO_ANSWER,
+     "check {base} and SSL_CERT_FILE; for python.org's Python, run Install Certificates.command", False),
+    ("^(?!status)", "gave no usable answer", "check {settings}, and log in to the network if it asks", False),
     ("image_url is only supported|(not|n't) support (image|vision)|image input"
      "|missing data required for image|only supports text|not a multimodal",
-     "reports that its model {model} takes no images", "choose a vision model, such as {default}", False),
-    # Gemini answers 400 to a wrong key
+     "reports that its model {model} does not accept images",
+     "choose a vision model, such as {default}", False),
+    # Gemini reports a wrong key with status 400
     ("^status 40[13]|API_KEY_INVALID", "rejected the key", "check {key}", False),
     ("^status 404", "has no model {model}", "{get_model}, or check {base}", False),
     ("^status 402|insufficient_quota|billing_error|credit balance", "refused: billing required",
@@ -272,12 +267,9 @@ _FAILURES = (
 
 
 def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError, Optional[float]]:
-    """What a failed request means: AI_PROVIDER_ERROR, and whether the same question may be answered later.
-
-    That is the number of seconds that the vendor asks us to wait, 0 where it does not say; None for never.
-    """
+    """Return an AI_PROVIDER_ERROR and the seconds before a retry (0: not named, None: cannot succeed)."""
     failure = f"{error.kind} {error.status} {error.body}"
-    # the body was parsed: this is how Python writes Gemini's `"retryDelay": "7s"`, at whatever depth
+    # search Python's text of the parsed body, because Gemini nests `"retryDelay": "7s"` in a list of details
     delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", failure)
     delay_s = float(delay[1]) if delay else error.retry_after_s or 0.0
     names = {
@@ -289,31 +281,17 @@ def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError,
         "settings": " and ".join(filter(None, (vendor.base_variable, vendor.key_variable))),
         "start": "start it (ollama serve)" if vendor.is_local else "check the network",
         "get_model": f"run: ollama pull {model}" if vendor.is_local else "choose another model",
-        "wait": f"{delay_s:.0f} seconds" if delay_s else "a while",
+        "wait": seconds_text(delay_s) if delay_s else "a while",
     }
     rows = (row for row in _FAILURES if re.search(row[0], failure, re.IGNORECASE))
-    _, what, hint, may_pass = next(rows)
+    _, template, hint, may_succeed = next(rows)
     if error.kind == "unreachable" and is_loopback(vendor.base_url):
-        may_pass = False  # a server on this machine does not start by itself
-    text = vendor_text(error.body) if error.kind == "status" else error.message
-    message = what.format(**names) + (f": {text}" if text else "")
-    return provider_error(vendor, message, hint.format(**names)), delay_s if may_pass else None
+        may_succeed = False  # a server on this machine does not start by itself
+    text = error_text(error.body) if error.kind == "status" else error.message
+    message = template.format(**names) + (f": {text}" if text else "")
+    return provider_error(vendor, message, hint.format(**names)), delay_s if may_succeed else None
 
 
-def vendor_text(body: Any) -> str:
-    """The vendor's own message in an error answer, as one line without keys and pixels; may be empty.
-
-    `{"error": {"message"}}` is OpenAI's, Anthropic's and Gemini's (also in a list of one), `{"error": "..."}`
-    is Ollama's; compatible servers have `detail` or `message`, and OAuth an `error_description`.
-    """
-    body = body[0] if isinstance(body, list) and body else body
-    while isinstance(body, dict):
-        names = ("error_description", "error", "detail", "message")
-        body = next((body[name] for name in names if body.get(name)), "")
-    text = body if isinstance(body, str) else ""
-    return clean_text(_PIXELS.sub("...", without_secrets(text)), _LONGEST_VENDOR_TEXT)
-
-
-def provider_error(vendor: Vendor, what: str, hint: str) -> PeekabooError:
-    """AI_PROVIDER_ERROR, to be raised."""
-    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {what}", hint=hint)
+def provider_error(vendor: Vendor, problem: str, hint: str) -> PeekabooError:
+    """Return an AI_PROVIDER_ERROR, to be raised."""
+    return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {problem}", hint=hint)

@@ -1,4 +1,4 @@
-"""Asking models: which one is chosen, what it gets, and the errors when it does not answer."""
+"""Asking models: the choice of a model, its requests, and errors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from worlds import PATIENCE_S, wait_for
 
 from peekaboo_min.ai import client, providers
 from peekaboo_min.ai.client import ModelChoice, analyze_file, ask_model, choose_model, choose_provider
-from peekaboo_min.ai.images import fitted_size, load_image
-from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
+from peekaboo_min.ai.images import fitted_size
+from peekaboo_min.core.call import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collected_debug_lines
 from peekaboo_min.core.models import ImageData, ImageInfo, RecognisedText, Rect
 from peekaboo_min.core.settings import settings
+from peekaboo_min.desktop.images import load_image
 from peekaboo_min.desktop.x11.backend import X11Desktop
-from peekaboo_min.system.images import sniff_image
+from peekaboo_min.system.bitmaps import sniff_image
 from peekaboo_min.system.web import ask_json
 
 VENDORS = {
@@ -51,7 +52,7 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses before another try: noted, and not slept."""
+    """Record the pauses before retries instead of sleeping."""
     noted: list[float] = []
     monkeypatch.setattr(client, "pause", noted.append)
     return noted
@@ -102,7 +103,7 @@ def save(folder: Path, name: str, data: bytes) -> str:
 
 
 def variables_of(vendor: str) -> dict[str, str]:
-    """The names of a vendor's variables."""
+    """Return the names of a vendor's variables."""
     base = "PEEKABOO_OLLAMA_BASE_URL" if vendor == "ollama" else f"{vendor.upper()}_BASE_URL"
     return {"base": base, "key": base if vendor == "ollama" else f"{vendor.upper()}_API_KEY"}
 
@@ -130,7 +131,7 @@ NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
 )
 NOT_ENABLED = "Provider 'gemini' is not enabled in server's PEEKABOO_AI_PROVIDERS configuration."
-NO_GROK = "there is no provider 'grok'; there are ollama, openai, gemini, anthropic, ocr"
+NO_GROK = "there is no provider 'grok'; the providers are ollama, openai, gemini, anthropic, ocr"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_provider_auto_is_the_first_that_is_operational(ai: FakeAI, use: Use) ->
     use(PEEKABOO_AI_PROVIDERS="ollama;openai")
     wrong = error_of(choose_provider)
     assert wrong.message == ("No configured AI providers in PEEKABOO_AI_PROVIDERS are currently operational.")
-    assert f"ollama: Ollama gave no answer: connection refused by {host}; start it" in wrong.hint
+    assert f"ollama: Ollama did not answer: connection refused by {host}; start it" in wrong.hint
     assert "openai: OPENAI_API_KEY is not set" in wrong.hint
     for model in ("qwen3-vl:8b", "LLaVA", "llava:latest", "hf.co/someone/vision:q4"):
         use(**ai.env("ollama", model))
@@ -177,7 +178,7 @@ def test_provider_auto_is_the_first_that_is_operational(ai: FakeAI, use: Use) ->
     ("providers", "model", "problem"),
     [
         ("ollama/llava:7b,openai/gpt-4o", None, "Ollama has no model llava:7b: "),
-        ("ollama/llama3.2:3b,openai/gpt-4o", None, "its model llama3.2:3b takes no images"),
+        ("ollama/llama3.2:3b,openai/gpt-4o", None, "its model llama3.2:3b does not accept images"),
         ("gemini/g,ollama/llava,openai/gpt-4o", "lava", "run: ollama pull lava,"),
         ("gemini/g,olama/llava,openai/gpt-4o", None, "there is no provider 'olama'"),
     ],
@@ -208,7 +209,7 @@ def test_provider_status_covers_every_provider_and_asks_no_cloud(ai: FakeAI, use
     assert [each for each in ai.requests if each.vendor != "ollama"] == []
 
 
-# what a model gets
+# requests
 
 
 @EVERY
@@ -286,15 +287,27 @@ def test_model_that_thinks_answers_without_its_thoughts(ai: FakeAI, ask: Ask, ve
     thinking = Reply("A window.", thinking="Hm.", pieces=3)
     ai.brain = script([thinking, "<think>\nHm.\n</think>\n\nA window.", "<think>Hm.</think>\n"])
     assert [ask(vendor).text for _ in range(2)] == ["A window.", "A window."]
-    assert error_of(ask, vendor).message.endswith("sent no whole answer: it is empty")
+    assert error_of(ask, vendor).message.endswith("sent no complete answer: it is empty")
 
 
 @CLOUD
-def test_model_that_repeats_the_key_or_control_characters_is_cleaned(
-    ai: FakeAI, ask: Ask, vendor: str
+def test_model_that_sends_control_characters_is_cleaned(ai: FakeAI, ask: Ask, vendor: str) -> None:
+    ai.brain = script(["one\r\n\ttwo \x1b[2J\x9b31m \ud800 \u202eabc"])
+    assert ask(vendor).text == "one\n\ttwo \ufffd[2J\ufffd31m \ufffd \ufffdabc"
+
+
+@pytest.mark.parametrize("key", ["k", "action", '"action":'])
+def test_model_answer_is_whole_whatever_the_key_until_a_person_reads_it(
+    ai: FakeAI, use: Use, tmp_path: Path, key: str
 ) -> None:
-    ai.brain = script([f"one\r\n\ttwo \x1b[2J\x9b31m \ud800 \u202eabc {ai.keys[vendor]}"])
-    assert ask(vendor).text == "one\n\ttwo \ufffd[2J\ufffd31m \ufffd \ufffdabc ***"
+    use(**{**ai.env("openai", "gpt-4o"), "OPENAI_API_KEY": key})
+    ai.keys["openai"] = key
+    answer = '{"action": "click"}'
+    ai.brain = script([answer, answer])
+    choice = choose_model("openai/gpt-4o")
+    assert ask_model(OcrDesktop(), [], "What?", choice=choice).text == answer
+    shown = analyze_file(OcrDesktop(), save(tmp_path, "shot.png", picture()), "What?").text
+    assert shown == (answer if len(key) < 8 else '{*** "click"}')
 
 
 # sizes
@@ -311,7 +324,7 @@ GOLDEN = [
     ((554, 388), QWEN2, (1092, 756)), ((1344, 672), QWEN2, (1344, 672)),
     ((554, 388), "bytedance/ui-tars-1.5-7b", (1092, 756)),
 ]  # fmt: skip
-# Of a model that is set to count in pixels: whole patches of 28 pixels, and at least 1024 of them.
+# For PEEKABOO_AI_GRID=pixels: whole patches of 28 pixels, and at least 1024 of them.
 IN_PIXELS = [((554, 388), model, (1092, 756)) for model in ("qwen3-vl:8b", UNKNOWN)]
 IN_PIXELS += [((1344, 672), "qwen3-vl:8b", (1344, 672)), ((554, 388), "gpt-5.4-mini", (554, 388))]
 
@@ -362,11 +375,11 @@ def test_image_of_too_many_bytes_becomes_the_best_jpeg_that_fits(ai: FakeAI, ask
 
 # errors
 
-NO_JSON = "answered with something that is not JSON"
+NO_JSON = "sent a reply that is not JSON"
 OTHER_FORM = "sent an answer that does not follow its API"
 BODIES = ("[]", "{}", '{"choices": []}', '{"candidates": [3]}')
 LONG = "a b " * 101
-# What goes wrong, what the message and the hint hold then, and how often the model is asked.
+# A failure and its options, parts of the message and the hint, and how often the model is asked.
 FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("wrong_key", {}, "rejected the key: {refusal}", "check {key}", 1),
     ("server_error", {"status": 403}, "rejected the key: An internal error", "check {key}", 1),
@@ -383,11 +396,11 @@ FAILED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("malformed_json", {"text": '{"error": {"message": "No."}}'}, "request (200): No.", "rephrase", 1),
     ("malformed_json", {}, NO_JSON, "check {base}", 1),
     *(("malformed_json", {"text": body}, OTHER_FORM, "check {base}", 1) for body in BODIES),
-    ("redirect", {}, "redirects to {host}, which is not followed", "check {base}", 1),
-    ("huge", {}, "answered with more than 16777216 bytes", "check {base}", 1),
-    ("connection_reset", {}, "closed the connection before its answer was complete", "try again", 4),
-    ("truncated", {}, "sent no whole answer: ", "raise PEEKABOO_AI_MAX_TOKENS", 1),
-    ("empty", {}, "sent no whole answer: ", "raise PEEKABOO_AI_MAX_TOKENS", 1),
+    ("redirect", {}, "redirects to {host}; redirects are not followed", "check {base}", 1),
+    ("huge", {}, "sent more than 16777216 bytes", "check {base}", 1),
+    ("connection_reset", {}, "closed the connection before its reply was complete", "try again", 4),
+    ("truncated", {}, "sent no complete answer: ", "raise PEEKABOO_AI_MAX_TOKENS", 1),
+    ("empty", {}, "sent no complete answer: ", "raise PEEKABOO_AI_MAX_TOKENS", 1),
 ]
 
 
@@ -413,11 +426,11 @@ def test_ask_model_reports_a_failure_and_retries_what_may_pass(
 @pytest.mark.parametrize(
     ("vendor", "failure", "reason"),
     [
-        ("openai", "refused", "sent no whole answer: I cannot help with that."),
-        ("openai", "blocked", "sent no whole answer: content_filter"),
-        ("gemini", "refused", "sent no whole answer: SAFETY"),
-        ("gemini", "blocked", "sent no whole answer: PROHIBITED_CONTENT"),
-        ("anthropic", "refused", "sent no whole answer: refusal"),
+        ("openai", "refused", "sent no complete answer: I cannot help with that."),
+        ("openai", "blocked", "sent no complete answer: content_filter"),
+        ("gemini", "refused", "sent no complete answer: SAFETY"),
+        ("gemini", "blocked", "sent no complete answer: PROHIBITED_CONTENT"),
+        ("anthropic", "refused", "sent no complete answer: refusal"),
         ("anthropic", "blocked", "rejected the request (400): Output blocked by content filtering policy"),
     ],
 )
@@ -435,12 +448,12 @@ def test_ask_model_reports_a_model_that_takes_no_images(ai: FakeAI, ask: Ask, na
     vendor, model = name.split("/", 1)
     ai.blind_text_models = True  # which would answer
     wrong = error_of(ask, vendor, model)
-    assert f"reports that its model {model} takes no images" in wrong.message
+    assert f"reports that its model {model} does not accept images" in wrong.message
     assert VENDORS[vendor] in wrong.hint
     assert len(ai.questions) == (vendor != "ollama")
     assert ask(vendor, model, images=[]).text == "I see nothing"
     ai.fail_with("text_only_model")
-    assert "takes no images: " in error_of(ask, vendor).message
+    assert "does not accept images: " in error_of(ask, vendor).message
 
 
 @CLOUD
@@ -508,7 +521,7 @@ def test_ask_model_reports_at_once_a_local_server_that_does_not_run(
     base, place = variables_of(vendor)["base"], f"127.0.0.1:{ai.refused_port()}"
     use(**{**ai.env(vendor, VENDORS[vendor]), base: f"http://{place}"})
     wrong = error_of(ask_model, OcrDesktop(), [an_image()], "What?", choice=choose_provider(vendor))
-    assert f"gave no answer: connection refused by {place}" in wrong.message
+    assert f"did not answer: connection refused by {place}" in wrong.message
     assert base in wrong.hint and pauses == []
 
 
@@ -562,7 +575,7 @@ def test_ask_model_puts_neither_key_nor_pixels_into_log_error_or_repr(
 def test_analyze_by_ocr_reads_the_text_without_a_key_or_a_network(use: Use, tmp_path: Path) -> None:
     use(PEEKABOO_AI_PROVIDERS="ocr")
     path = save(tmp_path, "shot.png", picture())
-    result = analyze_file(OcrDesktop(("Hello", "", "w\u202eorld", "x" * 1001)), path, "What does it say?")
+    result = analyze_file(OcrDesktop(("Hello", "", "w\u202eorld", "x" * 1001)), path, "Read the text.")
     assert (result.text, result.data["model_used"]) == ("Hello\nw orld\n" + "x" * 1000, "ocr/local")
     assert analyze_file(OcrDesktop(), path, "").text == "No text was found in this image."
     for images, schema in (([], None), ([an_image()], SCHEMA)):
@@ -600,6 +613,7 @@ def test_analyze_checks_name_configuration_and_file_in_this_order(
 ) -> None:
     use(PEEKABOO_AI_PROVIDERS=providers)
     wrong = error_of(analyze_file, OcrDesktop(), name, "What?", provider)
+    assert "write" not in wrong.hint
     expected = message + ".png, .jpg, .jpeg, .webp" * message.endswith("formats: ")
     assert (wrong.code.value, wrong.message) == (code, expected)
 
@@ -613,7 +627,7 @@ def test_analyze_does_not_send_an_unsuitable_file(ai: FakeAI, use: Use, tmp_path
         save(tmp_path, f"{number}.png", data)
     for path in sorted(tmp_path.glob("*.png")):
         wrong = error_of(analyze_file, OcrDesktop(), str(path), "What?")
-        message = f"{path} is not a whole image that a model takes"
+        message = f"{path} is not a complete image that models accept"
         assert (wrong.code, wrong.message) == (ErrorCode.INVALID_ARGUMENT, message)
         assert "at most 64 MB and 200 megapixels" in wrong.hint
     assert ai.requests == []
