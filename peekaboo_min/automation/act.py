@@ -1,15 +1,15 @@
-"""Do an act in a window: its safety rules, the input lock, what it changed."""
+"""Do an act in a window: safety rules, input lock, focus, effect."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Annotated, Any, Callable, Optional
+from typing import Any, Callable, Optional
 
-from ..core import models
-from ..core.cancellation import pause
+from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid, screen_locked
 from ..core.log import log_warning
 from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
@@ -17,52 +17,38 @@ from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
+from ..system.bitmaps import Bitmap, changed_bytes, is_caret, rect_of_bytes
 from ..system.files import file_lock
-from ..system.images import changed_rect, is_caret
 from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
-# Parameters of tools that act.
-Button = Annotated[models.Button, "the mouse button; default left"]
-Clicks = Annotated[int, "1, 2 (a double click) or 3; default 1"]
-Verify = Annotated[bool, "report what changed within a second; default false"]
-
-_LOCK_S = 20.0
-_FOCUS_S = 2.0
-_FOCUS_AGAIN_S = 0.6
-_FOCUS_POLL_S = 0.05
-_MENU_S = 0.4  # a menu whose item was chosen closes within that time
-_BEFORE_S, _BEFORE_AT_MOST = 0.1, 4  # a window that was just focused may still be drawing that
-_AFTER_S = (0.05, 0.1, 0.2, 0.3, 0.35)  # the pauses before the screenshots after an act: 1 s
-_AGAIN_S = 0.05
-# What is posted within a tool's 50 seconds.
-_LONGEST_TEXT, _MOST_LINES = 20_000, 1000
-_LONGEST_MS = 40_000
-# There the keys that select all go to the start of the line, or select what was printed.
+_LOCK_S, _FOCUS_S, _FOCUS_POLL_S = 20.0, 2.0, 0.05
+# Uneven, because a window that blinks at the rate of even screenshots would look still.
+_AFTER_S = (0.05, 0.08, 0.14, 0.22)
+_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # without a change, and with one
+_STAYS_S = 1.1  # a window that keeps each look for longer cannot be told from one that reacts
+_LONGEST_TEXT, _MOST_LINES, _LONGEST_MS = 20_000, 1000, 40_000  # these fit into a tool's 50 seconds
+# Here the keys for "select all" go to the start of the line, or select the output.
 _NO_SELECT_ALL = re.compile(
     r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
 )
-_MAY_CLICK = "; PEEKABOO_SAFE_CLICK=1 in the environment lets its title bar be clicked for that"
 
 
 def input_lock(session: str) -> AbstractContextManager[None]:
-    """Hold a desktop's lock around whatever moves focus, pointer or keyboard: shell, server and agent are
-    several processes. A program that acts inherits it (system.files.held_locks).
-    """
-    return file_lock(f"input-{session}.lock", _LOCK_S, "mouse and keyboard")
+    """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
+    # localhost:1 may be :1; if it is not (ssh), the two displays only wait for each other
+    display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
+    return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
-    """Bring a window to the front and give it the keyboard; return it as it is then.
-
-    Raises FOCUS_FAILED, and WINDOW_BLOCKED while a menu of another application keeps the keyboard.
-    """
+    """Focus a window; return it as it is then. Raises FOCUS_FAILED, WINDOW_BLOCKED (another's menu)."""
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            message = f"window {window_id} is a popup: it has no focus, and closes when another gets it"
+            message = f"window {window_id} is a popup; popups have no focus and close if a window gets it"
             hint = "click it, or type into it, without focusing it"
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
@@ -73,15 +59,15 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
 def perform(
     desktop: Desktop, window_id: int, act: Act, done: str, verify: bool, screenshot_id: Optional[str] = None
 ) -> Result:
-    """Do one act in a window; its points are pixels of a screenshot. The answer of the tool: `done`, where
-    that was, whether it arrived, and what is known of its effect.
+    """Do one act, at pixels of a screenshot; return whether the window received it, and what it changed.
 
-    The window is brought to the front and focused first, unless it is a popup. Raises INVALID_ARGUMENT,
-    WINDOW_NOT_FOUND, STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED, WINDOW_COVERED; then
-    nothing was done. FOCUS_LOST and POLICY_DENIED (the stop file) say how much of a text went out.
+    done: the start of the result's text ("clicked window 7"). Raises INVALID_ARGUMENT, WINDOW_NOT_FOUND,
+    STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED and WINDOW_COVERED if nothing was done.
+    FOCUS_LOST, and POLICY_DENIED while typing, report how much of the text was sent.
     """
     act = _checked(act)
     given = act.points
+    pixels: tuple[Point, ...] = ()
     record: Optional[Screenshot] = None
     with input_lock(desktop.session):
         scene = desktop.snapshot()
@@ -90,9 +76,9 @@ def perform(
             record = find_record(desktop.session, window, screenshot_id)
             pixels = tuple(_clamped(pixel, record) for pixel in given)
             act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
-        scene = _ready(desktop, scene, window, act)
+        scene = _prepared(desktop, scene, window, act)
         window = scene.by_id(window_id)
-        if record:
+        if record:  # the window may have moved when it got the focus
             record = find_record(desktop.session, window, record.screenshot_id)
             act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
             _check_on_a_display(scene, window, act.points)
@@ -101,11 +87,12 @@ def perform(
         delivery = desktop.act(window, act, stop_file())
         effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
-    if record is None:
+    if not pixels:
         sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        others = {"others_typed": delivery.others_typed} if delivery.others_typed else {}
-        lost = {"copy_lost": True} if delivery.has_lost_copy else {}
-        return _acted(done, {**data, **sent, "delivered": delivery.delivered, **others, **lost, **effect})
+        notes = {"reason": delivery.reason, "others_typed": delivery.others_typed}
+        notes["copy_lost"] = delivery.has_lost_copy
+        known = {name: value for name, value in notes.items() if value}
+        return _result(done, {**data, **sent, "delivered": delivery.delivered, **known, **effect})
     point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
     data.update(pixel=pixels[0].as_data(), point=point.as_data())
     if len(pixels) > 1:
@@ -113,37 +100,36 @@ def perform(
     data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
     if delivery.reached_id is not None:
         data["reached_window_id"] = delivery.reached_id
-    return _acted(done, data)
+    return _result(done, data)
 
 
-def _acted(done: str, data: dict[str, Any]) -> Result:
-    """The result of an act: what was done and where, whether it arrived, and what it changed."""
+def _result(done: str, data: dict[str, Any]) -> Result:
     if "point" in data:
         done += " at screen point {x:g},{y:g}".format(**data["point"])
     if "to_point" in data:
         done += " to {x:g},{y:g}".format(**data["to_point"])
     names = ("reached_window_id", "delivered", "changed", "others_typed")
     reached, delivered, changed, others = map(data.get, names)
-    missed = f"but window {reached} came in between and got it" if reached else "but it did not arrive there"
+    missed = f"but window {reached} received it" if reached else "but the window did not receive it"
+    missed += f": {data['reason']}" if data.get("reason") else ""
     effects = {
         True: "the window closed" if data.get("window_closed") else "the window changed",
         False: f"no change within {data.get('effect_ms', 0) / 1000:.1f} s",
-        None: "the window changes by itself, so what this changed is not known",
+        None: "the window changes by itself, so the effect is unknown",
     }
     parts = [
         done,
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
-        {True: "", False: missed, None: "whether it arrived there is not known"}[delivered],
-        f"keys of somebody else came among them: {others}" if others else "",
-        "what somebody copied meanwhile may be lost" if data.get("copy_lost") else "",
+        {True: "", False: missed, None: "it is not known whether the window received it"}[delivered],
+        f"{others} other key(s) were pressed at the same time" if others else "",
+        "a copy made during the paste may be lost" if data.get("copy_lost") else "",
         effects[changed] if changed or data.get("effect_ms") else "",
-        "window {window_id} {title!r} came".format(**data["new_window"]) if data.get("new_window") else "",
+        "window {window_id} {title!r} opened".format(**data["new_window"]) if data.get("new_window") else "",
     ]
     return Result("; ".join(filter(None, parts)), data)
 
 
 def _audited_act(act: Act) -> dict[str, Any]:
-    """What the audit log says of an act, never the text."""
     names = {"click": ("button", "clicks"), "scroll": ("direction", "amount"), "drag": ("button",)}
     data = {name: getattr(act, name) for name in names.get(act.kind, ())}
     if act.points:
@@ -157,26 +143,30 @@ def _audited_act(act: Act) -> dict[str, Any]:
 
 
 class _Watch:
-    """A window's screenshot before an act, and the comparison after it. Raises CAPTURE_FAILED."""
+    """A window's screenshots before and after an act. A byte that returns to an earlier value blinks."""
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
         self._before = take_bitmap(desktop, window)
-        for _ in range(_BEFORE_AT_MOST - 1):
-            pause(_BEFORE_S)
-            last, self._before = self._before, take_bitmap(desktop, window)
-            self._changes_by_itself = self._is_large(changed_rect(last, self._before))
-            if not self._changes_by_itself:
+        # the screenshots before the act, each with the bytes that have differed from it since
+        self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(self._before, {})]
+        self._blinking: dict[int, int] = {}
+        for _ in range(3):  # a window that just got the focus may still be repainting
+            pause(0.1)
+            self._before, changed = self._take()
+            if self._earlier[-1][1]:
+                self._earlier.append((self._before, {}))
+            self._is_still = not self._is_large(changed)
+            if self._is_still:
                 break
-        # only now: a window that came before the act is not its effect
+        # last, so that a window which opened before the act is not its effect
         self._known_ids = {known.window_id for known in desktop.snapshot().windows}
 
     def effect(self, record: Optional[Screenshot]) -> dict[str, Any]:
-        """Whether the window changed, where in pixels of `record`'s image, else of a full-size one, and which
-        window came. A window that closed is an outcome, and a change; one that was minimised is a change.
+        """Return whether the window changed, where (in the record's image), and which window opened.
 
-        The act is done: a look afterwards that fails is not its failure, or somebody would repeat it.
+        If a screenshot fails, `changed` is None: the act is done, and after an error it would be repeated.
         """
         start = time.monotonic()
         try:
@@ -186,7 +176,7 @@ class _Watch:
         except PeekabooError as e:
             if e.code is ErrorCode.CANCELLED:
                 raise
-            log_warning(f"what the act changed is not known: {e.message}")
+            log_warning(f"the effect of the act is unknown: {e.message}")
             return {"changed": None}
         is_closed = scene.find(self._window.window_id) is None
         data: dict[str, Any] = {"changed": is_closed or has_changed}
@@ -203,32 +193,55 @@ class _Watch:
         return {**data, "effect_ms": round(waited_ms)}
 
     def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
-        """None for a window that changes by itself. One that does not react is watched for a second; what is
-        not larger than a caret counts only when each screenshot has it: a caret blinks.
-        """
-        was_large, is_always_other = False, True
-        for seconds in _AFTER_S:
-            pause(_AGAIN_S if was_large else seconds)
+        """Return True and where, False if nothing stays changed, or None if the window changes by itself."""
+        start, since = time.monotonic(), 0.0
+        staying: dict[int, int] = {}  # the bytes that have differed since then
+        for count in itertools.count(1):
+            pause(_AFTER_S[count % len(_AFTER_S)])
             try:
-                rect = changed_rect(self._before, take_bitmap(self._desktop, self._window))
+                bitmap, changed = self._take()
             except PeekabooError as e:
                 if e.code not in (ErrorCode.WINDOW_NOT_FOUND, ErrorCode.CAPTURE_FAILED):
                     raise
                 return True, None
-            if self._changes_by_itself:
-                return None, None
-            if was_large and self._is_large(rect):
-                return True, rect
-            was_large = self._is_large(rect)
-            is_always_other = is_always_other and rect is not None
-        return (True, rect) if was_large or is_always_other else (False, None)
+            if not self._is_still:
+                break
+            now = time.monotonic()
+            staying = _common(staying, changed)
+            # a small one that comes later may be a caret or a clock
+            if not staying and (count == 1 or self._is_large(changed)):
+                staying, since = changed, now
+            if count < 5:
+                continue
+            if staying and now - since >= _STAYS_S:
+                return True, rect_of_bytes(changed, bitmap)
+            if now - start >= (_LONGEST_WAIT_S if staying else _WAIT_S):
+                break
+        changes_by_itself = not self._is_still or self._is_large(self._blinking) or self._is_large(changed)
+        return (None if changes_by_itself else False), None
 
-    def _is_large(self, rect: Optional[Rect]) -> bool:
+    def _take(self) -> tuple[Bitmap, dict[int, int]]:
+        """Take a screenshot; return it, and its bytes that differ from `_before` and do not blink."""
+        bitmap, changed = take_bitmap(self._desktop, self._window), {}
+        for earlier, differed in self._earlier:
+            changed = changed_bytes(earlier, bitmap)
+            for row, differing in differed.items():
+                self._blinking[row] = self._blinking.get(row, 0) | differing & ~changed.get(row, 0)
+            for row, differing in changed.items():
+                differed[row] = differed.get(row, 0) | differing
+        return bitmap, _common(changed, {row: ~self._blinking.get(row, 0) for row in changed})
+
+    def _is_large(self, changed: Mapping[int, int]) -> bool:
+        rect = rect_of_bytes(changed, self._before)
         return rect is not None and not is_caret(rect, self._before.width, self._window)
 
 
+def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+    both = {row: differing & other.get(row, 0) for row, differing in changed.items()}
+    return {row: differing for row, differing in both.items() if differing}
+
+
 def _checked(act: Act) -> Act:
-    """The act, its modifiers in our order. Raises INVALID_ARGUMENT for what its fields cannot be."""
     names = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
     for what, name in names:
         if name not in ACT_NAMES[what]:
@@ -238,13 +251,14 @@ def _checked(act: Act) -> Act:
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
     check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
     if act.kind == "type" and not act.text and not act.replace:
-        raise invalid("the text is empty", "give the text to type; replace=true may delete what is there")
+        raise invalid("the text is empty", "give the text to type; to empty a field, use `replace`")
     lines = sum(map(act.text.count, "\n\r\t"))
     if len(act.text) > _LONGEST_TEXT or lines > _MOST_LINES:
-        message = f"the text has {len(act.text)} characters, {lines} of them returns and tabs"
-        raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at once")
+        message = f"the text has {len(act.text)} characters, {lines} of them line breaks and tabs"
+        limits = f"{_LONGEST_TEXT} characters, {_MOST_LINES} of them line breaks and tabs"
+        raise invalid(message, f"type at most {limits}, at a time")
     if bad := control_character_in(act.text):
-        raise invalid(f"the text holds the control character {bad!r}", "press such a key instead")
+        raise invalid(f"the text contains the control character {bad!r}", "press its key instead")
     return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
 
 
@@ -252,7 +266,7 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        message = f"{action} in window {window_id} is refused: it belongs to no known application"
+        message = f"{action} in window {window_id} is refused: its application is unknown"
         raise denied(message, "act on a window that list_windows shows")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
@@ -260,15 +274,11 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     return window
 
 
-def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
-    """The desktop as it is once the act can be done in the window: in front, focused, blocked by no dialog;
-    of keys, once no menu takes them, but that the window's own may take one without modifiers.
-
-    A popup stays as it is: it would close if anything was focused.
-    """
+def _prepared(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
+    # a popup closes when anything gets the focus; a window's own menu may take keys without modifiers
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
-        message = f"{window.app_name} has no field whose text the keys for `select all` would select"
-        raise invalid(message, "clear its line by keys of its own, then type without replace")
+        message = f"{window.app_name} has no text field in which `select all` works"
+        raise invalid(message, "clear its line with its own keys, then type without replace")
     if not act.points:
         scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
         window = scene.by_id(window.window_id)
@@ -283,8 +293,7 @@ def _ready(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
 
 
 def _check_not_blocked(window: Window, scene: Scene) -> None:
-    dialog = blocking_dialog(window, scene)
-    if dialog:
+    if dialog := blocking_dialog(window, scene):
         dialog_name = f"its dialog {dialog.title!r} (window {dialog.window_id})"
         message = f"window {window.window_id} takes no input while {dialog_name} is open; nothing was done"
         hint = f"act on window {dialog.window_id}: answer it or close it"
@@ -294,13 +303,13 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
 def _without_menu(
     desktop: Desktop, scene: Scene, window_id: int, menu_of: Callable[[Window, Scene], Optional[Window]]
 ) -> Scene:
-    """The desktop as it is once no menu takes the window's keys. Raises WINDOW_BLOCKED for one that stays."""
-    deadline = time.monotonic() + _MENU_S
+    """Wait until no menu takes the window's keys; return the desktop. Raises WINDOW_BLOCKED if one stays."""
+    deadline = time.monotonic() + 0.4  # a menu closes within this time after a choice
     while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:
             name = f"a menu of {menu.app_name or 'another program'} (window {menu.window_id})"
             message = f"{name} is open and takes the keys; nothing was done"
-            hint = f"choose from window {menu.window_id}, or close it: press escape, or click beside it"
+            hint = f"choose an entry in window {menu.window_id}, or close it with escape"
             raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
         pause(_FOCUS_POLL_S)
         scene = desktop.snapshot()
@@ -308,45 +317,42 @@ def _without_menu(
 
 
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
-    """Focus a window and look until it has the focus; return the desktop as it is then.
-
-    It is asked for more than once: activation is a request, and a window that maps just now cannot take it.
-    """
-    ask_at, patient_until = time.monotonic(), 0.0
+    # request the focus repeatedly: a window manager may refuse it, a window cannot take it while it maps
+    request_at, deadline = time.monotonic(), 0.0
     window = scene.by_id(window_id)
     was_shown = window.is_on_screen
     while True:
-        if time.monotonic() >= ask_at:
+        if time.monotonic() >= request_at:
             desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
-            ask_at = time.monotonic() + _FOCUS_AGAIN_S
+            request_at = time.monotonic() + 0.6
         scene = desktop.snapshot()
-        # from the first look on: where each takes a second, a window that comes needs two of them
-        patient_until = patient_until or time.monotonic() + _FOCUS_S
+        # counted from the first listing: a window that maps needs two, and each may take a second
+        deadline = deadline or time.monotonic() + _FOCUS_S
         before, window = window, scene.by_id(window_id)
-        _check_not_blocked(window, scene)  # a Mac tells of dialogs only once the application is in front
-        # a window manager may show how a minimised window comes: it moves for a moment
+        _check_not_blocked(window, scene)  # a Mac lists dialogs only while the application is in front
+        # a window manager may animate a window that was minimised
         is_at_rest = was_shown or (window.bounds == before.bounds and before.is_on_screen)
         if window.is_focused and window.is_on_screen and is_at_rest:
             return scene
-        if time.monotonic() > patient_until:
+        if time.monotonic() > deadline:
             where = "" if window.is_on_screen else "; it is minimised, or on another Space or workspace"
             message = f"window {window_id} of {window.app_name} could not be brought to the front{where}"
-            hint = "nothing was done; close a dialog that may be in its way, or bring it forward by hand"
-            may_click = "" if settings().may_focus_by_click else _MAY_CLICK
-            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint + may_click)
+            hint = "nothing was done; close any dialog in its way, or bring it to the front by hand"
+            if not settings().may_focus_by_click:
+                hint += "; PEEKABOO_SAFE_CLICK=1 in the environment allows a click on its title bar"
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
         pause(_FOCUS_POLL_S)
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
     displays = [display.bounds for display in scene.displays]
     if not all(any(display.contains(point) for display in displays) for point in points):
-        # the pointer would be held at the screen's edge, and the click would go there
+        # the pointer would stop at the screen's edge, and the click would go there
         message = f"that part of window {window.window_id} is outside the screen; nothing was clicked"
         raise PeekabooError(ErrorCode.WINDOW_COVERED, message, "move the window onto the screen")
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
-    """The nearest pixel inside the image: [0, width) x [0, height)."""
+    """Return the nearest pixel inside the image: [0, width) x [0, height)."""
     sizes = (record.image_width, record.image_height)
-    inside = [v if 0 <= v < size else min(max(v, 0), size - 1) for v, size in zip(pixel, sizes)]
-    return Point(*inside)
+    return Point(*(v if 0 <= v < size else min(max(v, 0), size - 1) for v, size in zip(pixel, sizes)))

@@ -1,4 +1,4 @@
-"""Take screenshots of displays and windows, and record what each pixel means."""
+"""Take screenshots of displays and windows, and record their coordinates."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from ..ai.images import fit_for_client, resized
-from ..core.cancellation import pause
+from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, check_range
 from ..core.log import log_debug
 from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
+from ..desktop.images import fit_for_client, resized
 from ..desktop.matching import cover_of
-from ..system.files import sweep, write_all
-from ..system.images import (
+from ..system.bitmaps import (
     Bitmap,
     changed_rect,
     image_file,
     model_size,
+    note_saved,
     prepare_target,
     read_bitmap,
     whole_image,
 )
-from .coordinates import Screenshot, find_record, forget_records, save_record
+from ..system.files import sweep, write_all
+from .coordinates import RegionNumbers, Screenshot, find_record, find_region, forget_records, save_record
 
-_TRIES = 3
-_CAPTURE_SETTLE_S = 0.15
-_PAINT_S, _PAINT_POLL_S = 2.0, 0.15
+_SETTLE_S = 0.15
 _NOT_CLICKABLE = (
     "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
     "has no screenshot_id, and its pixels cannot be clicked"
@@ -40,8 +39,8 @@ class Subject(NamedTuple):
 
     display: Optional[Display] = None
     window: Optional[Window] = None
-    number: Optional[int] = None  # the index of a window in its app, or of a display, from 0
-    windows: tuple[Window, ...] = ()  # of a display: the windows that it shows, front to back
+    number: Optional[int] = None  # the index of a window in its app, or of a display; from 0
+    windows: tuple[Window, ...] = ()  # for a display: the windows on it, front to back
 
     @property
     def label(self) -> str:
@@ -52,22 +51,20 @@ class Subject(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """What is added to a file's name where several images share one path."""
+        """The suffix of the file's name if several images share one path."""
         if self.display:
             return f"_display{self.number}" + ("_main" if self.display.is_main else "")
         return f"_window{self.number or 0}_{self.label}"
 
 
 class CapturedImage(NamedTuple):
-    """An image, and what it shows."""
+    """An image and what it shows."""
 
     content: ImageData
     subject: Subject
-    # the coordinate record; None where the pixels cannot be clicked (a screen, a shadow, a rectangle)
-    screenshot: Optional[Screenshot] = None
-    is_of_rect: bool = False  # True where it shows what the screen shows in the window's rectangle
-    # the part of the window that it shows, in pixels of `screenshot`, which `click` takes; None: all of it
-    region: Optional[Rect] = None
+    screenshot: Optional[Screenshot] = None  # None if the pixels cannot be clicked
+    is_of_rect: bool = False  # True if it shows the window's rectangle on the screen, whatever is there
+    region: Optional[Rect] = None  # the part that it shows, in pixels of `screenshot`; None for all
 
     @property
     def info(self) -> ImageInfo:
@@ -75,18 +72,23 @@ class CapturedImage(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The file that holds it; empty for none."""
+        """The file that holds it; empty if it was not saved."""
         return self.content.source_path
 
     @property
     def scale(self) -> float:
-        """Pixels per screen point, of a window's whole image."""
+        """Pixels per screen point of the window's whole image."""
         assert self.subject.window
         width = self.screenshot.image_width if self.screenshot else self.info.width
         return round(width / (self.screenshot or self.subject.window).bounds.width, 4)
 
+    def title(self) -> str:
+        """Name the window for people."""
+        assert self.subject.window
+        return f"window {self.subject.window.window_id} of {self.subject.window.app_name}"
+
     def window_data(self) -> dict[str, Any]:
-        """What a screenshot of a window answers; no screenshot_id where its pixels cannot be clicked."""
+        """Return the data of a window's screenshot; no screenshot_id if its pixels cannot be clicked."""
         assert self.subject.window
         window, record, info = self.subject.window, self.screenshot, self.info
         data = {"window_id": window.window_id, "bounds": (record or window).bounds.as_data()}
@@ -100,7 +102,7 @@ class CapturedImage(NamedTuple):
         return data
 
     def region_text(self) -> str:
-        """How a click by the pixels of a part is computed; empty for an image of all of it."""
+        """Explain how to click by the pixels of a region's image; empty for an image of the whole window."""
         if not self.screenshot or not self.region:
             return ""
         x, y, scale = self.region.x, self.region.y, self.info.width / self.region.width
@@ -115,10 +117,7 @@ class CapturedImage(NamedTuple):
 
 
 def scene_to_capture(desktop: Desktop) -> Scene:
-    """The desktop as it is now.
-
-    Raises PERMISSION_DENIED_SCREEN_RECORDING: before a window is focused, a title matched, a folder created.
-    """
+    """Take a snapshot of the desktop for a capture. Raises PERMISSION_DENIED_SCREEN_RECORDING."""
     scene = desktop.snapshot(with_minimised=True)
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "no screenshot can be taken")
@@ -128,7 +127,7 @@ def scene_to_capture(desktop: Desktop) -> Scene:
 def take_image(
     desktop: Desktop, subject: Subject, kind: str = "png", with_shadow: bool = False
 ) -> CapturedImage:
-    """A display or a window at its own pixels, without a record."""
+    """Capture a display or a window at its own pixels, without a coordinate record."""
     if subject.window:
         return _capture_settled(desktop, subject.window, subject, kind, with_shadow)
     assert subject.display
@@ -137,8 +136,22 @@ def take_image(
         return CapturedImage(_read_captured(path), subject)
 
 
+def capture_window_or_region(
+    desktop: Desktop, window_id: int, kind: str, region: RegionNumbers, screenshot_id: Optional[str]
+) -> CapturedImage:
+    """Capture a window as it is now, or a region of it (see find_region; a PNG, at full resolution).
+
+    Raises WINDOW_NOT_FOUND, INVALID_ARGUMENT, STALE_SCREENSHOT, CAPTURE_FAILED.
+    """
+    scene = scene_to_capture(desktop)
+    window = scene.by_id(window_id)
+    if part := find_region(desktop.session, window, region, screenshot_id):
+        return screenshot_region(desktop, window, *part)
+    return screenshot_window(desktop, scene, window, kind)
+
+
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
-    """What the screen shows where the window is, whatever that is."""
+    """Capture what the screen shows in the window's rectangle, whatever that is."""
     with image_file(kind) as path:
         desktop.capture_rect(window.bounds, path, kind)
         return CapturedImage(_read_captured(path), Subject(window=window), is_of_rect=True)
@@ -147,31 +160,24 @@ def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImag
 def screenshot_window(
     desktop: Desktop, scene: Scene, window: Window, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
-    """One window.
-
-    Where that fails and the screen shows the whole window, as screenshot_rect: then a click by the pixels of
-    an older image is refused, for it might be meant for this one.
-    """
+    """Capture one window; if that fails and the screen shows all of it, fall back to screenshot_rect."""
     try:
         return take_image(desktop, Subject(window=window), kind, with_shadow)
     except PeekabooError as e:
         is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
-        is_seen = window.is_on_screen and not window.is_obscured
+        is_visible = window.is_on_screen and not window.is_obscured
         is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
         is_covered = cover_of(window.bounds, window, scene.windows) is not None
-        if not is_failure or not is_seen or not is_on_a_display or is_covered:
+        if not is_failure or not is_visible or not is_on_a_display or is_covered:
             raise
         log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
     image = screenshot_rect(desktop, window, kind)
-    forget_records(desktop.session, window.window_id)
+    forget_records(desktop.session, window.window_id)  # pixels without an id may be meant for this image
     return image
 
 
 def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, region: Rect) -> CapturedImage:
-    """A part of a window at its own pixels, as a PNG; the region is in pixels of `record`.
-
-    Raises STALE_SCREENSHOT where the window is not as it was there.
-    """
+    """Capture a part of a window as a PNG; `region` is in pixels of `record`. Raises STALE_SCREENSHOT."""
     whole = take_image(desktop, Subject(window=window), "bmp")
     assert whole.subject.window
     record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
@@ -181,11 +187,10 @@ def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, regi
 
 
 def _read_captured(path: Path) -> ImageData:
-    """An image is checked before it is reported: there, not empty, of a size, and whole."""
     data = path.read_bytes() if path.is_file() else b""
     info = whole_image(data)
     if info is None:
-        message = "the capture program ended with success, but left no whole image"
+        message = "the capture program reported success, but wrote no whole image"
         hint = "check that the screen is unlocked and the window open, then try again"
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
     return ImageData(data, info)
@@ -194,11 +199,8 @@ def _read_captured(path: Path) -> ImageData:
 def _capture_settled(
     desktop: Desktop, window: Window, subject: Subject, kind: str, with_shadow: bool
 ) -> CapturedImage:
-    """Capture a window, with the window as it was then. Tried again: a window that opens or closes just now,
-    which is listed but cannot be captured for a moment; one that moved or was resized meanwhile, whose image
-    would get a record that is not its own.
-    """
-    for left in reversed(range(_TRIES)):
+    # a window is listed before and after it can be captured; one that moves would get a wrong record
+    for tries_left in reversed(range(3)):  # a window that opens or moves is usually at rest after two
         try:
             with image_file(kind) as path:
                 bounds = desktop.capture_window(window, path, kind, with_shadow)
@@ -206,40 +208,42 @@ def _capture_settled(
         except PeekabooError as e:
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
-            if not left:
-                desktop.snapshot().by_id(window.window_id)  # of a window that is gone, say that
+            if not tries_left:
+                desktop.snapshot().by_id(window.window_id)  # raises WINDOW_NOT_FOUND if it is gone
                 raise
             log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
         else:
-            if bounds in (None, window.bounds) and (with_shadow or _is_of(window, image, [window.scale])):
+            if bounds in (None, window.bounds) and (
+                with_shadow or _has_size_of(window, image, [window.scale])
+            ):
                 return image
+            # an unexpected size or place: list the window again, to see whether it moved
             before, scene = window.bounds, desktop.snapshot()
             window = scene.by_id(window.window_id)
-            # between two displays it may have the other one's scale; a sheet may reach beyond its window
+            is_unmoved = before == window.bounds and bounds in (None, before)
+            # between two displays it may have the other's scale; a Mac's sheet may reach beyond its window
             scales = [1.0, *(display.scale for display in scene.displays)]
-            is_one = _is_of(window, image, scales) or (bounds is None and not left)
-            if is_one and before == window.bounds and bounds in (None, before):
+            if is_unmoved and (_has_size_of(window, image, scales) or (bounds is None and not tries_left)):
                 return image._replace(subject=subject._replace(window=window))
             log_debug(f"window {window.window_id} moved or was resized while it was captured")
-        if left:
-            pause(_CAPTURE_SETTLE_S)
+        if tries_left:
+            pause(_SETTLE_S)
     raise WindowMoves(window.window_id)
 
 
-def _is_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> bool:
-    """Whether an image has a window's size at one of these scales, pixels per point."""
+def _has_size_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> bool:
     sizes = [Rect(0, 0, image.info.width / scale, image.info.height / scale) for scale in scales]
     return any(size.has_size_of(window.bounds) for size in sizes)
 
 
 def check_dimension(max_dimension: Optional[int]) -> None:
-    """Raises INVALID_ARGUMENT for a size that no image can have."""
+    """Raise INVALID_ARGUMENT for a size that no image can have."""
     if max_dimension is not None:
         check_range("max_dimension", max_dimension, 1, 100_000)
 
 
 def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int]) -> CapturedImage:
-    """An image with at most so many pixels on the long side."""
+    """Shrink an image to at most `max_dimension` pixels on its long side."""
     kind, width, height = image.info
     if max_dimension is None or max(width, height) <= max_dimension:
         return image
@@ -248,16 +252,19 @@ def shrunk(desktop: Desktop, image: CapturedImage, max_dimension: Optional[int])
 
 
 def for_client(desktop: Desktop, image: CapturedImage) -> CapturedImage:
-    """An image as a model should get it: not larger than it would be shrunk to, and not too many bytes."""
+    """Fit an image for a model: no larger than vendors accept unchanged, and within the byte limit."""
     return image._replace(content=fit_for_client(desktop, image.content._replace(label=image.subject.label)))
 
 
-def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> list[CapturedImage]:
-    """Write each image into its file, all or none; what has expired of our own is deleted."""
+def save_images(
+    images: Sequence[CapturedImage], targets: Sequence[Path], by_umask: bool = False
+) -> list[CapturedImage]:
+    """Write each image to its file, all or none, with mode 0600 or by the user's umask; sweep first."""
     sweep()
-    for target in targets:
-        prepare_target(target)
-    write_all({target: image.content.data for image, target in zip(images, targets)})
+    paths = [prepare_target(target) for target in targets]
+    contents = {path: image.content.data for image, path in zip(images, paths)}
+    write_all(contents, dict.fromkeys(paths, 0o666 if by_umask else 0o600))
+    note_saved(paths)
     return [
         image._replace(content=image.content._replace(source_path=str(target)))
         for image, target in zip(images, targets)
@@ -265,10 +272,7 @@ def save_images(images: Sequence[CapturedImage], targets: Sequence[Path]) -> lis
 
 
 def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
-    """An image as it is given away: of a window by itself, with the record of its pixels.
-
-    supersedes_older: from then on older images of the window count by their ids only.
-    """
+    """Return the image with the record of its pixels; save one if it has none and shows only a window."""
     window, record = image.subject.window, image.screenshot
     has_record = record and (image.region or (record.image_width, record.image_height) == image.info[1:])
     if window and not image.is_of_rect and not has_record:
@@ -277,27 +281,28 @@ def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = Fa
 
 
 def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
-    """The record of a window's image at the size that take_window_screenshot would give it."""
+    """Save the record of a window's image at the size that take_window_screenshot would return."""
     width, height = model_size(image.info.width, image.info.height)
     assert image.subject.window
     return save_record(desktop.session, image.subject.window, ImageInfo(image.info.kind, width, height))
 
 
 def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
-    """A window's pixels as they are now. Raises CAPTURE_FAILED."""
+    """Capture a window's pixels for a comparison. Raises CAPTURE_FAILED."""
     with image_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(_read_captured(path).data)
-    scale = bitmap.width / max(1.0, window.bounds.width)
-    return bitmap._replace(scale=scale) if desktop.name == "macos" else bitmap
+    if not desktop.has_noisy_captures:
+        return bitmap
+    return bitmap._replace(noisy_scale=bitmap.width / max(1.0, window.bounds.width))
 
 
 def wait_until_painted(desktop: Desktop, window: Window) -> None:
-    """A window that was just restored shows nothing until its app has painted it: wait, but not for ever."""
+    """Wait, for a limited time, until the app of a window that was just restored has painted it."""
     last: Optional[Bitmap] = None
-    deadline = time.monotonic() + _PAINT_S
+    deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline:
-        pause(_PAINT_POLL_S)
+        pause(_SETTLE_S)
         try:
             bitmap = take_bitmap(desktop, window)
         except PeekabooError as e:

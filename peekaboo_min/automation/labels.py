@@ -1,8 +1,9 @@
-"""Which recognised words are one label, and where a text is among them.
+"""Group recognised words into labels, and find a text among them (pure).
 
 Distances are in widths of a line's average character. Measured with three fonts of 8 to 24 points: words are
-0.4 to 1.0 apart (1.2 to 1.5 in a font of one width), the entries of a menu 1.9 to 3.1, a tick box and its
-label 0.5 to 1.6. So a tick box is known by how it reads: of 82 that were read, 64 as no letter at all.
+0.4 to 1.0 apart (1.2 to 1.5 in a monospaced font), menu entries 1.9 to 3.1, a tick box and its label 0.5 to
+1.6. Distance does not separate a tick box from its label, but its reading does: of 82 tick boxes, 64 were
+read without any letter.
 """
 
 from __future__ import annotations
@@ -16,30 +17,28 @@ from typing import Any, NamedTuple, Optional
 
 from ..core.models import RecognisedText, Rect, joined
 
-# How a place fits: a whole label; the only label that differs in letters that look alike, where none is
-# equal; equal words within a longer label; a text that is merely similar.
+# How a place matches: a whole label; a label that differs only in letters that look alike; equal words inside
+# a longer label; a similar text.
 MATCHES = ("label", "lookalike", "part", "similar")
 EQUAL, LOOKALIKE, SIMILAR = 1.0, 0.99, 0.75
-# Another way to print the same sign is no difference.
 _TYPOGRAPHY = str.maketrans(
     {**dict.fromkeys("‘’", "'"), **dict.fromkeys("“”„", '"'), "…": "..."}
     | dict.fromkeys("\u00ad\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
 )
-# Around a text these do not make it a different one: `Name:`, `[Save]`, `Open...`
+# ignored around a text: `Name:`, `[Save]`, `Open...`
 _OUTER = " .,:;!?*()[]{}<>|_'\"«»·•"
-_OUTER_END = rf"(?: -+|[{re.escape(_OUTER)}])+$"  # of `A-` the sign is a part
+_OUTER_END = rf"(?: -+|[{re.escape(_OUTER)}])+$"  # `A-` keeps its sign
 _HYPHEN = r"(?<=[^\W\d_])-(?=[^\W\d_])"
 _ALIKE = str.maketrans("I|0", "llO")
-_SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 of `0K` may be an O, those of `10` and `A0` are not
+_SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 in `0K` may be an O, but not in `10` and `A0`
 
 _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
-_MARK_AT_MOST = 2  # characters
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
 _VOWELS = frozenset("aeiouyAEIOUY")
 
 
 class Place(NamedTuple):
-    """A text in a window; `label` is the whole label that it is, or is a part of."""
+    """A text in a window; `label` is the whole label that contains it."""
 
     text: str
     label: str
@@ -61,16 +60,14 @@ class Place(NamedTuple):
 
 
 def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional[Rect] = None) -> list[Place]:
-    """Where `wanted` is in lines (pure): by how it matches, then top to bottom; of what overlaps in a line
-    the best. region: only what has its middle there.
-    """
+    """Return the places of `wanted` that do not overlap, best matches first, then top to bottom."""
     places: list[Place] = []
     for row in rows_of(lines):
         kept: list[Place] = []
-        # of equal ones the shorter, without a border that reads as punctuation
+        # prefer the shorter of equal matches: without a border that was read as punctuation
         for place in sorted(_places_in_row(wanted, row), key=lambda place: (*_rank(place), len(place.text))):
-            is_there = region is None or region.contains(place.box.centre)
-            if is_there and not any(place.box.overlaps(other.box) for other in kept):
+            is_inside = region is None or region.contains(place.box.centre)
+            if is_inside and not any(place.box.overlaps(other.box) for other in kept):
                 kept.append(place)
         places += kept
     matches = [place.match for place in places]
@@ -81,7 +78,6 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
 
 
 def _rank(place: Place) -> tuple[float, float]:
-    """Smaller for a better match."""
     return MATCHES.index(place.match), -place.likeness
 
 
@@ -106,12 +102,7 @@ def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place
 
 
 def _likeness(wanted: str, shown: str) -> float:
-    """How alike two texts are, 0 to 1: EQUAL, LOOKALIKE where only `lI|` or `O0` differ in words without
-    digits, else less: 0 for what is certainly below SIMILAR.
-
-    Case, outer punctuation (no sign before a digit), an ellipsis and hyphens between letters are no
-    difference; accents and digits are.
-    """
+    """Return the likeness, 0 to 1. EQUAL ignores case and outer punctuation, not accents and digits."""
     a, b = _folded(wanted), _folded(shown)
     if a == b:
         return EQUAL
@@ -128,7 +119,7 @@ def _folded(text: str) -> str:
 
 @lru_cache(maxsize=100)
 def _bare(text: str) -> str:
-    """Without what is no difference but case; a text that is nothing else stays."""
+    """Remove what a comparison ignores, except case; a text of nothing else stays as it is."""
     plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
     plain = re.sub(_HYPHEN, "", plain)
     start = plain.lstrip(f"{_OUTER}-")
@@ -143,7 +134,7 @@ def _with_letters_alike(text: str, digit: str) -> str:
 def with_characters(
     lines: Sequence[RecognisedText], characters: Sequence[RecognisedText]
 ) -> list[RecognisedText]:
-    """The words of lines and the characters that they lack (pure); of two readings of one place the surer."""
+    """Merge lines with separately read characters; keep the more confident reading of each place."""
     kept = [
         word
         for line in lines
@@ -157,15 +148,10 @@ def with_characters(
 
 
 def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
-    """The labels of each line, left to right, each with its words (pure).
-
-    A label ends at a gap that separates menu entries; parts of one line that were recognised apart are put
-    together: of `Don't` and `Save` neither is a label.
-    """
+    """Return the labels of each line, left to right, also of a line that was recognised in parts."""
     rows: list[list[RecognisedText]] = []
     for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):
-        row = next((row for row in rows if _continues(row[-1], words[0], [*row, *words])), None)
-        if row:
+        if row := (next((row for row in rows if _continues(row[-1], words[0], [*row, *words])), None)):
             row += words
         else:
             rows.append(words)
@@ -173,7 +159,7 @@ def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
 
 
 def words_of_line(line: RecognisedText) -> list[RecognisedText]:
-    """A line's words; where they were not recognised one by one, each with its share of the line's box."""
+    """Return a line's words; if recognition did not separate them, each gets its share of the line's box."""
     if line.words:
         return list(line.words)
     x, y, width, height = line.box
@@ -184,10 +170,10 @@ def words_of_line(line: RecognisedText) -> list[RecognisedText]:
 
 
 def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
-    """A label's words without the tick box or icon before them: up to two characters that are no word."""
+    """Remove a tick box or icon before a label: up to two characters that are not a word."""
     width, start = _character_width(words), 0
     for word, following in zip(words, words[1:]):
-        is_too_long = sum(len(each.text) for each in words[: start + 1]) > _MARK_AT_MOST
+        is_too_long = sum(len(mark.text) for mark in words[: start + 1]) > 2
         if is_too_long or not _is_mark(word, _gap(word, following) / width):
             break
         start += 1
@@ -196,7 +182,7 @@ def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 
 
 def _is_mark(word: RecognisedText, gap: float) -> bool:
-    """Not `No`, which makes another label of the one that it stands before; gap: in widths."""
+    """Return True if a word is a tick box or icon; `No` is not, it changes the label. gap: in widths."""
     letters = [letter for letter in word.text if letter.isalnum()]
     if not letters or word.text == "O":
         return True
@@ -215,14 +201,12 @@ def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
 
 
 def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[RecognisedText]) -> bool:
-    """Whether two words may be of one label: side by side (the corner of a button is read as a 4 below the
-    line), and no more apart than words are.
-    """
+    # on one line? the corner of a button may be read as a 4 below it
     _, y, _, height = word.box
     _, other_y, _, other_height = following.box
     if min(y + height, other_y + other_height) - max(y, other_y) < min(height, other_height) / 2:
         return False
-    heights = sorted(each.box.height for each in _readable(words))
+    heights = sorted(readable.box.height for readable in _readable(words))
     width, height = _character_width(words), heights[len(heights) // 2]
     return -width < _gap(word, following) < max(_APART_WIDTHS * width, _APART_HEIGHTS * height)
 
@@ -237,5 +221,5 @@ def _character_width(words: Sequence[RecognisedText]) -> float:
 
 
 def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
-    """Those with a letter or digit: the edge of a button is as high as the button."""
+    """Return the words with a letter or digit, because a button's edge is as high as the button."""
     return [word for word in words if any(map(str.isalnum, word.text))] or words

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Optional
+from collections.abc import Sequence
+from typing import Any, Optional
 
 from ..core.errors import ErrorCode
-from ..core.models import SHELL_ONLY, App, Rect, Result, Window
-from ..core.settings import settings
+from ..core.models import App, Rect, Result, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, visible_windows, windows_of
-from ..desktop.select import this_desktop
-
-WindowDetails = Annotated[
-    Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
-]
 
 
-def list_windows(
-    app: Annotated[Optional[str], "only this app's windows", SHELL_ONLY] = None,
-    all: Annotated[bool, "include docks, menus, minimised and tiny windows", SHELL_ONLY] = False,
-) -> Result:
-    """Lists the windows on the screen, front to back, with id, owner, title and bounds in screen points.
-    Start here: the other tools take a window_id.
-
-    In the shell: Lists all windows, front to back: id, owner, title, bounds in screen points. The ids are
-    what the other commands take.
-
-    Example: peekaboo-min windows --app Safari
-    """
-    desktop = this_desktop()
+def window_catalogue(desktop: Desktop, app: Optional[str] = None, includes_all: bool = False) -> Result:
+    """List windows front to back. includes_all: also docks, menus, minimised and tiny windows."""
     scene = desktop.snapshot(with_minimised=True)
-    windows = list(scene.windows) if all else catalogue_windows(scene)
+    windows = list(scene.windows) if includes_all else catalogue_windows(scene)
     if app is not None:
         windows = windows_of(find_app(app, scene.apps), windows)
-    messages = session_warnings(desktop)
+    messages = desktop.warnings()
     if not scene.can_see_titles:
         hidden = ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING
         messages = (*messages, desktop.denied(hidden, "window titles are hidden").sentence())
@@ -42,12 +26,9 @@ def list_windows(
     return Result(text, {"windows": [window_data(window) for window in windows]}, messages=messages)
 
 
-def list_apps() -> Result:
-    """Lists the running applications, with their process ids and how many windows they show.
-
-    Example: peekaboo-min list apps --json-output
-    """
-    apps = [app for app in this_desktop().snapshot().apps if app.is_regular or app.window_count]
+def running_apps(desktop: Desktop) -> Result:
+    """List the running applications by name, helpers without windows left out."""
+    apps = [app for app in desktop.snapshot().apps if app.is_regular or app.window_count]
     rows, lines = [], [f"Found {len(apps)} running application(s):", ""]
     for number, app in enumerate(sorted(apps, key=lambda app: app.name.lower()), 1):
         rows.append({**_app_data(app), "is_active": app.is_active, "window_count": app.window_count})
@@ -56,17 +37,8 @@ def list_apps() -> Result:
     return Result("\n".join(lines).rstrip(), {"applications": rows})
 
 
-def list_app_windows(
-    *,
-    app: Annotated[str, "name, bundle id, PID:n or a part of the name"],
-    include_details: WindowDetails = None,
-) -> Result:
-    """Lists an application's windows, front to back.
-
-    Example: peekaboo-min list windows --app Safari --include-details bounds,ids
-    """
-    details = include_details or []
-    desktop = this_desktop()
+def app_windows(desktop: Desktop, app: str, details: Sequence[str]) -> Result:
+    """List an app's windows. Raises PERMISSION_DENIED_SCREEN_RECORDING and the errors of find_app."""
     scene = desktop.snapshot()
     if not scene.can_see_titles:
         raise desktop.denied(ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING, "window titles cannot be read")
@@ -90,12 +62,9 @@ def list_app_windows(
     return Result("\n".join(lines), {"windows": rows, "target_application_info": _app_data(owner)})
 
 
-def list_screens() -> Result:
-    """Lists the screens, the main one first, with their bounds and scales.
-
-    Example: peekaboo-min list screens
-    """
-    displays = this_desktop().snapshot().displays
+def screens(desktop: Desktop) -> Result:
+    """List the screens, the main screen first."""
+    displays = desktop.snapshot().displays
     rows, lines = [], [f"Found {len(displays)} screen(s):", ""]
     for display in displays:
         bounds, name = display.bounds, clean_text(display.name)
@@ -105,14 +74,6 @@ def list_screens() -> Result:
         main = " [MAIN]" if display.is_main else ""
         lines.append(f"{display.number - 1}. {name}: {size}, scale {display.scale:g}{main}")
     return Result("\n".join(lines), {"screens": rows})
-
-
-def session_warnings(desktop: Desktop) -> tuple[str, ...]:
-    """What hides a part of this desktop from us: under Wayland every program that does not use X11."""
-    if desktop.name != "x11" or not settings().wayland_display:
-        return ()
-    text = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
-    return (text,)
 
 
 def _catalogue_line(window: Window) -> str:
@@ -129,7 +90,7 @@ def _catalogue_line(window: Window) -> str:
 
 
 def window_data(window: Window) -> dict[str, Any]:
-    """A window as `list_windows` describes it, and whether it can be seen and has the keyboard."""
+    """Return the fields of a window in `list_windows`."""
     named = {"window_id": window.window_id, "owner_name": window.app_name, "pid": window.pid}
     flags = ("is_on_screen", "is_focused", "is_minimised", "kind", "parent_id", "is_modal")
     place = {"title": window.shown_title, "bounds": window.bounds.as_data()}
@@ -137,8 +98,9 @@ def window_data(window: Window) -> dict[str, Any]:
 
 
 def _app_text(app: App) -> str:
-    pid = app.pid if app.pid is not None else "unknown"
-    return f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
+    return (
+        f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {'unknown' if app.pid is None else app.pid}"
+    )
 
 
 def _app_data(app: App) -> dict[str, Any]:

@@ -5,27 +5,21 @@ from __future__ import annotations
 import re
 import stat
 import time
-from typing import Annotated, Any, Optional
+from typing import Any, Optional
 
-from ..core.cancellation import pause, report_progress
+from ..core.call import pause, report_progress
 from ..core.errors import ErrorCode, PeekabooError, check_range, file_errors, invalid, screen_locked
 from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
-from ..desktop.select import this_desktop
 from ..system.files import asked_path
 from .act import input_lock
 from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
 
-_LONGEST_S = 45.0
-_POLL_S = 0.15
-# How long a window of another program, or no new window, may still be followed by the expected one.
-_GRACE_S = 2.0
 _ADDRESS = re.compile(r"(?i)https?://[^\s\x00-\x20\x7f\"'<>\\^`{|}/?#][^\s\x00-\x20\x7f\"'<>\\^`{|}]{,4000}")
-# What a system's opener would execute, install, or follow to something else, by its name. This is decided
-# here for both platforms, and by the file alone: what a machine's programs say of it differs.
+# Files that an opener would execute, install or follow. Judge by the file: programs' answers differ.
 _EXECUTED = (
     ".app .action .command .tool .terminal .workflow .scpt .scptd .applescript .jxa .osax .pkg .mpkg "
     ".prefpane .saver .qlgenerator .mobileconfig .desktop .appimage .run .deb .rpm .flatpakref .flatpak "
@@ -36,29 +30,24 @@ _EXECUTABLE_BYTES = (b"#!", b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\x
 
 
 def open_and_wait(
-    app: Annotated[Optional[str], "an installed application, by its name or bundle id; never a path"] = None,
-    path: Annotated[Optional[str], "a document or folder to open; nothing that would be executed"] = None,
-    url: Annotated[Optional[str], "an http or https address"] = None,
-    timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
+    desktop: Desktop, app: Optional[str], path: Optional[str], url: Optional[str], timeout_s: float
 ) -> Result:
-    """Opens an app, a file or an address (one of app, path, url) and returns its window. is_new_window is
-    false where an open window came to the front.
+    """Open one of an app, a file and an address, and return its window.
 
-    Example: peekaboo-min open --url https://example.org
+    Raises INVALID_ARGUMENT, POLICY_DENIED (also for executable files), APP_NOT_FOUND,
+    AMBIGUOUS_APP_IDENTIFIER, TIMEOUT.
     """
-    # Raises INVALID_ARGUMENT, POLICY_DENIED (also for what would be executed), APP_NOT_FOUND, and TIMEOUT
-    desktop = this_desktop()
     targets = {"app": app, "path": path, "url": url}
     given = [(kind, value) for kind, value in targets.items() if value is not None]
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
-    check_range("timeout_s", timeout_s, 1, _LONGEST_S)
+    check_range("timeout_s", timeout_s, 1, 45.0)
     check_may_act("open")
     kind, name = given[0]
     target = {"app": _checked_name, "path": _checked_path, "url": _checked_url}[kind](name)
     handler = desktop.find_handler(kind, target)
     if not handler.app_name:
-        raise denied(f"no application is known that opens {name[:200]}", "open it by an app of your choice")
+        raise denied(f"no application is known that opens {name[:200]}", "open an app by its name instead")
     check_may_act("open", handler.app_name, handler.bundle_id)
     with input_lock(desktop.session):
         before = desktop.snapshot()
@@ -78,22 +67,23 @@ def open_and_wait(
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or "/" in name or name.startswith("-") or clean_text(name) != name:
-        raise invalid("app is not the name of an installed application", "a name or bundle id, never a path")
+        message = "app is not the name of an installed application"
+        raise invalid(message, "give a name or bundle id, not a path")
     return name
 
 
 def _checked_url(url: str) -> str:
     if not _ADDRESS.fullmatch(url):
         message = f"{clean_text(url, 80)!r} is not an http or https address"
-        raise invalid(message, "give it whole, like https://example.org")
+        raise invalid(message, "give a whole address, such as https://example.org")
     return url
 
 
 def _checked_path(path: str) -> str:
-    """The file's own path, links resolved, where opening it executes nothing. Raises POLICY_DENIED."""
+    """Return the file's real path. Raises POLICY_DENIED if opening it could execute something."""
     given = asked_path(path)
     with file_errors(given):
-        given.stat()  # an OSError for a loop of links, for which Path.resolve raises RuntimeError
+        given.stat()  # raises OSError for a loop of links; Path.resolve raises RuntimeError
         target = given.resolve(strict=True)
         mode, is_program = target.stat().st_mode, False
         if stat.S_ISREG(mode):
@@ -103,36 +93,36 @@ def _checked_path(path: str) -> str:
             raise invalid(f"{given} is neither a file nor a folder", "name a document")
     is_executed = not {given.suffix.lower(), target.suffix.lower()}.isdisjoint(_EXECUTED.split())
     if is_executed or is_program or (target / "Contents" / "MacOS").is_dir():
-        message = f"{given} is refused: opening it could execute it, or something that it names"
-        raise denied(message, "open a document, or an installed application by its name: open app")
+        message = f"{given} is refused: opening it could execute it, or a file that it names"
+        raise denied(message, "open a document, or an installed application by its name")
     return str(target)
 
 
 def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout_s: float) -> Window:
-    """The new window, or the old one that came to the front; the handler's own before any other's."""
+    """Wait for a new window, or an old one that comes to the front; prefer the handler's own windows."""
     known = {window.window_id for window in before.windows if window.is_on_screen}
     focused = {window.window_id for window in before.windows if window.is_focused}
     start = time.monotonic()
     while True:
-        pause(_POLL_S)
+        pause(0.15)
         windows = visible_windows(desktop.snapshot().windows)
         elapsed_s = time.monotonic() - start
         came = [window for window in windows if window.window_id not in known]
         own = [window for window in came if _is_of(window, handler)]
-        if not own and elapsed_s > _GRACE_S:  # also a window that has the focus now, new or not
+        if not own and elapsed_s > 2.0:  # accept a focused old window, and other applications' windows
             own = [window for window in windows if window.is_focused and _is_of(window, handler)]
             own += came
             own += [window for window in windows if window.is_focused and window.window_id not in focused]
         if own:
             return own[0]
         if elapsed_s > timeout_s:
-            message = f"{handler.app_name} was asked to open it; no window appeared within {timeout_s:g} s"
-            hint = "list the windows; an application that starts slowly may still open one"
+            message = f"{handler.app_name} was started, but no window appeared within {timeout_s:g} s"
+            hint = "list the windows later: the application may start slowly"
             raise PeekabooError(ErrorCode.TIMEOUT, message, hint)
 
 
 def _is_of(window: Window, handler: Handler) -> bool:
-    """Whether a window seems to belong to the application: on X11 a class is not always its entry's name."""
+    """Return True if a window seems to belong to the application; an X11 class may differ from its entry."""
     if handler.bundle_id and window.bundle_id:
         return handler.bundle_id.lower() == window.bundle_id.lower()
     entry = handler.entry.removesuffix(".desktop")

@@ -1,4 +1,4 @@
-"""What may be acted on, and the audit log of what was done."""
+"""The policy: which acts are allowed in which apps; the audit log of acts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, file_errors
-from ..core.log import log_info
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.log import append_line, log_info
 from ..core.models import Window
 from ..core.settings import settings
 from ..system.files import asked_path, state_folder
@@ -23,7 +23,7 @@ def stop_file() -> Path:
 
 
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
-    """Raises POLICY_DENIED when `action` (like click) is forbidden, in that app where one is named."""
+    """Raise POLICY_DENIED if `action` (such as click) is forbidden, in general or in this app."""
     if settings().is_read_only:
         raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
@@ -37,38 +37,30 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
 
 
 def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) -> bool:
-    """Whether a pattern of the list fits one of an app's names, both as `read` gives them."""
-    wanted = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
-    return any(fnmatchcase(read(name), pattern) for name in names for pattern in wanted)
+    normalised = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
+    return any(fnmatchcase(read(name), pattern) for name in names for pattern in normalised)
 
 
 def plain_name(name: str) -> str:
-    """A name without case, width, accents and what is not shown: for a list of what is forbidden."""
+    """Return a name without case, width, accents and invisible characters, to match the deny list."""
     text = unicodedata.normalize("NFKD", name)
     return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc")).casefold()
 
 
 def denied(message: str, hint: str) -> PeekabooError:
-    """POLICY_DENIED, to be raised."""
+    """Return the error POLICY_DENIED."""
     return PeekabooError(ErrorCode.POLICY_DENIED, message, hint=hint)
 
 
 def write_audit_line(action: str, where: dict[str, Any]) -> None:
-    """Add an act to the audit log: what and where, never the typed text, never pixels.
-
-    Raises FILE_IO_ERROR: what cannot be logged must not be done, so this comes before the act.
-    """
-    path = state_folder() / "audit.jsonl"
+    """Append an act to the audit log, without typed text; do it only afterwards. Raises FILE_IO_ERROR."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = {"time": now, "pid": os.getpid(), "action": action, **where}
-    with file_errors(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with open(descriptor, "a", encoding="utf-8") as f:
-            f.write(json.dumps(line, ensure_ascii=False) + "\n")
+    append_line(state_folder() / "audit.jsonl", json.dumps(line, ensure_ascii=False))
     log_info(f"{action} {json.dumps(where, ensure_ascii=False)}")
 
 
 def audited(window: Window) -> dict[str, Any]:
-    """What the audit log says of a window."""
+    """Return a window's audit log fields."""
     owner = {"app": window.app_name, "bundle_id": window.bundle_id, "window_pid": window.pid}
     return {"window_id": window.window_id, **owner}

@@ -1,4 +1,4 @@
-"""Fixtures of several files here: our program on X11, windows of Tk, applications that offer elements."""
+"""Shared fixtures: the program on X11, Tk windows, applications with accessible elements."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Callable
 import pytest
 from accessible import need_elements, session_bus
 from in_process import InProcessProgram
-from tk_windows import Wish, window_titled
+from tk_windows import Opened, Wish, window_titled
 from worlds import Form, Program, clean_environment
 
 
 @pytest.fixture
 def peek(display: str, tmp_path: Path) -> Program:
-    """The package on the session's display; other tests prove that the single file is the same."""
+    """Return the package on the session's display; other tests compare it with the single file."""
     return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
 
 
@@ -27,7 +27,7 @@ def form_id(peek: Program, form: Form) -> int:
 
 @pytest.fixture
 def wish(display: str, tmp_path: Path) -> Iterator[Callable[..., Wish]]:
-    """Runs Tcl scripts, whose windows belong to an app called Other unless another name is given."""
+    """Yield a function that runs a Tcl script; its window belongs to the app Other or to `name`."""
     started: list[Wish] = []
 
     def run(script: str, name: str = "Other") -> Wish:
@@ -35,20 +35,30 @@ def wish(display: str, tmp_path: Path) -> Iterator[Callable[..., Wish]]:
         return started[-1]
 
     yield run
-    for one in started:
-        one.close()
+    for program in started:
+        program.close()
+
+
+@pytest.fixture
+def opened(peek: Program, wish: Callable[..., Wish]) -> Opened:
+    """Opens a window with a title by a script: its program and its id, of which there is a screenshot."""
+
+    def open_one(title: str, script: str) -> tuple[Wish, int]:
+        program = wish(f"wm title . {title}; wm geometry . 300x200+600+100\n{script}")
+        window_id = window_titled(peek, title)["window_id"]
+        peek.data("screenshot", window_id)
+        return program, window_id
+
+    return open_one
 
 
 @pytest.fixture
 def on_gtk(display: str, tmp_path: Path) -> Iterator[Program]:
-    """Our program on a display with a session bus of the test's own."""
+    """Yield the program with a display and its own session bus."""
     need_elements("zenity")
-    environment = clean_environment(
-        tmp_path, DISPLAY=display, XDG_RUNTIME_DIR=str(tmp_path), GSETTINGS_BACKEND="memory",
-        GIO_USE_VFS="local", LC_ALL="C.UTF-8", GTK_USE_PORTAL="0",
-    )  # fmt: skip
+    environment = clean_environment(tmp_path, DISPLAY=display, XDG_RUNTIME_DIR=str(tmp_path))
     tmp_path.chmod(0o700)
     with session_bus(environment) as address:
         yield InProcessProgram({**environment, "DBUS_SESSION_BUS_ADDRESS": address})
-        # GTK asks it before its session bus, and it outlives the bus that it names
+        # GTK reads this property before its session bus, and the property outlives that bus
         subprocess.run(["xprop", "-root", "-remove", "AT_SPI_BUS"], env=environment, check=True)

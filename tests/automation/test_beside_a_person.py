@@ -1,8 +1,9 @@
-"""Acts while a person uses the same keyboard, mouse and clipboard: what went wrong is said."""
+"""Acts report interference from a person at the same keyboard, mouse and clipboard."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +11,15 @@ from typing import Any
 
 import headless
 import pytest
+from hostile.slow import SlowDisplay
+from hostile.stage import XWitness
 from worlds import Form, Program, wait_for
 
 from peekaboo_min.core.settings import forget_environment
-from peekaboo_min.desktop.x11.connection import CAPS_LOCK_BIT, HELD_BITS, x_connection
+from peekaboo_min.desktop.x11.connection import InputState, x_connection
 
 TEXT = "abcdefghij klmno " * 40
+STICKY_KEYS = 8  # a control of the XKB extension
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def program(program: Program, display: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 @contextmanager
 def person(form: Form, script: str) -> Iterator[None]:
-    """What a person does meanwhile, from the moment when the form has got the first key or press."""
+    """Run a shell script as the person, as soon as the form has received a key or a click."""
     begun = f'until grep -qE \'"event": "(key|click)"\' {form._report}; do sleep 0.01; done'
     argv = ["timeout", "20", "sh", "-c", f"{begun}\n{script}"]
     with subprocess.Popen(argv, env={**os.environ, "DISPLAY": form.display}) as process:
@@ -35,9 +39,9 @@ def person(form: Form, script: str) -> Iterator[None]:
         process.wait()
 
 
-def state_of_modifiers() -> int:
+def input_state() -> InputState:
     with x_connection() as server:
-        return server.state() & HELD_BITS
+        return server.input_state()
 
 
 def notes_of(form: Form) -> str:
@@ -56,34 +60,121 @@ TAP = "xdotool keydown shift; sleep 0.1; xdotool keyup shift"
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "problem"),
     [
         (TAP, "modifier key"),
-        ("xmodmap -e 'keycode 38 = q Q'", "the keyboard's map has changed"),
+        ("xmodmap -e 'keycode 38 = q Q'", "the keyboard map has changed"),
     ],
     ids=["taps shift", "changes the map"],
 )
-def test_typing_stops_where_keys_get_another_meaning(
-    on_x11: Program, form: Form, form_window: int, script: str, said: str
+def test_typing_stops_when_keys_change_their_meaning(
+    on_x11: Program, form: Form, form_window: int, script: str, problem: str
 ) -> None:
     try:
         with person(form, script):
             error = on_x11.error("type", form_window, TEXT)
-        assert error["code"] == "FOCUS_LOST" and said in error["message"], error
-        assert "character(s) went out" in error["message"]
-        wait_for(lambda: state_of_modifiers() == 0, "nothing is held")
+        assert error["code"] == "FOCUS_LOST" and problem in error["message"], error
+        assert re.search(r"delivered \d+ of 680 characters", error["message"])
+        wait_for(lambda: not input_state().held, "nothing is held")
     finally:
         form.xdotool("key", "--clearmodifiers", "Escape")
         subprocess.run(["xmodmap", "-e", "keycode 38 = a A"], env={"DISPLAY": form.display}, check=True)
 
 
-def test_typing_says_how_many_keys_of_others_came_among_ours(
-    on_x11: Program, form: Form, form_window: int
-) -> None:
+def test_typing_counts_keys_that_the_person_pressed(on_x11: Program, form: Form, form_window: int) -> None:
     with person(form, "for n in 1 2 3; do xdotool key z; done"):
         data = on_x11.data("type", form_window, TEXT)
     assert 1 <= data["others_typed"] <= 3 and data["delivered"]
     assert "others_typed" not in on_x11.data("type", form_window, "Alone")
+
+
+@pytest.fixture
+def german(form: Form) -> Iterator[None]:
+    """A German keyboard, on which AltGr types other characters."""
+    environment = {**os.environ, "DISPLAY": form.display}
+    subprocess.run(["setxkbmap", "de"], env=environment, check=True)
+    yield
+    subprocess.run(["setxkbmap", "us"], env=environment, check=True)
+
+
+# a modifier, and what the refusal calls it
+HELD = {
+    "ISO_Level3_Shift": "AltGr", "Super_L": "Super", "Hyper_L": "Super", "Meta_L": "Alt", "Alt_L": "Alt",
+    "Control_L": "Control", "Shift_L": "Shift", "Num_Lock": "Mod2",
+}  # fmt: skip
+
+
+def check_refused(on_x11: Program, form: Form, form_window: int, held: str) -> None:
+    """No act reaches the form, and each refusal names what is held."""
+    before = form.events()
+    for words in (["type", "hello quick"], ["press", "a"], ["click", 50, 50], ["scroll", 50, 50, "down"]):
+        error = on_x11.error(words[0], form_window, *words[1:])
+        assert (error["code"], f"{held}" in error["message"]) == ("WINDOW_BLOCKED", True), (words, error)
+    assert form.events() == before
+
+
+@pytest.mark.usefixtures("german")
+@pytest.mark.parametrize("key", HELD)
+def test_acts_are_refused_while_a_modifier_is_held(
+    on_x11: Program, form: Form, form_window: int, key: str
+) -> None:
+    on_x11.data("screenshot", form_window)
+    form.xdotool("keydown", key)
+    try:
+        check_refused(on_x11, form, form_window, HELD[key])
+    finally:
+        form.xdotool("keyup", key)
+        if key == "Num_Lock":  # it is on now
+            form.xdotool("key", key)
+
+
+@pytest.mark.usefixtures("german")
+def test_key_that_the_keyboard_lacks_cannot_be_held(on_x11: Program, form_window: int) -> None:
+    error = on_x11.error("press", form_window, "backquote", "--hold-ms", 100)
+    assert (error["code"], "no key 'backquote'" in error["message"]) == ("INVALID_ARGUMENT", True)
+    assert on_x11.data("press", form_window, "backquote")["delivered"] is True
+
+
+def test_acts_are_refused_while_a_modifier_waits_for_the_next_key(
+    on_x11: Program, form: Form, form_window: int
+) -> None:
+    """Sticky keys latch a modifier that was tapped."""
+    on_x11.data("screenshot", form_window)
+    person = XWitness({**os.environ, "DISPLAY": form.display})
+    person.do("controls", affected=STICKY_KEYS, on=STICKY_KEYS)
+    person.sync()
+    form.xdotool("key", "Shift_L")
+    try:
+        check_refused(on_x11, form, form_window, "Shift")
+    finally:
+        person.do("controls", affected=STICKY_KEYS, on=0)
+        form.xdotool("key", "Escape")
+        person.close()
+
+
+def test_held_modifier_is_noticed_without_the_xkb_extension(
+    form: Form, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SlowDisplay(form.display, 0, hidden=b"XKEYBOARD") as display:
+        monkeypatch.setenv("DISPLAY", display.name)
+        forget_environment()
+        form.xdotool("key", "Num_Lock", "keydown", "ISO_Level3_Shift")
+        held = input_state().held
+        form.xdotool("key", "Num_Lock", "keyup", "ISO_Level3_Shift")
+        assert (held, input_state().held) == ("AltGr (Mod5)", "")
+
+
+@pytest.mark.parametrize("text", [TEXT, "äöü" * 200], ids=["typed", "pasted"])
+def test_typing_stops_when_a_modifier_is_held(
+    on_x11: Program, form: Form, form_window: int, text: str
+) -> None:
+    try:
+        with person(form, "xdotool keydown ISO_Level3_Shift"):
+            error = on_x11.error("type", form_window, text)
+    finally:
+        form.xdotool("keyup", "ISO_Level3_Shift")
+    assert error["code"] == "FOCUS_LOST"
+    assert "a person holds AltGr" in error["message"] or "modifier key" in error["message"]
 
 
 def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
@@ -94,7 +185,7 @@ def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
     with headless.running(["sh", "-c", steal], env={"DISPLAY": form.display, "PATH": "/usr/bin:/bin"}):
         done = [on_x11.run("type", form_window, "日本語", "--json") for _ in range(5)]
     errors = [finished.json["error"]["message"] for finished in done if not finished.json["success"]]
-    notes, stolen = notes_of(form), "what that copied may have been pasted"
+    notes, stolen = notes_of(form), "its content may have been pasted"
     assert notes.count("THEFT") <= sum(stolen in message for message in errors)
     assert notes.count("日本語") >= len(done) - len(errors)
     assert all("clipboard" in message for message in errors)
@@ -110,7 +201,7 @@ def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
     ],
     ids=["alone", "moves the window", "moves the pointer", "closes it"],
 )
-def test_drag_is_delivered_only_where_it_should_end(
+def test_drag_is_delivered_only_if_it_ends_in_place(
     on_x11: Program, form: Form, form_window: int, script: str, delivered: Any
 ) -> None:
     on_x11.data("screenshot", form_window)
@@ -119,15 +210,13 @@ def test_drag_is_delivered_only_where_it_should_end(
         assert on_x11.data("drag", form_window, x - 40, y, x + 40, y)["delivered"] is delivered
 
 
-def test_typing_under_caps_lock_arrives_and_leaves_it_on(
-    on_x11: Program, form: Form, form_window: int
-) -> None:
+def test_typing_under_locks_arrives_and_leaves_them_on(on_x11: Program, form: Form, form_window: int) -> None:
     click_notes(on_x11, form, form_window)
-    form.xdotool("key", "Caps_Lock")
+    locks = ("Caps_Lock", "Num_Lock", "Scroll_Lock")
+    form.xdotool("key", *locks)
     try:
-        on_x11.data("type", form_window, "aB c-1 Zoë, straße")
-        with x_connection() as server:
-            assert server.state() & CAPS_LOCK_BIT
+        on_x11.data("type", form_window, "aB c-1\nZoë, straße")
+        assert input_state().is_caps_locked
     finally:
-        form.xdotool("key", "Caps_Lock")
-    assert notes_of(form) == "aB c-1 Zoë, straße"
+        form.xdotool("key", *locks)
+    assert notes_of(form) == "aB c-1\nZoë, straße"

@@ -1,4 +1,4 @@
-"""How many programs each operation on X11 starts: nothing is listed twice."""
+"""Operations on X11 start each program once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tk_windows import programs_by, window_titled
 from worlds import Form, clean_environment, need, x_server
 
 CAPTURE = {"maim": 1}
-# One connection to the X server answers every listing. ID: the id of a window that has the focus.
+# Listings need one X connection and no program. ID stands for the id of the focused window.
 OPERATIONS: dict[str, dict[str, int]] = {
     "list apps": {},
     "list windows --app Form": {},
@@ -35,7 +35,7 @@ OPERATIONS: dict[str, dict[str, int]] = {
 def test_operation_starts_each_program_once(tmp_path: Path) -> None:
     need("tesseract")
     log = tmp_path / "children"
-    # a program that is asked what it is does nothing yet
+    # ImageMagick is identified with -version first; do not count that
     counted = programs_by(tmp_path / "bin", f'[ "$1" = -version ] || echo $name >> {log}')
     with (
         x_server() as display,

@@ -1,4 +1,4 @@
-"""What `image` and the window screenshots promise: all or nothing, in front, by rectangle, with names."""
+"""Rules of `image` and window screenshots: all or nothing, foreground, rectangle fallback, file names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
 from worlds import Form, Program, wait_for
 
 from peekaboo_min.system import files
-from peekaboo_min.system.images import read_image_info
+from peekaboo_min.system.bitmaps import read_image_info
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def ids_of(peek: Program, *titles: str) -> list[int]:
     return [window_titled(peek, title)["window_id"] for title in titles]
 
 
-def without(words: str, folder: Path) -> dict[str, str]:
-    """The variables with which maim fails where its arguments contain `words`."""
-    return programs_by(folder, f'case " $* " in *" {words} "*) exit 1;; esac', "maim")
+def failing_maim(options: str, folder: Path) -> dict[str, str]:
+    """Return variables that make maim fail if its arguments contain `options`."""
+    return programs_by(folder, f'case " $* " in *" {options} "*) exit 1;; esac', "maim")
 
 
 def colour(entry: dict[str, Any], x: float, y: float) -> bytes:
@@ -47,7 +47,7 @@ def two(peek: Program, open_form: Callable[..., Form]) -> list[int]:
     return ids_of(peek, "First", "Second")
 
 
-def test_multi_that_fails_leaves_and_replaces_nothing(peek: Program, two: list[int], tmp_path: Path) -> None:
+def test_failed_multi_leaves_and_replaces_no_file(peek: Program, two: list[int], tmp_path: Path) -> None:
     folder = tmp_path / "all"
     multi = ["image", "--app", "Form", "--mode", "multi", "--path"]
     peek.data(*multi, folder / "m.png")
@@ -56,7 +56,7 @@ def test_multi_that_fails_leaves_and_replaces_nothing(peek: Program, two: list[i
     peek.data("clean")
     peek.data("focus", two[0])
     for number, window_id in enumerate(two):
-        broken = without(f"-i {window_id}", tmp_path / f"bin{number}")
+        broken = failing_maim(f"-i {window_id}", tmp_path / f"bin{number}")
         for path in (folder / "m.png", tmp_path / "new" / "er" / "m.png", tmp_path / "folder"):
             error = peek.error(*multi, path, **broken)
             assert error["code"] == "CAPTURE_FAILED"
@@ -77,7 +77,7 @@ def test_multi_keeps_the_ends_of_long_names(peek: Program, two: list[int], tmp_p
         assert sum(end in name for name in names) == 1, end
 
 
-def test_path_of_another_kind_of_image_is_refused(peek: Program, tmp_path: Path) -> None:
+def test_path_of_an_unsupported_image_format_is_refused(peek: Program, tmp_path: Path) -> None:
     for name in ("x.bmp", "x.TIFF", "x.tif", "x.heic", "x.gif", "x.webp", "x.pdf"):
         path = str(tmp_path / name)
         for argv, variables in (["--path", path], {}), ([], {"PEEKABOO_DEFAULT_SAVE_PATH": path}):
@@ -106,7 +106,7 @@ UNGRANTED = (
 )
 
 
-def test_screen_recording_is_checked_before_anything(mac: FakeMac, mac_peek: Program, tmp_path: Path) -> None:
+def test_screen_recording_is_checked_first(mac: FakeMac, mac_peek: Program, tmp_path: Path) -> None:
     """ "The CLI must proactively check for Screen Recording permission before attempting any capture or
     window listing that requires it (e.g., reading window titles via CGWindowListCopyWindowInfo)."
     """
@@ -125,7 +125,7 @@ def test_screen_recording_is_checked_before_anything(mac: FakeMac, mac_peek: Pro
 
 
 def minimise(peek: Program, form: Form) -> int:
-    """Minimise its window, and return the window's id."""
+    """Minimise the form's window and return its id."""
     (window_id,) = ids_of(peek, form.title)
     form.xdotool("windowminimize", "--sync", str(window_id))
     wait_for(lambda: window_titled(peek, form.title)["is_minimised"], "it is minimised")
@@ -143,11 +143,11 @@ def test_foreground_restores_a_minimised_window(
     minimise(peek, form)
     (entry,) = peek.data("image", "--app", "Form", *argv, "--capture-focus", "foreground")["saved_files"]
     assert (entry["window_title"], entry["window_index"]) == ("Hidden", index)
-    assert colour(entry, 2, 2) == FORM_COLOUR  # painted, not only on the screen
+    assert colour(entry, 2, 2) == FORM_COLOUR  # the window is painted, not only mapped
 
 
 @pytest.mark.parametrize("mode", ["window", "multi", "screen"])
-def test_foreground_restores_an_only_window(peek: Program, form: Form, mode: str) -> None:
+def test_foreground_restores_the_only_window(peek: Program, form: Form, mode: str) -> None:
     """ "'foreground': bring target to front before capture.", in every mode."""
     window_id = minimise(peek, form)
     argv = ["image", "--app", "Form", "--mode", mode]
@@ -164,7 +164,7 @@ def test_foreground_restores_an_only_window(peek: Program, form: Form, mode: str
 def test_image_of_another_apps_window_is_refused(mac_peek: Program) -> None:
     error = mac_peek.error("image", "--app", "Terminal", "--window-id", 1050)
     assert error["code"] == "INVALID_ARGUMENT"
-    assert "window 1050 is one of Calculator" in error["message"]
+    assert "window 1050 belongs to Calculator" in error["message"]
     (entry,) = mac_peek.data("image", "--app", "calc", "--window-id", 1050)["saved_files"]
     assert entry["window_id"] == 1050
 
@@ -201,7 +201,7 @@ def test_foreground_screen_is_captured_without_a_window(mac: FakeMac, mac_peek: 
     assert mac_peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
 
 
-# What xdotool does to the window (600x400) before and after maim runs, n counting the runs, and how often.
+# xdotool commands before and after each maim run (number n) of the 600x400 window; number of runs with them
 RACES: dict[str, tuple[str, str, int]] = {
     "resized once": ("windowsize --sync ID 720 480", "", 1),
     "moved once": ("", "windowmove ID 500 300", 1),
@@ -223,7 +223,7 @@ def test_screenshot_of_a_moving_window_is_repeated_or_refused(
         f"xdotool={shutil.which('xdotool')}; n=$(cat {count} 2>/dev/null || echo 1)\n"
         f'case "$*" in *-i*) [ $n -le {times} ];; *) false;; esac || exec $real "$@"\n'
         f"echo $((n + 1)) > {count}\n"
-        # a window manager moves it later than xdotool's --sync waits for
+        # xdotool --sync returns before a window manager has moved the window
         f"place() {{ $xdotool getwindowgeometry {window_id}; }}\n"
         'act() { [ $# -gt 0 ] || return; old=$(place); "$@"; until [ "$(place)" != "$old" ]; do :; done; }\n'
         f'act {steps[0]} >&2\n$real "$@"\ncode=$?\nact {steps[1]} >&2\nexit $code\n'
@@ -245,17 +245,17 @@ def test_screenshot_of_a_moving_window_is_repeated_or_refused(
         ["find-text", window_id, "Name"],
     ):
         error = peek.error(*argv)
-        if error["code"] != "STALE_SCREENSHOT":  # it has another size than at the screenshot with that id
+        if error["code"] != "STALE_SCREENSHOT":  # the size differs from the screenshot with that id
             assert error["code"] == "CAPTURE_FAILED", argv
             assert "keeps moving" in error["message"] and "wait_for" in error["message"]
     assert (below(tmp_path / "tmp"), (tmp_path / "new.png").exists()) == (left, False)
 
 
 LOOK = ["osascript", "screencapture"]
-# What happens right before each capture, and the programs that the screenshot starts.
+# Acts right before each capture, and the programs that the screenshot starts.
 MAC_RACES: dict[str, tuple[list[tuple[str, list[int]]], list[str]]] = {
     "resized once": ([("AXSize", [600, 450])], 2 * LOOK),
-    "moved, which clicks bear": ([("AXPosition", [300, 200])], LOOK),
+    "moved, which needs no repeat": ([("AXPosition", [300, 200])], LOOK),
     "resized each time": (
         [("AXSize", [600, 450]), ("AXSize", [640, 480]), ("AXSize", [600, 450])],
         [*3 * LOOK, "osascript"],
@@ -290,7 +290,7 @@ def test_screenshot_by_rectangle_cannot_be_clicked(peek: Program, two: list[int]
     """
     peek.data("focus", two[0])
     older = peek.data("screenshot", two[0])
-    finished = peek.run("screenshot", two[0], "--json", **without(f"-i {two[0]}", tmp_path / "bin"))
+    finished = peek.run("screenshot", two[0], "--json", **failing_maim(f"-i {two[0]}", tmp_path / "bin"))
     data, bounds = finished.data, older["bounds"]
     info = read_image_info(Path(data.pop("path")))
     assert info is not None and (info.width, info.height) == (bounds["width"], bounds["height"])
@@ -303,12 +303,12 @@ def test_screenshot_by_rectangle_cannot_be_clicked(peek: Program, two: list[int]
 def test_screenshot_by_rectangle_of_a_covered_window_fails(
     peek: Program, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
-    """ "The screenshot image is the **window content cropped to `bounds`**": not that of another window."""
+    """ "The screenshot image is the **window content cropped to `bounds`**", not another window."""
     below_form = open_form("Below", "+100+100")
     open_form("Above", "+140+140")
     below_id, above_id = ids_of(peek, "Below", "Above")
     peek.data("focus", above_id)
-    broken = without(f"-i {below_id}", tmp_path / "bin")
+    broken = failing_maim(f"-i {below_id}", tmp_path / "bin")
     by_app = ["screenshot-app-window", "--appName", "Form", "--windowIndex", 1]
     for argv in (["screenshot", below_id], by_app):
         assert peek.run(*argv, "--json", **broken).code == 14, argv
@@ -320,14 +320,14 @@ def test_screenshot_by_rectangle_of_a_covered_window_fails(
     ("options", "count"),
     [("--includeShadow --no-prefer-window-id", 1), ("--no-prefer-window-id", 0), ("--includeShadow", 0)],
 )
-def test_shadow_that_is_not_captured_is_reported(mac_peek: Program, options: str, count: int) -> None:
+def test_missing_shadow_is_reported(mac_peek: Program, options: str, count: int) -> None:
     """ "実機 macOS で [...] 影あり/なし、png/jpg 切り替えを確認。" """
     argv = ["screenshot-app-window", "--appName", "Form", *options.split(), "--json"]
-    messages = mac_peek.run(*argv).json["messages"][1:]  # the first says how long the file is kept
+    messages = mac_peek.run(*argv).json["messages"][1:]  # the first message gives the file's lifetime
     assert (len(messages), all("without a shadow" in message for message in messages)) == (count, True)
 
 
-def test_sweep_warns_of_what_it_cannot_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_warns_of_files_that_it_cannot_delete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """ "削除失敗: `fs.rm` の結果はログ警告に留め、レスポンスは成功のまま。" """
     warnings: list[str] = []
     monkeypatch.setattr(files, "temporary_folder", lambda: tmp_path)

@@ -1,4 +1,4 @@
-"""Screenshots by shell on X11: modes, names, kinds, folders, lifetimes; odd screens; what forbids acting."""
+"""Shell screenshots on X11: modes, file names, formats, folders, lifetimes, screens; policy and audit log."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from typing import Any, Callable, Optional
 import pytest
 from in_process import InProcessProgram
 from tk_windows import FORM_COLOUR, audit, pixels_of, window_titled
-from worlds import Form, Program, clean_environment, wait_for, x_server
+from worlds import Finished, Form, Program, clean_environment, wait_for, x_server
 
 from peekaboo_min.core.models import ImageInfo
-from peekaboo_min.system.images import read_image_info
+from peekaboo_min.system.bitmaps import read_image_info
+
+GIF = b"GIF89a" + bytes([1, 0, 1, 0, 0, 0, 0]) + b";"
 
 
 @pytest.fixture(scope="module")
 def book(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
-    """A form that stays open for all tests here that only look at it."""
+    """Yield a form that stays open for all tests of this file that do not change it."""
     with closing(Form(display, tmp_path_factory.mktemp("book") / "report.jsonl", "Guest book")) as form:
         yield form
 
@@ -38,7 +40,7 @@ def saved(program: Program, *words: Any, **variables: str) -> list[dict[str, Any
 
 
 def has_colour(path: Path, *places: tuple[float, float]) -> bool:
-    """Whether an image shows the form's own colour at all of these pixels."""
+    """Return True if all these pixels have the form's colour."""
     return all(pixels_of(path, f"1x1+{x:g}+{y:g}") == FORM_COLOUR for x, y in places)
 
 
@@ -80,7 +82,7 @@ def test_image_of_an_app_has_its_coordinates(peek: Program, book: Form, book_id:
     assert has_colour(tmp_path / "a.png", (1, 1), (bounds["width"] - 2, bounds["height"] - 2))
 
 
-def test_image_of_several_windows_is_of_the_asked(
+def test_image_of_several_windows_captures_the_requested(
     peek: Program, book: Form, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
     title = open_form("Book", "+400+100").title
@@ -104,20 +106,20 @@ def test_image_of_several_windows_is_of_the_asked(
         assert (finished.code, finished.error["code"]) == (15, "WINDOW_NOT_FOUND"), argv
 
 
-# the path, --format -> the file's kind, and the name that it gets (None: a made-up name in that folder)
+# path, --format, expected format, folder and file name (None: a generated name in that folder)
 PATHS: dict[str, tuple[str, Optional[str], str, str, Optional[str]]] = {
     "a png": ("a.png", None, "png", ".", "a.png"),
     "a jpg": ("a.jpg", None, "jpg", ".", "a.jpg"),
     "a jpeg, and the name wins": ("a.JPEG", "png", "jpg", ".", "a.JPEG"),
     "a png, and the name wins": ("a.png", "jpg", "png", ".", "a.png"),
     "new folders": ("new/er/a.png", None, "png", "new/er", "a.png"),
-    "a folder that is there": ("there", None, "png", "there", None),
+    "an existing folder": ("there", None, "png", "there", None),
     "a folder of jpgs": ("there", "jpg", "jpg", "there", None),
-    "a folder that is not there yet": ("shots", None, "png", "shots", None),
+    "a new folder": ("shots", None, "png", "shots", None),
     "a folder with a dot": ("my.shots", None, "png", "my.shots", None),
-    "a folder that is named like a picture": ("album.png", None, "png", "album.png", None),
+    "a folder named like an image": ("album.png", None, "png", "album.png", None),
     "a slash at the end": ("fresh.png/", None, "png", "fresh.png", None),
-    "from the home": ("~/a.png", None, "png", "home", "a.png"),
+    "in the home folder": ("~/a.png", None, "png", "home", "a.png"),
     "beside the working folder": ("../" * 20 + "{root}/a.png", None, "png", ".", "a.png"),
     "text beyond ASCII": ("Grüße 日本/bild.png", None, "png", "Grüße 日本", "bild.png"),
     "a name of 255 bytes": ("x" * 251 + ".png", None, "png", ".", "x" * 251 + ".png"),
@@ -134,7 +136,7 @@ def test_path_decides_folder_name_and_kind(
     asked = path if path.startswith(("~", "..")) else f"{tmp_path}/{path}"
     finished = peek.run("image", "--path", asked, *(["--format", kind] if kind else []), "--json")
     (entry,) = finished.data["saved_files"]
-    has_note = any("as the path's name says, and not" in message for message in finished.json["messages"])
+    has_note = any("by the path's extension, not" in message for message in finished.json["messages"])
     assert has_note == (kind not in (None, made))
     result = Path(os.path.normpath(entry["path"]))
     assert result.parent == tmp_path / folder
@@ -143,14 +145,14 @@ def test_path_decides_folder_name_and_kind(
     assert info is not None and (info.kind, entry["mime_type"]) == (made, info.mime_type)
 
 
-def test_path_by_default_is_the_environments(peek: Program, tmp_path: Path) -> None:
+def test_default_path_comes_from_the_environment(peek: Program, tmp_path: Path) -> None:
     variables = {"PEEKABOO_DEFAULT_SAVE_PATH": str(tmp_path / "kept")}
     assert Path(saved(peek, **variables)[0]["path"]).parent == tmp_path / "kept"
     (entry,) = saved(peek, "--path", tmp_path / "asked.png", **variables)
     assert entry["path"] == str(tmp_path / "asked.png")
 
 
-def test_multi_writes_nothing_over_a_file_of_the_users(
+def test_multi_does_not_overwrite_a_file_of_the_user(
     peek: Program, book_id: int, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:
     window_titled(peek, open_form("Other", "+300+100").title)
@@ -167,7 +169,7 @@ def test_multi_writes_nothing_over_a_file_of_the_users(
     assert (error["code"], "is a folder" in error["message"]) == ("FILE_IO_ERROR", True)
 
 
-def test_image_at_once_into_one_folder_does_not_meet(peek: Program, book_id: int, tmp_path: Path) -> None:
+def test_parallel_images_get_different_files_and_ids(peek: Program, book_id: int, tmp_path: Path) -> None:
     words = [["--app", "Form"], ["--app", "Form", "--path", str(tmp_path / "there")]] * 3
     with ThreadPoolExecutor(6) as pool:
         entries = [one for found in pool.map(lambda more: saved(peek, *more), words) for one in found]
@@ -180,7 +182,7 @@ def our_folder(tmp_path: Path) -> Path:
     return tmp_path / "tmp" / f"peekaboo_min-{os.getuid()}"
 
 
-def test_files_we_keep_are_for_their_owner_only(peek: Program, book_id: int, tmp_path: Path) -> None:
+def test_kept_files_are_private_to_their_owner(peek: Program, book_id: int, tmp_path: Path) -> None:
     old = os.umask(0)
     try:
         saved(peek, "--app", "Form")
@@ -194,28 +196,96 @@ def test_files_we_keep_are_for_their_owner_only(peek: Program, book_id: int, tmp
     assert [path.name for path in kept if path.stat().st_mode & 0o77] == []
 
 
+@pytest.fixture(params=["image --app Form", "screenshot"])
+def save_at(
+    request: pytest.FixtureRequest, peek: Program, book_id: int
+) -> Iterator[Callable[[Path], Finished]]:
+    """Yield a function that saves an image at a path with umask 027, for each of the two commands."""
+    words = request.param.split()
+    old = os.umask(0o027)
+    yield lambda path: peek.run(*words, *([book_id] * (len(words) == 1)), "--path", path, "--json")
+    os.umask(old)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_new_file_follows_the_umask_except_in_a_shared_folder(
+    save_at: Callable[[Path], Finished], tmp_path: Path
+) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o1777)
+    for folder, expected in ((tmp_path, 0o640), (tmp_path / "shared", 0o600)):
+        assert save_at(folder / "new.png").code == 0
+        assert mode(folder / "new.png") == expected
+
+
+def test_existing_file_or_own_link_keeps_its_mode(
+    save_at: Callable[[Path], Finished], tmp_path: Path
+) -> None:
+    folder, image, link = tmp_path / "folder", tmp_path / "folder" / "old.png", tmp_path / "link.png"
+    folder.mkdir()
+    image.write_bytes(GIF)
+    image.chmod(0o664)
+    (tmp_path / "between").symlink_to("folder/old.png")
+    link.symlink_to(tmp_path / "between")
+    for path in (image, link):
+        image.write_bytes(GIF)
+        assert save_at(path).code == 0
+        info = read_image_info(image)
+        assert (info and info.kind, mode(image), link.is_symlink()) == ("png", 0o664, True)
+
+
+LINKS: dict[str, Callable[[Path], object]] = {
+    "to no image": lambda folder: (folder / "target").write_text("my notes"),
+    "to an empty file": lambda folder: (folder / "target").touch(),
+    "to nothing": lambda folder: None,
+    "to itself": lambda folder: (folder / "target").symlink_to("link.png"),
+    "of another user": lambda folder: os.chown(folder / "link.png", 12345, -1, follow_symlinks=False),
+    "by another user's": lambda folder: (
+        (folder / "target").symlink_to("image"),
+        os.chown(folder / "target", 12345, -1, follow_symlinks=False),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_path_of_an_unsafe_link_is_refused(peek: Program, tmp_path: Path, kind: str) -> None:
+    if "user" in kind and os.getuid():
+        pytest.skip("only root can give a link away")
+    for name in ("image", *(["target"] if kind == "of another user" else [])):
+        (tmp_path / name).write_bytes(GIF)
+    (tmp_path / "link.png").symlink_to("target")
+    LINKS[kind](tmp_path)
+    before = {path.name: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()}
+    error = peek.error("image", "--path", tmp_path / "link.png")
+    assert (error["code"], "link.png" in error["message"]) == ("FILE_IO_ERROR", True)
+    assert {path.name: path.is_file() and path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def grow_old(folder: Path, seconds: float) -> None:
     then = time.time() - seconds
     for path in folder.iterdir():
         os.utime(path, (then, then))
 
 
-def test_ttl_ends_an_image_but_none_with_a_path(peek: Program, book_id: int, tmp_path: Path) -> None:
+def test_ttl_deletes_an_image_without_a_path_only(peek: Program, book_id: int, tmp_path: Path) -> None:
     mine, folder = tmp_path / "mine.png", our_folder(tmp_path)
 
-    def look(**variables: str) -> None:  # which ends what has expired
+    def capture(**variables: str) -> None:  # also deletes expired images
         saved(peek, "--path", mine, **variables)
         os.utime(mine, (0, 0))
 
     saved(peek, "--app", "Form")
-    look()
+    capture()
     grow_old(folder, 500)
-    look()
+    capture()
     grow_old(folder, 700)
-    look(PEEKABOO_TTL_SECONDS="0")
-    look(PEEKABOO_TTL_SECONDS="800")
+    capture(PEEKABOO_TTL_SECONDS="0")
+    capture(PEEKABOO_TTL_SECONDS="800")
     assert len(files_below(folder)) == 2
-    look()
+    capture()
     assert (files_below(folder), mine.exists()) == ([], True)
 
 
@@ -235,7 +305,7 @@ def test_screenshot_of_a_minimised_window_is_refused(
     assert peek.data("screenshot", form_id)["window_id"] == form_id
 
 
-def test_window_partly_off_the_screen_is_whole(peek: Program, form: Form, tmp_path: Path) -> None:
+def test_window_partly_off_the_screen_is_captured_whole(peek: Program, form: Form, tmp_path: Path) -> None:
     window = window_titled(peek, form.title)
     window_id, bounds = window["window_id"], window["bounds"]
     form.xdotool("windowmove", str(window_id), "-150", "-100")
@@ -259,7 +329,7 @@ TITLES = {
 
 
 @pytest.mark.parametrize("title", TITLES.values(), ids=TITLES.keys())
-def test_windows_are_not_faked_by_a_title(peek: Program, open_form: Callable[..., Form], title: str) -> None:
+def test_title_cannot_fake_a_window(peek: Program, open_form: Callable[..., Form], title: str) -> None:
     open_form(title)
     listed: list[dict[str, Any]] = []
 
@@ -298,8 +368,8 @@ def test_window_manager_is_not_needed(program: Program, tmp_path: Path) -> None:
             assert form.wait_for_event("text")["name"] == "Zoë"
 
 
-def test_screens_are_listed_and_captured_each(tmp_path: Path) -> None:
-    # Xvfb puts both at the origin, and has nothing to place them otherwise
+def test_each_screen_is_listed_and_captured(tmp_path: Path) -> None:
+    # Xvfb puts both at the origin and cannot place them elsewhere
     second_screen = ("-screen", "1", "640x480x24", "+xinerama")
     with x_server(False, "800x600x24", second_screen) as name:
         peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
@@ -322,7 +392,7 @@ REFUSALS: dict[str, dict[str, str]] = {
     "read-only": {"PEEKABOO_READONLY": "1"},
     "a stop file": {"PEEKABOO_STOP_FILE": "HOME/stop"},
     "a stop file that is a broken link": {"PEEKABOO_STOP_FILE": "HOME/broken"},
-    "a stop file from the home": {"PEEKABOO_STOP_FILE": "~/stop"},
+    "a stop file in the home folder": {"PEEKABOO_STOP_FILE": "~/stop"},
     "a denied app": {"PEEKABOO_DENY_APPS": "Mail,f?rm*"},
     "only other apps are allowed": {"PEEKABOO_ALLOW_APPS": "Mail,Notes"},
     "denied and allowed": {"PEEKABOO_ALLOW_APPS": "*", "PEEKABOO_DENY_APPS": "Form"},
@@ -330,7 +400,7 @@ REFUSALS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("variables", REFUSALS.values(), ids=REFUSALS.keys())
-def test_policy_refuses_acts_and_nothing_arrives(
+def test_act_that_the_policy_forbids_does_not_arrive(
     peek: Program, book: Form, book_id: int, tmp_path: Path, variables: dict[str, str]
 ) -> None:
     home = tmp_path / "home"
@@ -340,7 +410,7 @@ def test_policy_refuses_acts_and_nothing_arrives(
     before = book.events()
     acts = [["click", book_id, 20, 20], ["type", book_id, "no"]]
     if variables in (REFUSALS["read-only"], REFUSALS["a denied app"]):
-        peek.data("screenshot", book_id, **variables)  # looking is not acting
+        peek.data("screenshot", book_id, **variables)  # reading is allowed
         foreground = ["image", "--app", "Form", "--capture-focus", "foreground"]
         acts += [["focus", book_id], ["press", book_id, "a"], foreground]
     finished = [peek.run(*words, "--json", **variables) for words in acts]
@@ -349,13 +419,13 @@ def test_policy_refuses_acts_and_nothing_arrives(
     assert not (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").exists()
 
 
-def test_stop_file_is_by_default_in_the_state_folder(peek: Program, book_id: int, tmp_path: Path) -> None:
+def test_default_stop_file_is_in_the_state_folder(peek: Program, book_id: int, tmp_path: Path) -> None:
     assert peek.run("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ").code == 0
     (tmp_path / "state" / "peekaboo_min" / "STOP").write_text("")
     assert "the stop file" in peek.error("focus", book_id)["message"]
 
 
-def test_audit_log_has_the_acts_and_no_typed_text(
+def test_audit_log_lists_acts_without_the_typed_text(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
     peek.data("screenshot", form_id)
@@ -371,9 +441,9 @@ def test_audit_log_has_the_acts_and_no_typed_text(
     assert [word for word in ("secret", "Wörter", "W\\u00f6rter") if word in kept] == []
 
 
-# a folder where a file has to be, or no room for what is compared
-@pytest.mark.parametrize("problem", ["audit.jsonl", "input-x11-DISPLAY.lock", "full disk"])
-def test_acts_that_cannot_write_their_files_are_refused(
+# a folder in place of the log file, or no space for the --verify images
+@pytest.mark.parametrize("problem", ["audit.jsonl", "full disk"])
+def test_act_that_cannot_write_its_files_is_refused(
     peek: Program, form: Form, form_id: int, tmp_path: Path, problem: str
 ) -> None:
     program, argv = peek, ["press", form_id, "a", "--json"]
@@ -381,8 +451,7 @@ def test_acts_that_cannot_write_their_files_are_refused(
         program = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
         argv.append("--verify")
     else:
-        name = problem.replace("DISPLAY", peek.environment["DISPLAY"][1:])
-        (tmp_path / "state" / "peekaboo_min" / name).mkdir(parents=True)
+        (tmp_path / "state" / "peekaboo_min" / problem).mkdir(parents=True)
     finished = program.run(*argv)
     assert (finished.code, finished.error["code"]) == (17, "FILE_IO_ERROR")
     assert form.events("key") == []

@@ -1,4 +1,4 @@
-"""A part of a window at full resolution, images on stdout, and the windows that a screen's image names."""
+"""Regions of a window at full resolution, images on stdout, and the windows listed with a screen's image."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from mcp_server import serving
 from tk_windows import pixels_of, window_titled
 from worlds import Form, Program, both_forms, clean_environment, wait_for, x_server
 
-from peekaboo_min.system.images import sniff_image
+from peekaboo_min.system.bitmaps import sniff_image
 
 
-def test_region_is_that_part_of_the_window(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
+def test_region_is_a_part_of_the_whole_window(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
     paths = [tmp_path / "whole.png", tmp_path / "part.png"]
     region = ("screenshot", form_id, "--region", "30,20,200,100")
 
@@ -30,18 +32,18 @@ def test_region_is_that_part_of_the_window(peek: Program, form: Form, form_id: i
     assert (part["region_image_width"], part["region_image_height"]) == (200, 100)
     same = ("screenshot_id", "image_width", "image_height")
     assert [part[key] for key in same] == [whole[key] for key in same]
-    # unless a caret blinked in between
+    # retry: a caret may blink between the two
     wait_for(
         lambda: look() and pixels_of(paths[1]) == pixels_of(paths[0], "200x100+30+20"),
         "the region is that part of the whole screenshot",
     )
     assert "its pixel (u, v) is x = 30 + u, y = 20 + v for click" in peek.run(*region).out
-    # no new record: pixels are those of the whole one
+    # no new record: click still uses pixels of the whole screenshot
     peek.data("click", form_id, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
 
 
-def test_region_reaches_to_the_edge_or_is_refused(peek: Program, form_id: int) -> None:
+def test_region_is_cut_at_the_edge_or_refused(peek: Program, form_id: int) -> None:
     assert peek.error("screenshot", form_id, "--region", "0,0,9,9")["code"] == "STALE_SCREENSHOT"
     whole = peek.data("screenshot", form_id)
     part = peek.data("screenshot", form_id, "--region=-5,-5,99999,99999")
@@ -61,7 +63,7 @@ def test_region_reaches_to_the_edge_or_is_refused(peek: Program, form_id: int) -
         assert (error["code"], problem in error["message"]) == ("INVALID_ARGUMENT", True), words
 
 
-def test_region_of_a_large_window_is_larger(tmp_path: Path) -> None:
+def test_region_of_a_large_window_has_more_pixels(tmp_path: Path) -> None:
     with (
         x_server(screen="2560x1600x24") as display,
         closing(Form(display, tmp_path / "report.jsonl", place="2400x1500+40+40")) as form,
@@ -76,30 +78,30 @@ def test_region_of_a_large_window_is_larger(tmp_path: Path) -> None:
             assert len(data) <= 700_000
         answer = server.call("take_window_screenshot", window_id=window_id, region=[0, 0, 500, 300])
         info = sniff_image(pictures_of(answer)[0])
-        # about 1.5 pixels of the window for each one of its screenshot
+        # a screenshot pixel covers about 1.5 window pixels
         assert info and 700 < info.width < 1000
         assert "u / 1." in answer["content"][0]["text"]
-        # after a file and a smaller copy an id tells whose pixels are meant, and a new screenshot settles it
+        # after a file and a smaller copy a click needs a screenshot_id or a new screenshot
         path = str(tmp_path / "whole.png")
         pair = json_of(server.call("image", window_id=window_id, path=path, return_data=True))
         ids = [one["screenshot_id"] for one in (*pair["saved_files"], *pair["images"])]
         x, y = form.centre("agree")
         refused = server.call("click", window_id=window_id, x=x, y=y)["content"][0]["text"]
-        assert refused.startswith("STALE_SCREENSHOT") and all(known in refused for known in ids)
+        assert refused.startswith("STALE_SCREENSHOT") and all(shot_id in refused for shot_id in ids)
         scale = json_of(server.call("take_window_screenshot", window_id=window_id))["scale"]
         server.call("click", window_id=window_id, x=x * scale, y=y * scale)
         assert form.wait_for_event("toggle")["value"] == 1
         server.call("click", window_id=window_id, x=x, y=y, screenshot_id=ids[0])
-        wait_for(lambda: form.events("toggle")[-1]["value"] == 0, "the older one counts by its id")
+        wait_for(lambda: form.events("toggle")[-1]["value"] == 0, "the older screenshot is used by its id")
 
 
 def json_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """What a call that returns an image says in JSON."""
+    """Return the JSON text of a tool result with images, parsed."""
     lines = [line for block in answer["content"] for line in block.get("text", "").split("\n")]
     return json.loads(next(line for line in lines if line.startswith("{")))
 
 
-def test_region_by_an_id_is_in_its_pixels(peek: Program, form_id: int) -> None:
+def test_region_with_a_screenshot_id_uses_its_pixels(peek: Program, form_id: int) -> None:
     half = peek.data("screenshot", form_id, "--max-dimension", 277)
     full = peek.data("screenshot", form_id)
     region = ["screenshot", form_id, "--region", "30,20,100,50"]
@@ -129,7 +131,7 @@ def bytes_of(program: Program, *arguments: Any) -> bytes:
 
 
 @both_forms
-def test_path_dash_writes_to_stdout_and_leaves_no_file(on_x11: Program, form: Form, form_window: int) -> None:
+def test_path_dash_writes_to_stdout_only(on_x11: Program, form: Form, form_window: int) -> None:
     for words in (
         ["screenshot", form_window, "--path", "-"],
         ["image", "--app", "Form", "--path", "-"],
@@ -138,7 +140,7 @@ def test_path_dash_writes_to_stdout_and_leaves_no_file(on_x11: Program, form: Fo
         info = sniff_image(bytes_of(on_x11, *words))
         assert info and info.kind == "png", words
     assert list(Path(on_x11.environment["TMPDIR"]).rglob("*.png")) == []
-    # the record of what was written stays
+    # the screenshot record is kept
     assert sniff_image(bytes_of(on_x11, "screenshot", form_window, "--path", "-"))
     on_x11.data("click", form_window, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
@@ -147,7 +149,7 @@ def test_path_dash_writes_to_stdout_and_leaves_no_file(on_x11: Program, form: Fo
         assert finished.code == 2, words
 
 
-def test_image_of_a_screen_names_its_windows(peek: Program, form: Form, form_id: int) -> None:
+def test_image_of_a_screen_lists_its_windows(peek: Program, form: Form, form_id: int) -> None:
     bounds = peek.data("focus", form_id)["bounds"]
     (row,) = peek.data("image", "--mode", "screen", "--max-dimension", "640")["saved_files"]
     (window,) = [one for one in row["windows"] if one["window_id"] == form_id]

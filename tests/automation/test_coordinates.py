@@ -1,7 +1,8 @@
-"""The records of screenshots: which one counts, and when it is stale."""
+"""Screenshot records: the choice of a record, and stale records."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Callable
 
@@ -24,7 +25,7 @@ PICTURE = ImageInfo("jpg", 600, 400)
 SMALL = ImageInfo("jpg", 300, 200)
 
 
-def test_record_comes_back_and_is_its_owners_only(records: Path) -> None:
+def test_record_is_found_again_and_private_to_its_owner(records: Path) -> None:
     first = save_record("x11-0", SHOWN, PICTURE)
     assert find_record("x11-0", SHOWN) == first
     kept = save_record("x11-0", SHOWN, PICTURE)
@@ -40,25 +41,38 @@ def test_record_comes_back_and_is_its_owners_only(records: Path) -> None:
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_record_of_another_scale_counts_by_its_id(records: Path) -> None:
+def test_record_of_another_scale_needs_its_id(records: Path) -> None:
     full, small = save_record("x11-0", SHOWN, PICTURE), save_record("x11-0", SHOWN, SMALL)
     for _ in range(2):
         refused = error_of(find_record, "x11-0", SHOWN)
         assert refused.code is ErrorCode.STALE_SCREENSHOT
         shown = f"{full.screenshot_id} (600x400), {small.screenshot_id} (300x200)"
         assert shown in refused.message and "take_window_screenshot" in refused.hint
-        small = save_record("x11-0", SHOWN, SMALL)  # another of the one scale settles nothing
+        small = save_record("x11-0", SHOWN, SMALL)  # a second record of that scale stays ambiguous
     new = save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
     assert find_record("x11-0", SHOWN) == new
     assert find_record("x11-0", SHOWN, full.screenshot_id) == full
     newer = save_record("x11-0", SHOWN, SMALL)
     assert find_record("x11-0", SHOWN) == newer
     save_record("x11-0", SHOWN, PICTURE)
-    assert new.screenshot_id not in error_of(find_record, "x11-0", SHOWN).message  # the newest of each size
+    assert (
+        new.screenshot_id not in error_of(find_record, "x11-0", SHOWN).message
+    )  # only the newest of each size
     assert find_record("x11-0", SHOWN, new.screenshot_id) == new
 
 
-# two windows' widths in points, those of their images in pixels, and whether that is one scale
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_newest_record_is_found_after_a_clock_change(
+    records: Path, monkeypatch: pytest.MonkeyPatch, hours: float
+) -> None:
+    old, real = save_record("x11-0", SHOWN, PICTURE), time.time
+    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    new = save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
+    assert find_record("x11-0", SHOWN) == new
+    assert find_record("x11-0", SHOWN, old.screenshot_id) == old
+
+
+# widths of two windows in points, widths of their images in pixels, True if both have one scale
 SCALES = (
     ((1900, 1900), (1900, 1899), True),
     ((1900, 1901), (1900, 1901), True),
@@ -68,14 +82,14 @@ SCALES = (
 )
 
 
-def test_record_of_one_scale_to_the_last_pixel_counts(records: Path) -> None:
-    for number, (points, widths, is_one) in enumerate(SCALES):
+def test_record_scale_may_differ_by_a_rounded_pixel(records: Path) -> None:
+    for number, (points, widths, is_same) in enumerate(SCALES):
         for size, width in zip(points, widths):
             resized = window(number, bounds=Rect(0, 0, size, 600))
             kept = save_record("x11-0", resized, ImageInfo("png", width, round(600 * width / size)))
         end = kept.to_point(Point(kept.image_width, kept.image_height), resized.bounds)
-        assert [*end] == pytest.approx([resized.bounds.width, 600])  # each direction by its own scale
-        if is_one:
+        assert [*end] == pytest.approx([resized.bounds.width, 600])  # width and height have their own scales
+        if is_same:
             assert find_record("x11-0", resized) == kept
         else:
             assert error_of(find_record, "x11-0", resized).code is ErrorCode.STALE_SCREENSHOT
@@ -86,10 +100,10 @@ CHANGED = {
     "lower": SHOWN._replace(bounds=Rect(10.5, -20, 300, 190)),
     "of another app": SHOWN._replace(app_name="Mail"),
     "of another process": SHOWN._replace(pid=61),
-    "of a process that tells no id": SHOWN._replace(pid=None),
+    "of a process without an id": SHOWN._replace(pid=None),
     "in another frame": SHOWN._replace(identity="frame 9"),
     "another window": SHOWN._replace(window_id=70),
-    "a window whose id begins alike": SHOWN._replace(window_id=77),
+    "a window id with the same prefix": SHOWN._replace(window_id=77),
 }
 
 
@@ -100,25 +114,25 @@ def test_record_of_another_window_is_stale(records: Path, changed: Window) -> No
     assert error_of(find_record, "x11-0", changed, kept.screenshot_id).code is ErrorCode.STALE_SCREENSHOT
 
 
-def test_record_of_another_shape_is_stale_but_for_rounding(records: Path) -> None:
+def test_record_of_another_shape_is_stale_except_for_rounding(records: Path) -> None:
     save_record("x11-0", SHOWN, ImageInfo("jpg", 600, 440))
     assert error_of(find_record, "x11-0", SHOWN).code is ErrorCode.STALE_SCREENSHOT
-    # of a flat window's height a third of a point is five hundredths of the scale
+    # in a window 20 points high, rounding by a third of a point changes the scale by 5 %
     flat = SHOWN._replace(bounds=Rect(0, 0, 300, 20))
     kept = save_record("x11-0", flat, ImageInfo("jpg", 100, 7))
     assert find_record("x11-0", flat) == kept
-    resized = SHOWN._replace(bounds=Rect(10.5, -20, 400, 300))  # which makes no scale doubtful
+    resized = SHOWN._replace(bounds=Rect(10.5, -20, 400, 300))  # a new size with a clear scale
     kept = save_record("x11-0", resized, ImageInfo("jpg", 400, 300))
     assert find_record("x11-0", resized) == kept
 
 
-def test_record_id_that_is_none_is_refused(records: Path) -> None:
+def test_malformed_record_id_is_refused(records: Path) -> None:
     save_record("x11-0", SHOWN, PICTURE)
     for bad in ("", "*", "../../x", "0" * 15, "0" * 17, "G" * 16, "0" * 16 + "\n", "A" * 16):
         assert error_of(find_record, "x11-0", SHOWN, bad).code is ErrorCode.INVALID_ARGUMENT, bad
 
 
-def test_record_that_is_broken_is_none(records: Path) -> None:
+def test_broken_record_is_stale(records: Path) -> None:
     kept = save_record("x11-0", SHOWN, PICTURE)
     (path,) = records.rglob("record_*.json")
     for text in ("", "{", "[]", "{}", '{"bounds": 1}', '{"bounds": {"x": 1}}', "\x00\xff", "null"):

@@ -1,4 +1,4 @@
-"""Elements by tool and command: in the screenshot's pixels, as short text and as data; and clicked there."""
+"""Elements by tool and command: pixel positions, short text and data, and clicks at those positions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from samples import window
 from worlds import Program, wait_for
 
 from peekaboo_min.core.models import Rect
-from peekaboo_min.system.images import is_caret
+from peekaboo_min.system.bitmaps import is_caret
 
 
 @pytest.fixture
@@ -25,22 +25,22 @@ def on_mac(mac: FakeMac) -> Program:
     return InProcessProgram(mac_environment(mac))
 
 
-def test_elements_are_placed_in_pixels_that_a_click_hits(on_mac: Program, mac: FakeMac) -> None:
-    told = on_mac.data("elements", 1090, "--role", "button")
-    # two pixels a point: the whole window as take_window_screenshot gives it
-    assert (told["image_width"], told["image_height"]) == (960, 720)
-    assert {one["role"] for one in told["elements"]} == {"button"}
-    assert told["count"] == len(told["elements"])
-    new = next(one for one in told["elements"] if one["name"] == "New entry")
+def test_element_positions_are_pixels_for_click(on_mac: Program, mac: FakeMac) -> None:
+    reply = on_mac.data("elements", 1090, "--role", "button")
+    # two pixels per point, like take_window_screenshot
+    assert (reply["image_width"], reply["image_height"]) == (960, 720)
+    assert {one["role"] for one in reply["elements"]} == {"button"}
+    assert reply["count"] == len(reply["elements"])
+    new = next(one for one in reply["elements"] if one["name"] == "New entry")
     assert new == {
         "role": "button", "name": "New entry", "value": "", "states": [],
         "x": 180, "y": 220, "width": 280, "height": 80,
     }  # fmt: skip
-    on_mac.data("click", 1090, new["x"], new["y"], "--screenshot-id", told["screenshot_id"])
+    on_mac.data("click", 1090, new["x"], new["y"], "--screenshot-id", reply["screenshot_id"])
     assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
 
 
-def test_elements_are_a_line_each_for_people_and_models(on_mac: Program, mac: FakeMac) -> None:
+def test_elements_print_one_line_each(on_mac: Program, mac: FakeMac) -> None:
     finished = on_mac.run("elements", 1090, "--text", "ENTRY")
     assert finished.code == 0, finished.err
     head, line = finished.out.rstrip().split("\n")
@@ -59,7 +59,7 @@ def test_elements_are_a_line_each_for_people_and_models(on_mac: Program, mac: Fa
     assert (document.code, document.data["elements"]) == (3, [])
 
 
-def test_elements_are_at_most_200_with_values_of_at_most_300(on_mac: Program, mac: FakeMac) -> None:
+def test_elements_are_limited_to_200_and_values_to_300_characters(on_mac: Program, mac: FakeMac) -> None:
     def shown(widgets: list[dict[str, Any]]) -> dict[str, Any]:
         mac.change_window(1090, {"widgets": widgets})
         return on_mac.data("elements", 1090)
@@ -68,12 +68,12 @@ def test_elements_are_at_most_200_with_values_of_at_most_300(on_mac: Program, ma
         {"name": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
         for at in range(201)
     ]
-    told = shown(widgets)
-    assert (told["count"], len(told["elements"])) == (201, 200)
-    assert [one["name"] for one in told["elements"][:2]] == ["B0", "B1"]
+    reply = shown(widgets)
+    assert (reply["count"], len(reply["elements"])) == (201, 200)
+    assert [one["name"] for one in reply["elements"][:2]] == ["B0", "B1"]
     assert "the first of 201" in on_mac.run("elements", 1090).out
-    told = shown(widgets[:200])
-    assert (told["count"], len(told["elements"])) == (200, 200)
+    reply = shown(widgets[:200])
+    assert (reply["count"], len(reply["elements"])) == (200, 200)
     fields = [
         {"name": f"f{at}", "kind": "field", "rect": [0, 40 * at, 90, 30], "value": "x" * length}
         for at, length in enumerate((300, 301))
@@ -86,19 +86,19 @@ def test_elements_are_at_most_200_with_values_of_at_most_300(on_mac: Program, ma
 def test_elements_of_gtk_are_typed_into_and_clicked(on_gtk: Program, scale: str) -> None:
     words = ["zenity", "--entry", "--text", "City", "--entry-text", "Århus"]
     with group_of(words, {**on_gtk.environment, "GDK_SCALE": scale}) as process:
-        told = elements_of(on_gtk, process, "textbox")
-        window_id, (field,) = told["window_id"], told["elements"]
+        reply = elements_of(on_gtk, process, "textbox")
+        window_id, (field,) = reply["window_id"], reply["elements"]
 
-        def click(element: dict[str, Any], told: dict[str, Any]) -> None:
+        def click(element: dict[str, Any], reply: dict[str, Any]) -> None:
             place = element["x"], element["y"]
-            on_gtk.data("click", window_id, *place, "--screenshot-id", told["screenshot_id"])
+            on_gtk.data("click", window_id, *place, "--screenshot-id", reply["screenshot_id"])
 
         assert field["value"] == "Århus"
-        click(field, told)
+        click(field, reply)
         on_gtk.data("type", window_id, "Zürich", "--replace")
         assert elements_of(on_gtk, process, "textbox")["elements"][0]["value"] == "Zürich"
-        told = elements_of(on_gtk, process, "button")
-        click(next(one for one in told["elements"] if one["name"] == "OK"), told)
+        reply = elements_of(on_gtk, process, "button")
+        click(next(one for one in reply["elements"] if one["name"] == "OK"), reply)
         assert process.communicate(timeout=60)[0] == "Zürich\n"
 
 
@@ -110,7 +110,7 @@ PAGE = """<!doctype html><title>Join</title><label>Name <input id="name" value="
 <button>Below</button>"""
 
 
-def test_elements_of_a_page(  # a longer name makes the path of Chromium's socket too long
+def test_elements_of_a_page(  # a longer test name makes the path of Chromium's socket too long
     on_gtk: Program, tmp_path: Path
 ) -> None:
     program = need_browser()
@@ -120,14 +120,14 @@ def test_elements_of_a_page(  # a longer name makes the path of Chromium's socke
         program, *BROWSER_OPTIONS, f"--user-data-dir={tmp_path / 'browser'}", f"--app=file://{page}",
         "--force-device-scale-factor=1.5", "--window-size=700,400", "--window-position=40,40",
     ]  # fmt: skip
-    # without it Chromium offers no tree
+    # otherwise Chromium has no accessibility tree
     environment = {**on_gtk.environment, "ACCESSIBILITY_ENABLED": "1", "TMPDIR": str(tmp_path)}
     with group_of(words, environment) as process:
         window_id = elements_of(on_gtk, process, "checkbox", "Join")["window_id"]
 
         def look() -> dict[str, Any]:
-            told = on_gtk.data("elements", window_id)
-            return {"shot": told["screenshot_id"], **{one["name"]: one for one in told["elements"]}}
+            reply = on_gtk.data("elements", window_id)
+            return {"shot": reply["screenshot_id"], **{one["name"]: one for one in reply["elements"]}}
 
         def click(name: str) -> None:
             seen = look()
@@ -139,16 +139,16 @@ def test_elements_of_a_page(  # a longer name makes the path of Chromium's socke
         assert fields == {"Name": ("old", []), "Pin": ("", []), "Note": ("one", ["multiline"])}
         assert on_gtk.data("elements", window_id, "--role", "combobox")["elements"][0]["value"] == "apple"
         click("Agree")
-        wait_for(lambda: "checked" in look()["Agree"]["states"], "the box says that it is checked")
+        wait_for(lambda: "checked" in look()["Agree"]["states"], "the box is checked")
         click("Name")
         on_gtk.data("type", window_id, "Zoë", "--replace")
-        wait_for(lambda: look()["Name"]["value"] == "Zoë", "the field holds what was typed")
-        click("Half")  # of which the upper part is visible
+        wait_for(lambda: look()["Name"]["value"] == "Zoë", "the field contains the typed text")
+        click("Half")  # only its upper part is visible
         titles = lambda: [one["title"] for one in on_gtk.data("windows")["windows"]]  # noqa: E731
         wait_for(lambda: "pressed" in titles(), "it was pressed")
 
 
-# width and height in pixels, pixels a point
+# (width in pixels, height in pixels, pixels per point): could be a caret
 SIZES = {
     (2, 16, 1): True,
     (14, 40, 1): True,
@@ -160,7 +160,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_caret_is_neither_wide_nor_high(size: tuple[int, int, int]) -> None:
+def test_caret_is_narrow_and_low(size: tuple[int, int, int]) -> None:
     width, height, scale = size
     where = window(bounds=Rect(0, 0, 300, 200))
     assert is_caret(Rect(5, 5, width, height), 300 * scale, where) is SIZES[size]

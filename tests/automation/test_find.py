@@ -1,7 +1,4 @@
-"""Finding a text or a single character: what is found, how it is ranked, and that a click there hits it.
-
-What changed between two looks is not acted on.
-"""
+"""Text found with OCR: matches, their ranking, and clicks on them."""
 
 from __future__ import annotations
 
@@ -24,9 +21,9 @@ from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
 from peekaboo_min.desktop.x11.ocr import read_characters_by_tesseract, read_text_by_tesseract
-from peekaboo_min.system.images import Bitmap, model_size
+from peekaboo_min.system.bitmaps import Bitmap, model_size
 
-# Light texts on coloured buttons, as applications have them.
+# Light text on coloured buttons.
 COLOURED_WINDOW = """
 wm title . Shown
 wm geometry . +500+80
@@ -42,7 +39,7 @@ foreach {text colour font} {
     pack .x$text -padx 60 -pady 7
 }
 """
-# Frames close to texts, a bold title, and a list with every other row coloured and two selected.
+# Frames close to text, a bold title, and a list with striped rows, two of them selected.
 FRAMED_WINDOW = """
 wm title . Shown
 wm geometry . +60+80
@@ -80,7 +77,7 @@ def programs() -> None:
 
 
 def widget_at(form: Form, place: dict[str, Any]) -> str:
-    """The form's widget under a place's pixel."""
+    """Return the name of the form's widget at a place; empty if there is none."""
     layout = {one["widget"]: one for one in form.events("layout")}
     for name, one in layout.items():
         if 0 <= place["x"] - one["x"] < one["width"] and 0 <= place["y"] - one["y"] < one["height"]:
@@ -89,10 +86,10 @@ def widget_at(form: Form, place: dict[str, Any]) -> str:
 
 
 def test_find_text_and_click_text_press_the_button(peek: Program, form: Form, form_id: int) -> None:
-    told = peek.data("find-text", form_id, "Sign the book")
+    reply = peek.data("find-text", form_id, "Sign the book")
     assert list(Path(peek.environment["TMPDIR"]).rglob("*.png")) == []
-    assert set(told) == {"window_id", "screenshot_id", "image_width", "image_height", "found", "similar"}
-    best = told["found"][0]
+    assert set(reply) == {"window_id", "screenshot_id", "image_width", "image_height", "found", "similar"}
+    best = reply["found"][0]
     assert set(best) == {"text", "label", "x", "y", "box", "match", "confidence"}
     assert (best["text"], best["match"], widget_at(form, best)) == ("Sign the book", "label", "sign")
     assert best["confidence"] > 0.7
@@ -102,14 +99,14 @@ def test_find_text_and_click_text_press_the_button(peek: Program, form: Form, fo
     assert form.wait_for_event("sign")["agreed"] == 0
     assert (answer["text"], answer["delivered"], answer["changed"]) == ("Sign the book", True, True)
     assert widget_at(form, answer["pixel"]) == "sign"
-    # other screenshots since: the id tells whose pixels these are
+    # other screenshots were taken since; pass the id
     peek.data("screenshot", form_id, "--max-dimension", 200)
-    peek.data("click", form_id, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
+    peek.data("click", form_id, best["x"], best["y"], "--screenshot-id", reply["screenshot_id"])
     form.wait_for_event("sign", after=1)
 
 
 def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]:
-    """A window's lines, read once for many questions."""
+    """Recognise a window's lines, once for many searches."""
     program.data("screenshot", window_id, "--path", folder / "window.png")
     return read_text_by_tesseract(folder / "window.png")
 
@@ -129,11 +126,11 @@ def test_find_text_of_a_label_a_part_and_several(
     for text, expected in table.items():
         places = find_in_lines(text, lines)[: len(expected)]
         assert [(place.text, place.match, widget_at(form, place.as_data())) for place in places] == expected
-    # the word, not the line's middle
+    # centre of the word, not of the line
     assert places[1].as_data()["x"] > form.centre("sign")[0] + 15
 
 
-def test_find_text_prints_places_or_what_is_near(peek: Program, form_id: int) -> None:
+def test_find_text_prints_places_or_similar_text(peek: Program, form_id: int) -> None:
     finished = peek.run("find-text", form_id, "book")
     assert (finished.code, finished.err) == (0, "")
     head, first, second = finished.out.rstrip().split("\n")[:3]
@@ -147,14 +144,14 @@ def test_find_text_prints_places_or_what_is_near(peek: Program, form_id: int) ->
     assert similar == [("Sign the book", "similar")]
     finished = peek.run("find-text", form_id, "Xylophone")
     assert (finished.code, finished.err) == (3, "")
-    head = f"no text equal to 'Xylophone' was recognised in window {form_id}; the nearest of "
+    head = f"no text equal to 'Xylophone' was recognised in window {form_id}; nearest of "
     assert finished.out.startswith(head)
 
 
 def test_find_text_without_a_text_lists_every_line(peek: Program, form: Form, form_id: int) -> None:
-    told = peek.data("find-text", form_id)
-    assert told["count"] == len(told["lines"]) > 5
-    (line,) = [line for line in told["lines"] if line["text"] == "Sign the book"]
+    reply = peek.data("find-text", form_id)
+    assert reply["count"] == len(reply["lines"]) > 5
+    (line,) = [line for line in reply["lines"] if line["text"] == "Sign the book"]
     assert (set(line), widget_at(form, line)) == ({"text", "x", "y", "box", "confidence"}, "sign")
     region = ",".join(str(number) for number in line["box"].values())
     finished = peek.run("find-text", form_id, "--region", region)
@@ -202,29 +199,29 @@ def test_click_text_presses_only_an_equal_label(peek: Program, wish: Callable[..
         "Delete": ("AMBIGUOUS_TEXT", "'Delete' is in 2 places of window ", 1, "Delete"),
     }
     errors = {text: peek.error("click-text", window_id, text) for text in table}
-    for text, (code, said, _, _) in table.items():
-        assert (errors[text]["code"], said in errors[text]["message"]) == (code, True), errors[text]
+    for text, (code, problem, _, _) in table.items():
+        assert (errors[text]["code"], problem in errors[text]["message"]) == (code, True), errors[text]
     assert program.lines() == []
-    # what an error names can be pressed
+    # a second call with the region and screenshot_id from the error succeeds
     for text, (_, _, place, name) in table.items():
         (shot,) = re.findall(r"screenshot_id ([0-9a-f]{16})", errors[text]["message"])
         region = re.findall(r"region ([\d,]+)", errors[text]["message"])[place]
-        told = peek.data("click-text", window_id, text, "--region", region, "--screenshot-id", shot)
-        assert told["delivered"] is True
+        reply = peek.data("click-text", window_id, text, "--region", region, "--screenshot-id", shot)
+        assert reply["delivered"] is True
         program.wait_for(name)
     finished = peek.run("click-text", window_id, "view")
     assert finished.out.startswith(f"clicked 'View' in window {window_id} at ")
     assert re.search(r"; similar, not clicked: 'Do not view' \d+,\d+$", finished.out)
 
 
-def test_click_text_in_what_is_no_region_is_refused(peek: Program, form: Form, form_id: int) -> None:
+def test_region_without_a_screenshot_is_refused(peek: Program, form: Form, form_id: int) -> None:
     for command in ("find-text", "click-text"):
         error = peek.error(command, form_id, "Details", "--region", "1,2,3,4")
         assert error["code"] == "STALE_SCREENSHOT", command
     assert form.events("click") == []
 
 
-def test_find_text_of_what_cannot_be_looked_for_is_refused(peek: Program) -> None:
+def test_find_text_without_visible_characters_is_refused(peek: Program) -> None:
     for text in ("", " \t ", "\u202e"):
         error = peek.error("find-text", 7, text)
         assert (error["code"], "is empty" in error["message"]) == ("INVALID_ARGUMENT", True), text
@@ -240,23 +237,23 @@ def test_find_text_without_tesseract_names_its_package(peek: Program, form_id: i
     assert list((tmp_path / "tmp").rglob("*.png")) == []
 
 
-def test_read_text_of_what_is_no_image_is_refused(tmp_path: Path) -> None:
-    # convert would obey a drawing's commands
+def test_read_text_of_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
+    # convert would run the commands in this drawing
     drawing = tmp_path / "drawing.png"
     drawing.write_text("push graphic-context\nimage over 0,0 0,0 '/etc/passwd'\npop graphic-context\n")
     assert error_of(read_text_by_tesseract, drawing).code is ErrorCode.INVALID_ARGUMENT
 
 
-def test_find_text_on_a_mac_is_where_a_click_hits(mac: FakeMac) -> None:
+def test_find_text_on_a_mac_returns_pixels_for_click(mac: FakeMac) -> None:
     program = InProcessProgram(mac_environment(mac))
-    mac.change_window(1090, {"bounds": [100, 80, 1200, 800]})  # 2400x1600 pixels, more than a model is shown
+    mac.change_window(1090, {"bounds": [100, 80, 1200, 800]})  # 2400x1600 pixels, too large for a model
     buttons = (("entry", "entry", "part", "new"), ("twice", "Twice", "label", "double"))
     for text, found, match, widget in buttons:
-        told = program.data("find-text", 1090, text)
-        best = told["found"][0]
+        reply = program.data("find-text", 1090, text)
+        best = reply["found"][0]
         assert (best["text"], best["match"]) == (found, match)
-        assert (told["image_width"], told["image_height"]) == model_size(2400, 1600)
-        program.data("click", 1090, best["x"], best["y"], "--screenshot-id", told["screenshot_id"])
+        assert (reply["image_width"], reply["image_height"]) == model_size(2400, 1600)
+        program.data("click", 1090, best["x"], best["y"], "--screenshot-id", reply["screenshot_id"])
         assert [(one["window"], one["widget"]) for one in mac.events("click")][-1] == (1090, widget)
 
 
@@ -271,8 +268,8 @@ def rect_of(element: dict[str, Any]) -> Rect:
 
 def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: Path) -> None:
     with group_of(["galculator"], on_gtk.environment) as process:
-        told = elements_of(on_gtk, process, "button")
-        window_id, keys = told["window_id"], {one["name"]: rect_of(one) for one in told["elements"]}
+        reply = elements_of(on_gtk, process, "button")
+        window_id, keys = reply["window_id"], {one["name"]: rect_of(one) for one in reply["elements"]}
         (display,) = elements_of(on_gtk, process, "textbox")["elements"]
         lines = read(on_gtk, window_id, tmp_path)
         texts = with_characters(lines, read_characters_by_tesseract(tmp_path / "window.png"))
@@ -284,7 +281,7 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
             assert name == "0" or not wrong, (name, wrong)
             assert all(is_in(hit, rect_of(display)) for hit in wrong), (name, wrong)
         assert on_gtk.data("find-text", window_id, "+/-")["found"][0]["text"] == "+/-"
-        # only where a single character is asked for
+        # single characters are read only for a search of one character
         log = tmp_path / "runs"
         logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
         for text, runs in (("Xylophone", 0), ("AC", 0), ("7", 2)):
@@ -300,7 +297,7 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
         wait_for(lambda: shown() == "75", f"the display shows the number, not {shown()!r}")
 
 
-def test_read_characters_of_an_empty_picture_finds_none(tmp_path: Path) -> None:
+def test_read_characters_of_an_empty_image_returns_none(tmp_path: Path) -> None:
     subprocess.run(["convert", "-size", "60x40", "xc:white", str(tmp_path / "white.png")], check=True)
     assert read_characters_by_tesseract(tmp_path / "white.png") == []
 
@@ -309,7 +306,7 @@ def text_at(text: str, x: float, confidence: float) -> RecognisedText:
     return RecognisedText(text, Rect(x, 0, 10, 10), confidence)
 
 
-def test_read_characters_keeps_the_surer_reading() -> None:
+def test_reading_with_more_confidence_is_kept() -> None:
     words = (text_at("Ibs", 80, 0.4), text_at("Help", 100, 0.9))
     lines = [
         text_at("1", 0, 0.5),
@@ -317,19 +314,19 @@ def test_read_characters_keeps_the_surer_reading() -> None:
         RecognisedText("Ibs Help", Rect(80, 0, 30, 10), 0.6, words),
     ]
     characters = [text_at("/", 2, 0.8), text_at("8", 52, 0.6), text_at("4", 82, 0.9), text_at("=", 150, 0.5)]
-    characters.append(text_at("+", 151, 0.7))  # the same place, read in two parts of the image
+    characters.append(text_at("+", 151, 0.7))  # the same place, read in two overlapping tiles
     found = with_characters(lines, characters)
     assert sorted(one.text for one in found) == ["+", "/", "3", "4", "Help"]
     assert find_in_lines("1", found) == []
 
 
-def test_label_of_one_character_that_looks_alike() -> None:
+def test_lookalike_character_is_found_only_without_an_equal_one() -> None:
     lines = [text_at(text, 30 * at, 0.9) for at, text in enumerate("1l!")]
     assert [(place.text, place.match) for place in find_in_lines("1", lines)] == [("1", "label")]
     assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]
 
 
-def test_click_text_that_changed_while_it_was_read_is_refused(
+def test_click_text_in_a_window_that_changes_during_ocr_is_refused(
     mac: FakeMac, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = [Bitmap(960, 3, (bytes([grey] * 3 * 960),) * 720) for grey in (255, 0)]
@@ -338,9 +335,7 @@ def test_click_text_that_changed_while_it_was_read_is_refused(
     assert (error["code"], mac.events("click")) == ("STALE_SCREENSHOT", [])
 
 
-def test_elements_of_a_window_that_moved_meanwhile_are_refused(
-    mac: FakeMac, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_elements_of_a_moving_window_are_refused(mac: FakeMac, monkeypatch: pytest.MonkeyPatch) -> None:
     take_image = finding.take_image
 
     def take_moved(*arguments: Any) -> Any:

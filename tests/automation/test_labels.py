@@ -1,4 +1,4 @@
-"""Which label a text is: in lines with words and boxes, as recognition gives them."""
+"""Labels matched in lines of recognised words with boxes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from peekaboo_min.automation.labels import find_in_lines, rows_of
 from peekaboo_min.core.models import RecognisedText, Rect, rect_around
 
 WIDTH, HEIGHT = 10.0, 14.0
-GAPS = {1: 8.0, 2: 20.0}  # between words, between the entries of a menu
+GAPS = {1: 8.0, 2: 20.0}  # gap after one space (words) and two (menu entries)
 
 
 def line(text: str, y: float = 0.0) -> RecognisedText:
-    """A line of letters 10 wide: words 8 apart, a menu's entries (two spaces) 20. `mw?` was read unsurely."""
+    """Make a line of letters 10 wide, with GAPS; `?` after a short word means low confidence."""
     words, x, spaces = [], 100.0, 0
     for part in text.split(" "):
         spaces += 1
@@ -32,16 +32,16 @@ def matches(wanted: str, *shown: str) -> list[tuple[str, str]]:
 
 
 def labels_pressed(wanted: str, *shown: str) -> list[str]:
-    """What click_text would press, were there nothing else."""
+    """Return the labels that click_text would click in these lines."""
     return [text for text, match in matches(wanted, *shown) if match in ("label", "lookalike")]
 
 
 def pairs_of(table: str) -> list[list[str]]:
-    """`wanted=shown` for each pair, with _ for a blank."""
+    """Parse pairs such as `wanted=shown`; `_` stands for a space."""
     return [pair.replace("_", " ").split("=") for pair in table.split()]
 
 
-# wanted: the lines of a window, where nothing may be pressed
+# wanted text: lines that must not be clicked
 OTHERS = {
     # the opposite
     "Install": ["Uninstall", "Uninstall  Repair  Cancel", "Reinstall"],
@@ -99,13 +99,13 @@ OTHERS |= {wanted: [shown] for wanted, shown in pairs_of(PAIRS)}
 
 
 @pytest.mark.parametrize("wanted", OTHERS)
-def test_label_that_is_another_is_not_pressed(wanted: str) -> None:
+def test_different_label_is_not_clicked(wanted: str) -> None:
     found = {text: labels_pressed(wanted, text) for text in OTHERS[wanted]}
     assert not any(found.values()), found
     assert labels_pressed(wanted, *OTHERS[wanted]) == []
 
 
-# (wanted, a line), and the label in it
+# wanted text, line, label that is clicked
 SAME = [
     ("Remember me", "© Remember me", "Remember me"),
     ("No reply", "@ No reply", "No reply"),
@@ -126,7 +126,7 @@ SAME = [
     ("Cancel", "Save  |  Don't Save  |  Cancel", "Cancel"),
     ("Notes", "- Notes -", "Notes -"),
 ]
-# the line is that label whole, at the end also by letters that look alike
+# the whole line is the label; the last row has lookalike letters
 WHOLE = (
     "Save=Save save=SAVE STRASSE=Straße Cafe\u0301=Café Save_As=Save_As... Open…=Open... Name=Name: "
     "Save=[Save] Delete=Delete? Don't_Save=Don’t_Save Email=E-mail E\u2011mail=E-mail -5=\u22125 "
@@ -137,20 +137,20 @@ SAME += [(wanted, shown, shown) for wanted, shown in pairs_of(WHOLE)]
 
 
 @pytest.mark.parametrize(("wanted", "shown", "label"), SAME)
-def test_label_is_found_however_it_is_printed_or_read(wanted: str, shown: str, label: str) -> None:
+def test_label_is_found_despite_printing_and_ocr_variants(wanted: str, shown: str, label: str) -> None:
     assert labels_pressed(wanted, shown) == [label]
 
 
 RANKS = {
-    "equal labels before parts, those before what is similar": (
+    "equal labels before parts before similar text": (
         "Save",
         ["Safe", "Don't Save", "SAVE", "Save"],
         [("Save", "label"), ("SAVE", "label"), ("Save", "part"), ("Safe", "similar")],
     ),
-    "what looks alike is similar where a label is equal": (
+    "a lookalike is only similar if a label is equal": (
         "Mail", ["MaiI", "Mail"], [("Mail", "label"), ("MaiI", "similar")],
     ),
-    "and where two look alike": ("Mail", ["MaiI", "Mai|"], [("MaiI", "similar"), ("Mai|", "similar")]),
+    "two lookalikes are only similar": ("Mail", ["MaiI", "Mai|"], [("MaiI", "similar"), ("Mai|", "similar")]),
     "the same word twice in a line is two places": ("go", ["go and go"], [("go", "part"), ("go", "part")]),
     "a part across two labels": ("Edit View", ["File  Edit  View"], [("Edit View", "part")]),
     "direction characters are not shown": ("Pay", ["Pay\u202e"], [("Pay", "label")]),
@@ -164,28 +164,28 @@ def test_label_places_are_ranked(wanted: str, shown: list[str], expected: list[t
     assert matches(wanted, *shown) == expected
 
 
-def test_label_is_in_a_region_by_its_middle() -> None:
+def test_region_contains_a_label_if_it_contains_its_centre() -> None:
     lines = [line("Save", 0), line("Don't Save", 40)]
     (place,) = find_in_lines("Save", lines, Rect(0, 38, 400, 20))
     assert (place.text, place.label, place.match, place.box.y) == ("Save", "Don't Save", "part", 40)
     assert find_in_lines("Save", lines, place.box.whole()) == [place]
 
 
-def test_label_recognised_in_parts_is_whole() -> None:
+def test_label_recognised_in_parts_is_joined() -> None:
     words = line("Don't Save  Cancel").words
     apart = [RecognisedText(word.text, word.box, 0.9) for word in (words[1], words[0], words[2])]
     assert [[label.text for label in row] for row in rows_of(apart)] == [["Don't Save"], ["Cancel"]]
     assert [place.match for place in find_in_lines("Save", apart)] == ["part"]
 
 
-def test_label_has_no_part_of_what_is_below() -> None:
+def test_label_excludes_text_below_it() -> None:
     cancel = RecognisedText("Cancel", Rect(97, 99, 49, 19), 0.97)
     corner = RecognisedText("4", Rect(155, 117, 6, 6), 0.03)
     whole = RecognisedText("Cancel 4", rect_around([cancel.box, corner.box]), 0.5, (cancel, corner))
     assert [(place.text, place.match) for place in find_in_lines("Cancel", [whole])] == [("Cancel", "label")]
 
 
-def test_label_without_word_boxes_is_shared_out() -> None:
+def test_part_of_a_label_without_word_boxes_is_placed_by_length() -> None:
     whole = RecognisedText("Show my name to all", Rect(100, 40, 190, 20), 0.9)
     (place,) = find_in_lines("my name", [whole])
     assert (place.box, place.label, place.match) == (Rect(150, 40, 70, 20), whole.text, "part")

@@ -1,4 +1,4 @@
-"""Opening an application, a file and an address on X11, by desktop entries of a test's own."""
+"""Applications, files and URLs opened on X11 with the test's own desktop entries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ wm geometry . 320x120+120+90
 label .l -text [lindex $argv 0]
 pack .l
 """
-# A second start brings the first one's window to the front, as browsers do.
+# A second start raises the first window, like a browser.
 SINGLE = """#!/bin/sh
 if [ -e %(folder)s/running ]; then exec touch %(folder)s/asked; fi
 touch %(folder)s/running
@@ -42,6 +42,7 @@ ENTRIES = {
     "org.example.other-name": ("Quite Another", "wish %(folder)s/reader.tcl -name Odd -- %%u"),
     "single": ("Single", "%(folder)s/single"),
     "windowless": ("Windowless", "true"),
+    "defaults": ("Default Applications", "wish %(folder)s/reader.tcl -name Reader"),
 }
 KINDS = ("text/plain", "x-scheme-handler/http", "x-scheme-handler/https")
 
@@ -62,7 +63,7 @@ def peek(display: str, tmp_path: Path) -> Iterator[Program]:
         )
     defaults = "".join(f"{kind}=reader.desktop\n" for kind in KINDS)
     (config / "mimeapps.list").write_text(f"[Default Applications]\n{defaults}")
-    environment = clean_environment(tmp_path, DISPLAY=display, XDG_DATA_HOME=str(tmp_path / "data"))
+    environment = clean_environment(tmp_path, DISPLAY=display, XDG_DATA_DIRS=str(tmp_path / "data"))
     yield (program := InProcessProgram(environment))
     for pid in started(tmp_path):
         with suppress(ProcessLookupError):
@@ -71,12 +72,12 @@ def peek(display: str, tmp_path: Path) -> Iterator[Program]:
 
 
 def started(folder: Path) -> list[int]:
-    """The processes that opening started."""
+    """Return the ids of the processes that `open` started."""
     path = folder / "pids"
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def test_open_app_leaves_it_without_our_lock(peek: Program, tmp_path: Path) -> None:
+def test_open_app_releases_the_lock_while_the_app_runs(peek: Program, tmp_path: Path) -> None:
     answer = peek.data("open", "--app", "note reader", "--timeout-s", 40)
     assert (answer["title"], answer["owner_name"]) == ("Reading", "Reader")
     assert (answer["is_new_window"], answer["handler"]) == (True, "Note Reader")
@@ -84,11 +85,11 @@ def test_open_app_leaves_it_without_our_lock(peek: Program, tmp_path: Path) -> N
     os.kill(pid, 0)
     assert audit(peek)[-1]["action"] == "open"
     assert (audit(peek)[-1]["app"], audit(peek)[-1]["kind"]) == ("Note Reader", "app")
-    # another act needs the lock while it runs
+    # focus needs the lock
     assert peek.data("focus", answer["window_id"])["is_focused"] is True
 
 
-def test_open_path_by_its_application(peek: Program, tmp_path: Path) -> None:
+def test_open_path_starts_its_default_application(peek: Program, tmp_path: Path) -> None:
     note = tmp_path / "a note.txt"
     note.write_text("Some text.\n")
     answer = peek.data("open", "--path", note, "--timeout-s", 40)
@@ -105,12 +106,12 @@ def test_open_url_logs_only_its_host(peek: Program) -> None:
     assert audit(peek)[-1]["target"] == "127.0.0.1:9"
 
 
-def test_open_app_that_shows_its_old_window_says_so(peek: Program) -> None:
+def test_open_app_reports_an_existing_window(peek: Program) -> None:
     first = peek.data("open", "--app", "Single", "--timeout-s", 40)
     other = peek.data("open", "--app", "Quite Another", "--timeout-s", 40)
     assert (first["is_new_window"], other["is_new_window"]) == (True, True)
-    assert other["owner_name"] == "Odd"  # a window of another name than its entry counts
-    for _ in range(2):  # also where it had the focus already
+    assert other["owner_name"] == "Odd"  # its class differs from the entry's name
+    for _ in range(2):  # the second time it is focused already
         again = peek.data("open", "--app", "Single", "--timeout-s", 40)
         assert (again["window_id"], again["is_new_window"]) == (first["window_id"], False)
 
@@ -120,7 +121,7 @@ def test_open_without_a_window_is_a_timeout(peek: Program) -> None:
     assert (finished.code, finished.error["code"]) == (22, "TIMEOUT")
 
 
-def test_open_asks_the_policy_for_the_handler(peek: Program, tmp_path: Path) -> None:
+def test_open_checks_the_policy_for_the_handler(peek: Program, tmp_path: Path) -> None:
     note = tmp_path / "note.txt"
     note.write_text("Some text.\n")
     for variables in (
@@ -133,7 +134,7 @@ def test_open_asks_the_policy_for_the_handler(peek: Program, tmp_path: Path) -> 
     assert (started(tmp_path), audit(peek)) == ([], [])
 
 
-# What an opener would execute: name, content and mode.
+# Files that opening would execute: name, content, mode.
 EXECUTABLES = (
     ("x.desktop", "[Desktop Entry]\n", 0o644),
     ("x.command", "echo\n", 0o644),
@@ -150,7 +151,7 @@ EXECUTABLES = (
 
 
 def executables(folder: Path) -> list[Path]:
-    """Such files, folders that are applications, and what leads to one."""
+    """Create the EXECUTABLES, two application bundles and a link; add a binary."""
     for name, text, mode in EXECUTABLES:
         (folder / name).write_text(text)
         (folder / name).chmod(mode)
@@ -161,7 +162,7 @@ def executables(folder: Path) -> list[Path]:
     return [*(folder / name for name in names), Path(sys.executable)]
 
 
-def test_open_refuses_what_would_be_executed(peek: Program, tmp_path: Path) -> None:
+def test_open_refuses_executables(peek: Program, tmp_path: Path) -> None:
     need("node")
     on_mac = InProcessProgram(mac_environment(FakeMac(tmp_path / "mac")))
     for path in executables(tmp_path):
@@ -186,12 +187,13 @@ BAD = [
 ]
 
 
-def test_open_refuses_what_cannot_be_opened(peek: Program, tmp_path: Path) -> None:
+def test_open_refuses_invalid_targets(peek: Program, tmp_path: Path) -> None:
     for words, problem in BAD:
         finished = peek.run("--json", "open", *words)
         assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
     for name in ("missing.txt", "loop.txt"):
         assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"
-    assert peek.error("open", "--app", "No such application")["code"] == "APP_NOT_FOUND"
+    error = peek.error("open", "--app", "No such application")
+    assert (error["code"], "Default Applications" in error["message"]) == ("APP_NOT_FOUND", True)
     assert started(tmp_path) == []

@@ -1,7 +1,7 @@
-"""Acts on real applications: what they print, save or put on a page decides, not what our answer says.
+"""Acts on real applications, checked by the output, files and pages of the applications.
 
-GTK (zenity, mousepad), a terminal (xterm) and Chromium; under openbox and under i3, which hides clients in
-frames that carry a class of their own; with a compositor and without one; on two workspaces.
+GTK (zenity, mousepad), terminals and Chromium; under openbox and under i3, whose frames hide the clients and
+have their own class; with and without a compositor; on two workspaces.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ addEventListener("load", () => setTimeout(() => tell("ready", true), 200));
 
 
 def start_wish(on: RealDesktop, script: str, name: str = "Other") -> subprocess.Popen[str]:
-    """A Tcl script's process; its output ends with F12."""
+    """Start a Tcl script; the key F12 ends it."""
     path = on.folder / f"{name}.tcl"
     path.write_text(f"fconfigure stdout -buffering line\nbind . <F12> exit\n{script}")
     return on.start("wish", path, "-name", name)
 
 
 def start_terminal(on: RealDesktop, title: str, *options: str, command: str = "sleep 600") -> dict[str, Any]:
-    """The window of an xterm that runs a command."""
+    """Run a command in an xterm and return its window."""
     on.start("xterm", "-T", title, *options, "-e", "sh", "-c", command)
     return on.window_titled(title)
 
 
 @pytest.fixture(scope="module", params=["openbox", "i3"])
 def desktop(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealDesktop]:
-    """openbox with a compositor, i3 without one."""
+    """Yield a desktop with openbox and a compositor, then one with i3 alone."""
     manager: str = request.param
     need(*X_PROGRAMS, "zenity", "mousepad", "xterm", manager)
-    with real_desktop(tmp_path_factory.mktemp(manager), manager, manager == "openbox") as one:
-        yield one
+    with real_desktop(tmp_path_factory.mktemp(manager), manager, manager == "openbox") as started:
+        yield started
 
 
 @pytest.fixture
@@ -74,16 +74,16 @@ def on(desktop: RealDesktop) -> Iterator[RealDesktop]:
     desktop.close_applications()
 
 
-# where a window manager's frames have no part in
+# for tests that do not depend on window frames
 on_openbox = pytest.mark.parametrize("desktop", ["openbox"], indirect=True)
 
 
 @pytest.fixture(scope="module")
 def bare_desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealDesktop]:
-    """openbox without a compositor: a covered window has no pixels there."""
+    """Yield openbox without a compositor: a covered window has no pixels there."""
     need(*X_PROGRAMS, "xterm", "xmessage")
-    with real_desktop(tmp_path_factory.mktemp("bare"), compositor=False) as one:
-        yield one
+    with real_desktop(tmp_path_factory.mktemp("bare"), compositor=False) as started:
+        yield started
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def bare(bare_desktop: RealDesktop) -> Iterator[RealDesktop]:
 
 @on_openbox
 @pytest.mark.parametrize("layout", ["us", "de", "ru"])
-def test_type_any_text_on_any_keyboard_into_a_gtk_field(on: RealDesktop, layout: str) -> None:
-    """German keys type no ^ and no ` alone, Russian ones no Latin letter."""
+def test_type_into_a_gtk_field_works_with_any_keyboard_layout(on: RealDesktop, layout: str) -> None:
+    """A German layout cannot type ^ or ` with one key, a Russian one no Latin letters."""
     need("setxkbmap")
     text = f"{''.join(map(chr, range(33, 127)))} {UNICODE}"
     copy(on.environment, "the user's — text".encode())
@@ -125,8 +125,8 @@ def _wait_for_text(path: Path, text: str) -> None:
 
 
 @on_openbox
-def test_drag_in_a_gtk_window_beside_a_moved_pointer_is_doubted(on: RealDesktop) -> None:
-    """Of what GTK gets, by XInput, the server's record has no places."""
+def test_drag_in_gtk_with_a_moved_pointer_is_not_confirmed(on: RealDesktop) -> None:
+    """GTK receives XInput events, whose positions the RECORD extension does not report."""
     editor, _ = _open_editor(on)
     drag = {"x": 60, "y": 150, "to_x": 300, "to_y": 150}
     on.done("take_window_screenshot", editor)
@@ -144,7 +144,7 @@ def test_acts_on_a_window_with_a_modal_dialog_are_refused(on: RealDesktop) -> No
     assert (dialog["kind"], dialog["is_modal"], dialog["parent_id"]) == ("dialog", True, editor["window_id"])
     shot = on.client.call("take_window_screenshot", window_id=editor["window_id"])
     acts: dict[str, dict[str, Any]] = {"type_text": {"text": "stray"}, "press_key": {"key": "escape"}}
-    if not shot.code:  # covered and without a compositor there is no picture to click in
+    if not shot.code:  # without a compositor the covered window has no screenshot
         acts["click"] = {"x": 40, "y": 60, "screenshot_id": shot.data["screenshot_id"]}
     for tool, arguments in acts.items():
         reply = on.call(tool, editor, **arguments)
@@ -157,7 +157,7 @@ def test_acts_on_a_window_with_a_modal_dialog_are_refused(on: RealDesktop) -> No
     assert path.read_text() == "first"
 
 
-def test_click_on_a_menu_that_is_listed_and_read(on: RealDesktop) -> None:
+def test_click_text_works_in_an_open_menu(on: RealDesktop) -> None:
     need("tesseract")
     editor, path = _open_editor(on)
     known = {one["window_id"] for one in on.windows()}
@@ -217,7 +217,7 @@ def test_type_any_text_into_a_terminal(on: RealDesktop, words: tuple[str, ...]) 
     assert clipboard(on.environment) == b"mine"
 
 
-def test_screenshot_of_another_workspace_is_refused(on: RealDesktop) -> None:
+def test_screenshot_of_a_window_on_another_workspace_is_refused(on: RealDesktop) -> None:
     window = start_terminal(on, "Far away", "-bg", "#102030")
     on.done("take_window_screenshot", window)
     on.go_to_workspace(2)
@@ -242,7 +242,7 @@ def test_screenshot_of_a_covered_window_is_refused(bare: RealDesktop) -> None:
     bare.done("take_window_screenshot", below)
 
 
-def test_click_that_ends_a_program_is_delivered(bare: RealDesktop) -> None:
+def test_click_that_closes_a_program_is_delivered(bare: RealDesktop) -> None:
     message = bare.start("xmessage", "-buttons", "Deploy now:101", "-title", "Question", "Ready?")
     window = bare.window_titled("Question")
     answer = bare.click(window, 60, window["bounds"]["height"] - 20)
@@ -261,7 +261,7 @@ PLACE = {"x": 100, "y": 50}
 
 @pytest.fixture
 def reporter(bare: RealDesktop) -> Reported:
-    """The window of a program that prints the presses and keys that it gets, and what ends it with those."""
+    """Return the window of REPORTER and a function that ends it and returns its output lines."""
     program = start_wish(bare, REPORTER, "Reporter")
     window = bare.window_titled("Reporter")
     bare.done("take_window_screenshot", window)
@@ -273,8 +273,8 @@ def reporter(bare: RealDesktop) -> Reported:
     return window, seen
 
 
-def test_click_that_is_grabbed_is_not_delivered(bare: RealDesktop, reporter: Reported) -> None:
-    """As xkill does, xwininfo waits for a click on any window; the window gets nothing of it."""
+def test_click_during_a_pointer_grab_is_not_delivered(bare: RealDesktop, reporter: Reported) -> None:
+    """xwininfo, like xkill, grabs the pointer until a click; the window does not receive it."""
     window, seen = reporter
     waiting = bare.start("stdbuf", "-oL", "xwininfo")
     assert waiting.stdout
@@ -286,13 +286,13 @@ def test_click_that_is_grabbed_is_not_delivered(bare: RealDesktop, reporter: Rep
         clicks.append(bare.call("click", window, **PLACE).data["delivered"])
         return clicks[-1] is None
 
-    wait_for(is_grabbed, "xwininfo grabs the pointer, a moment after it has asked for a click")
+    wait_for(is_grabbed, "xwininfo has grabbed the pointer, which happens after its prompt")
     assert "Absolute upper-left" in bare.output(waiting)
     bare.done("click", window, **PLACE, button="right")
     assert seen() == ["1 at 100 50"] * clicks.count(True) + ["3 at 100 50"]
 
 
-def test_click_that_the_manager_takes_is_not_delivered(bare: RealDesktop, reporter: Reported) -> None:
+def test_click_that_the_window_manager_binds_is_not_delivered(bare: RealDesktop, reporter: Reported) -> None:
     window, seen = reporter
     reply = bare.call("click", window, **PLACE, modifiers=["alt"])
     assert (reply.code, reply.data["delivered"]) == ("", None)
@@ -312,27 +312,27 @@ with x_connection() as server:
 """
 
 
-def test_keys_that_are_grabbed_are_lost(bare: RealDesktop, reporter: Reported) -> None:
-    """As launchers and selectors of regions do, it grabs the keyboard for the root window."""
+def test_keys_during_a_keyboard_grab_are_reported_as_lost(bare: RealDesktop, reporter: Reported) -> None:
+    """Launchers and region selectors also grab the keyboard for the root window."""
     window, seen = reporter
     bare.done("press_key", window, key="x")
     grabber = bare.start(sys.executable, "-c", GRABBER, PYTHONPATH=str(ROOT))
     assert grabber.stdout and grabber.stdout.readline() == "grabbed\n"
-    for tool, arguments in (("type_text", {"text": "ab"}), ("press_key", {"key": "return"})):
-        reply = bare.call(tool, window, **arguments)
-        assert (reply.code, "grabbed the keyboard" in reply.text) == ("FOCUS_LOST", True), f"{tool}: {reply}"
+    typed, pressed = bare.call("type_text", window, text="ab"), bare.call("press_key", window, key="return")
+    assert (typed.code, "grabbed the keyboard" in typed.text) == ("FOCUS_LOST", True), typed
+    assert (pressed.data["delivered"], "a grab of the keyboard" in pressed.text) == (False, True), pressed
     grabber.kill()
     grabber.wait(20)
     bare.done("press_key", window, key="f5")
     assert seen() == ["x", "F5"]
 
 
-def test_click_in_a_moving_window_is_delivered_in_place(bare: RealDesktop, reporter: Reported) -> None:
+def test_click_in_a_moving_window_is_delivered_at_its_pixel(bare: RealDesktop, reporter: Reported) -> None:
     window, seen = reporter
     moves = "".join(f"windowmove %1 {100 + 40 * n} {100 + 30 * n} sleep 0.05 " for n in range(5))
     command = f"while :; do xdotool search --name '^Reporter$' {moves}; done"
     mover = bare.start("sh", "-c", command)
-    # not the middle button: beside the window it would open the window manager's menu, which stays
+    # the middle button would open the window manager's menu beside the window
     replies = [bare.call("click", window, **PLACE) for _ in range(20)]
     os.killpg(mover.pid, signal.SIGKILL)
     mover.wait()
@@ -341,13 +341,13 @@ def test_click_in_a_moving_window_is_delivered_in_place(bare: RealDesktop, repor
     assert {reply.code for reply in replies} <= {"", "STALE_SCREENSHOT", "WINDOW_COVERED"}
     assert False not in posted
     assert places.count("1 at 100 50") >= posted.count(True)
-    assert 0 <= len(posted) - len(places) <= posted.count(None)  # beside the window, and not known to be
+    assert 0 <= len(posted) - len(places) <= posted.count(None)  # clicks beside the window are not confirmed
 
 
 @pytest.mark.parametrize(
     ("hold", "release"), [("mousedown 1", "mouseup 1"), ("keydown shift", "keyup shift")]
 )
-def test_acts_are_refused_while_a_hand_holds(
+def test_acts_are_refused_while_a_person_holds_a_button_or_key(
     bare: RealDesktop, reporter: Reported, hold: str, release: str
 ) -> None:
     window, seen = reporter
@@ -367,7 +367,7 @@ def test_acts_are_refused_while_a_hand_holds(
     assert {*seen()} - {"Shift_L"} == {"1 at 100 50"}
 
 
-def test_click_with_a_swapped_mouse_is_as_named(bare: RealDesktop, reporter: Reported) -> None:
+def test_click_with_swapped_buttons_presses_the_named_one(bare: RealDesktop, reporter: Reported) -> None:
     need("xmodmap")
     window, seen = reporter
     bare.run("xmodmap", "-e", "pointer = 3 2 1 5 4")
@@ -380,7 +380,7 @@ def test_click_with_a_swapped_mouse_is_as_named(bare: RealDesktop, reporter: Rep
     assert seen() == [f"{button} at 100 50" for button in (1, 3, 5)]
 
 
-def test_press_key_switches_caps_lock_on_and_off(bare: RealDesktop, reporter: Reported) -> None:
+def test_press_key_toggles_caps_lock(bare: RealDesktop, reporter: Reported) -> None:
     window, seen = reporter
     for _ in range(2):
         bare.done("press_key", window, key="caps_lock")
@@ -388,8 +388,8 @@ def test_press_key_switches_caps_lock_on_and_off(bare: RealDesktop, reporter: Re
     assert seen() == ["Caps_Lock", "A", "Caps_Lock", "a"]
 
 
-def test_windows_after_the_manager_was_killed(tmp_path: Path) -> None:
-    """What it wrote on the root window stays there."""
+def test_windows_are_listed_after_the_window_manager_was_killed(tmp_path: Path) -> None:
+    """Its properties stay on the root window."""
     need(*X_PROGRAMS, "xterm")
     with real_desktop(tmp_path, compositor=False) as on:
         before = start_terminal(on, "Before")
@@ -401,7 +401,7 @@ def test_windows_after_the_manager_was_killed(tmp_path: Path) -> None:
         wait_for(target.exists, "its shell is up")
 
         def is_typed() -> bool:
-            # without a manager the focus is asked for once, which a busy server may answer too late
+            # without a window manager the focus is requested once; a busy server may be too late
             reply = on.call("type_text", after, text="one\n")
             print(reply.text)
             return not reply.code
@@ -410,7 +410,7 @@ def test_windows_after_the_manager_was_killed(tmp_path: Path) -> None:
         _wait_for_text(target, "one\n")
 
 
-def test_list_windows_and_focus_of_a_minimised_window(bare: RealDesktop, reporter: Reported) -> None:
+def test_minimised_window_is_listed_and_focused(bare: RealDesktop, reporter: Reported) -> None:
     window, seen = reporter
     start_terminal(bare, "In front")
     id_words = str(window["window_id"])
@@ -422,21 +422,21 @@ def test_list_windows_and_focus_of_a_minimised_window(bare: RealDesktop, reporte
 
     minimise()
     back = bare.done("focus_window", window)
-    assert back["bounds"] == window["bounds"]  # openbox lets it fly there
+    assert back["bounds"] == window["bounds"]  # openbox animates it to this place
     assert not any(one["is_minimised"] for one in bare.windows())
     bare.done("press_key", window, key="b")
-    # also one that is on every workspace
+    # also if it is on every workspace
     bare.run("xdotool", "set_desktop_for_window", id_words, "4294967295")
     minimise()
     bare.done("focus_window", window)
     assert seen() == ["b"]
 
 
-def test_click_rolls_down_a_rolled_up_window(bare: RealDesktop, reporter: Reported) -> None:
+def test_click_unrolls_a_shaded_window(bare: RealDesktop, reporter: Reported) -> None:
     need("wmctrl")
     window, seen = reporter
     bare.run("wmctrl", "-i", "-r", str(window["window_id"]), "-b", "add,shaded")
-    wait_for(lambda: bare.window_titled("Reporter")["is_minimised"], "it is rolled up")
+    wait_for(lambda: bare.window_titled("Reporter")["is_minimised"], "it is shaded")
     assert bare.call("take_window_screenshot", window).code == "CAPTURE_FAILED"
     bare.done("click", window, **PLACE)
     assert seen() == ["1 at 100 50"]
@@ -462,7 +462,7 @@ Page = tuple[dict[str, Any], Callable[[str], Any]]
 
 @pytest.fixture
 def page(on: RealDesktop) -> Page:
-    """Chromium's window with PAGE in it, and the last value that the page shows of an event, in its title."""
+    """Return the Chromium window with PAGE and a function that reads an event's last value from its title."""
     path = on.folder / "page.html"
     path.write_text(PAGE, "utf-8")
     on.start(
@@ -496,7 +496,7 @@ def test_click_and_type_in_a_browser(on: RealDesktop, page: Page) -> None:
     wait_for_value(seen, "text", lambda text: text == f"{UNICODE} 100%")
 
 
-def test_acts_in_a_browser_are_as_a_hand_makes_them(on: RealDesktop, page: Page) -> None:
+def test_browser_receives_clicks_keys_and_drags(on: RealDesktop, page: Page) -> None:
     window, seen = page
     shot = on.done("take_window_screenshot", window)["screenshot_id"]
 
@@ -516,7 +516,7 @@ def test_acts_in_a_browser_are_as_a_hand_makes_them(on: RealDesktop, page: Page)
 
 
 @on_openbox
-def test_scroll_in_a_browser_until_a_text_is_found_and_clicked(on: RealDesktop, page: Page) -> None:
+def test_scroll_in_a_browser_reaches_a_text_to_click(on: RealDesktop, page: Page) -> None:
     window, seen = page
     on.done("take_window_screenshot", window)
 
@@ -528,11 +528,11 @@ def test_scroll_in_a_browser_until_a_text_is_found_and_clicked(on: RealDesktop, 
     wait_for_value(seen, "scroll", lambda place: place[0] > 100)
     scroll("left", 10)
     wait_for_value(seen, "scroll", lambda place: place[0] == 0)
-    looks = 0
+    count = 0
     while not on.call("find_text", window, text="Far").data["found"]:
-        looks += 1
-        assert looks < 30, f"the button does not come: {seen('scroll')}"
+        count += 1
+        assert count < 30, f"the button does not appear: {seen('scroll')}"
         scroll("down", 8)
-    assert looks > 1
+    assert count > 1
     on.done("click_text", window, text="Far")
     wait_for_value(seen, "far", lambda top: top > 1000)

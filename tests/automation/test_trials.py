@@ -1,7 +1,7 @@
-"""A few seeded trials of each class of tests/trials.py, and that its violations are counted.
+"""A few seeded trials of each class of tests/trials.py, and the violations that its judges count.
 
-What the windows, the clipboard and the files say decides. A race may end either way: what is asserted is that
-the answer is true, that nothing hangs, leaks or raises, and that calm acts are not doubted.
+Windows, clipboard and files decide. A race may end either way: the tests assert that the reply is true, that
+nothing hangs, leaks or raises, and that undisturbed acts are reported as delivered.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any, Callable, Optional
 
 import pytest
 from hostile import stage as stages
-from hostile.calm import judge_calm
+from hostile.calm import judge_calm, judge_effect
 from hostile.clicks import judge_click
 from hostile.faults import judge_operation, judge_without_display
-from hostile.keys import judge_killed, judge_typing, judge_typist
-from hostile.paste import OLD_TEXT, judge_ended, judge_paste
+from hostile.keys import judge_killed, judge_loss, judge_typing, judge_typist
+from hostile.paste import OLD_TEXT, judge_ended, judge_paste, judge_vain
 from hostile.rpc import GONE, HUNG, Client, Reply
 from hostile.tally import Tally, table
 from trials import run_class
@@ -35,15 +35,20 @@ A_RACE = ("wrong", "lost")
         ("wheel-race", 5, None, None, A_RACE),
         ("standing-cover", 4, None, 0, ()),
         ("typing", 8, None, None, ()),
+        ("lost-keys", 6, None, None, ()),
         ("crowd", 3, "3", None, ()),
+        ("crowd-own-folders", 3, "3", None, ()),
         ("paste", 5, None, None, ()),
+        ("paste-slow", 4, None, 4, ()),
+        ("paste-vain", 1, "hung", None, ()),
         ("paste-ended", 2, None, 2, ()),
         ("programs", 8, None, None, ()),
         ("display-gone", 1, None, None, ()),
         ("calm", 12, None, 12, ()),
+        ("effect", 10, None, 10, ()),
     ],
 )
-def test_trials_of_each_class_count_no_violation(
+def test_trials_of_each_class_have_no_violation(
     name: str, trials: int, kind: Optional[str], acted: Optional[int], allowed: tuple[str, ...]
 ) -> None:
     need(*X_PROGRAMS)
@@ -53,15 +58,15 @@ def test_trials_of_each_class_count_no_violation(
     assert acted in (None, tally.counts["acted"]), table([tally])
 
 
+TEXT = "abcdefghij" * 6
 DONE, REFUSED, HANGS, IS_GONE = Reply(), Reply("REFUSED"), Reply(HUNG), Reply(GONE)
-LOST_FOCUS = Reply("FOCUS_LOST", "20 character(s) went out before that, of the next 20 it is not known")
+LOST_FOCUS = Reply("FOCUS_LOST", f"window 7 took the keyboard; delivered 20 of {len(TEXT)} characters")
 HALF_PICTURE = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
 PLACE = {"x": 1, "y": 2}
 HERE, ELSEWHERE = [{"name": "target", **PLACE}], [{"name": "menu", **PLACE}]
-TEXT = "abcdefghij" * 6
 
 
-# What a judge counts, of each way in which an act may go wrong.
+# Counts of each judge for one way in which an act may go wrong.
 VIOLATIONS: list[tuple[Callable[..., None], tuple[Any, ...], str]] = [
     (judge_click, ("menu", DONE, HERE, (1, 2)), "acted"),
     (judge_click, ("menu", DONE, ELSEWHERE, (1, 2)), "wrong unreported"),
@@ -81,6 +86,11 @@ VIOLATIONS: list[tuple[Callable[..., None], tuple[Any, ...], str]] = [
     (judge_typing, ("stop", TEXT, REFUSED, TEXT[:40], 0, 21), "wrong"),
     (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:20], 20), ""),
     (judge_typing, ("steal", TEXT, LOST_FOCUS, TEXT[:41]), "wrong"),
+    (judge_loss, ("slow keys", TEXT, DONE, TEXT[1:]), "lost unreported"),
+    (judge_loss, ("slow keys", TEXT, Reply(data={"delivered": False}), "a"), "wrong"),
+    (judge_loss, ("slow keys", TEXT, LOST_FOCUS, TEXT[:20]), ""),
+    (judge_loss, ("slow keys", TEXT, LOST_FOCUS, TEXT[:19]), "wrong"),
+    (judge_loss, ("slow keys", TEXT, Reply("TIMEOUT", "too late"), ""), "wrong"),
     (judge_typist, ("abc", "abd", DONE), "wrong unreported"),
     (judge_typist, ("abc", "ab", DONE), "lost"),
     (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
@@ -88,21 +98,27 @@ VIOLATIONS: list[tuple[Callable[..., None], tuple[Any, ...], str]] = [
     (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),
     (judge_paste, ("", DONE, "é", "", True), "lost unreported"),
     (judge_paste, ("", DONE, "é", "é", False), "acted lost"),
+    (judge_paste, ("", Reply("PROGRAM_FAILED", "copy_lost: true"), "é", "", False), ""),
+    (judge_vain, ("hung", Reply("PROGRAM_FAILED"), "", True), "wrong"),
     (judge_ended, ("", b"Traceback\nKeyError", OLD_TEXT, False), "tracebacks wrong lost"),
     (judge_without_display, ("list", DONE), "unreported"),
     (judge_calm, ("", DONE, False), "lost unreported"),
     (judge_calm, ("", REFUSED, False), "doubted"),
+    (judge_effect, ("", Reply(data={"changed": True}), True, False), "wrong unreported"),
+    (judge_effect, ("", Reply(data={"changed": False}), False, True), "wrong unreported"),
+    (judge_effect, ("", Reply(data={"changed": None}), True, True), "doubted"),
+    (judge_effect, ("", Reply(data={"changed": None}), True, False), "acted"),
 ]
 
 
-def test_trials_count_the_violations_of_each_class() -> None:
+def test_judges_count_violations() -> None:
     for judge, arguments, columns in VIOLATIONS:
         tally = Tally("one")
         judge(tally, *arguments)
         assert tally.counts == dict.fromkeys(columns.split(), 1), (judge, arguments)
 
 
-def test_trials_count_what_any_server_leaves_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_count_leaks_hangs_and_tracebacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "GRACE_S", 0.2)
     server = tmp_path / "server"
     server.write_text(

@@ -1,11 +1,10 @@
-"""Acts on real X11 that could go wrong: covered, blocked, stolen, stopped, killed; and the clipboard then."""
+"""Acts on real X11 under interference: covers, menus, lost focus, signals; and the clipboard afterwards."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,50 +13,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-import headless
 import pytest
-from accessible import group_of
+from hostile.slow import SlowDisplay
 from hostile.stage import XWitness
-from samples import window
-from tk_windows import Wish, clipboard, copy, programs_by, window_titled
-from worlds import PATIENCE_S, ROOT, Form, Program, wait_for
+from samples import error_of, window
+from tk_windows import Opened, Wish, clipboard, copy, programs_by, typed, window_titled
+from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
 from peekaboo_min.automation import act as acts
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Scene
-from peekaboo_min.system.images import Bitmap
+from peekaboo_min.system.bitmaps import Bitmap
+from peekaboo_min.system.files import lock_folder
 
 Run = Callable[..., Wish]
 Xdotool = Callable[[str], dict[str, str]]
-Opened = Callable[[str, str], "tuple[Wish, int]"]
 LONG = "a line of text that is typed in pieces " * 20
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
-    "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
-)
 
 
 @pytest.fixture
 def xdotool_by(tmp_path: Path) -> Xdotool:
-    """The variables with which a shell script, in which `$real` is xdotool, runs in its place."""
+    """Return a function: script -> variables that run it instead of xdotool (`$real` in the script)."""
     return lambda script: programs_by(tmp_path / "bin", f"{script}\nexit", "xdotool")
 
 
-@pytest.fixture
-def opened(peek: Program, wish: Run) -> Opened:
-    """Opens a window with a title by a script: its program and its id, of which there is a screenshot."""
-
-    def open_one(title: str, script: str) -> tuple[Wish, int]:
-        program = wish(f"wm title . {title}; wm geometry . 300x200+600+100\n{script}")
-        window_id = window_titled(peek, title)["window_id"]
-        peek.data("screenshot", window_id)
-        return program, window_id
-
-    return open_one
-
-
 def cover(wish: Run, geometry: str) -> Wish:
-    """A window that no manager knows, in front of all others; prints `shown`, then `hit` for each click."""
+    """Open an unmanaged window in front of all others; it prints `shown`, then `hit` for each click."""
     covering = wish(
         f"wm withdraw .; toplevel .c; wm overrideredirect .c 1; wm geometry .c {geometry}+0+0; raise .c\n"
         "bind .c <Button> {puts hit}; tkwait visibility .c; puts shown"
@@ -67,7 +48,7 @@ def cover(wish: Run, geometry: str) -> Wish:
 
 
 def grab_by_menu(peek: Program, wish: Run, more: str = "") -> dict[str, Any]:
-    """The open menu of another program, which has grabbed pointer and keyboard."""
+    """Open another program's menu, which grabs pointer and keyboard; return its window."""
     menu = wish(
         "wm withdraw .; toplevel .m; wm overrideredirect .m 1; wm title .m Menu\n"
         f"wm geometry .m 102x60+700+500; tkwait visibility .m; grab -global .m\n{more}\nputs grabbed"
@@ -76,11 +57,8 @@ def grab_by_menu(peek: Program, wish: Run, more: str = "") -> dict[str, Any]:
     return window_titled(peek, "Menu")
 
 
-def typed(form: Form) -> str:
-    """What stands in the form's first field."""
-    before = len(form.events("text"))
-    form.xdotool("key", "F12")
-    return str(form.wait_for_event("text", after=before)["name"])
+def number_in(error: object, pattern: str) -> int:
+    return int(re.search(pattern, str(error))[1])  # type: ignore[index]
 
 
 def test_click_on_an_unmanaged_cover_is_refused(peek: Program, form: Form, form_id: int, wish: Run) -> None:
@@ -117,27 +95,35 @@ def test_click_on_a_popup_does_not_focus_it(peek: Program, wish: Run) -> None:
     assert (answer["delivered"], answer["window_closed"]) == (True, True)
 
 
-# what a window does when it is acted on, as Tcl: the act, and what is reported
-MEANWHILE = {
+# Tcl that reacts to an act: (command, expected fields of the reply)
+REACTIONS = {
     "bind . <ButtonRelease> {wm iconify .}": (
         "click ID 150 100 --verify",
         {"delivered": True, "changed": True, "window_closed": None},
     ),
-    # the second click would go to what the first one opened
+    # the second click would hit the window that the first click opened
     "bind . <ButtonPress> {toplevel .p; wm overrideredirect .p 1; wm geometry .p 300x200+600+100; raise .p\n"
     "bind .p <ButtonPress> {puts hit}; update}": ("click ID 150 100 --clicks 3", {"delivered": None}),
 }
 
 
-@pytest.mark.parametrize("script", MEANWHILE, ids=["minimised", "opened"])
-def test_act_reports_what_its_window_does_meanwhile(peek: Program, opened: Opened, script: str) -> None:
-    command, expected = MEANWHILE[script]
+@pytest.mark.parametrize("script", REACTIONS, ids=["minimised", "opened"])
+def test_act_reports_its_window_minimised_or_covered(peek: Program, opened: Opened, script: str) -> None:
+    command, expected = REACTIONS[script]
     program, window_id = opened("Shy", script)
     answer = peek.data(*command.replace("ID", str(window_id)).split())
     assert ({key: answer.get(key) for key in expected}, program.lines()) == (expected, [])
 
 
-def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: Run) -> None:
+def test_click_that_moves_its_window_is_delivered(peek: Program, opened: Opened, xdotool_by: Xdotool) -> None:
+    _, window_id = opened("Shy", "bind . <ButtonPress> {wm geometry . +300+300}")
+    # delay xdotool's exit until the window has moved, like on a busy machine
+    place = f"$real getwindowgeometry {window_id}"
+    slow = xdotool_by(f'old=$({place}); $real "$@"; until [ "$({place})" != "$old" ]; do :; done')
+    assert peek.data("click", window_id, 150, 100, **slow)["delivered"] is True
+
+
+def test_click_on_a_reused_window_id_is_refused(peek: Program, wish: Run) -> None:
     def open_same() -> tuple[Wish, dict[str, Any]]:
         started = wish("wm title . Same; wm geometry . 300x200+600+100")
         return started, window_titled(peek, "Same")
@@ -155,7 +141,7 @@ def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: 
         second, again = open_same()
         if again["window_id"] == window["window_id"]:
             return again
-        close(second)  # another client came or went meanwhile, and the server numbers by clients
+        close(second)  # another client connected or left; the server numbers windows by client
         return None
 
     again = wait_for(reused, "an id is used again")
@@ -163,30 +149,30 @@ def test_click_on_an_id_that_another_window_got_is_refused(peek: Program, wish: 
     assert peek.error("click", again["window_id"], 50, 50)["code"] == "STALE_SCREENSHOT"
 
 
-def test_focus_clicks_a_title_bar_where_allowed(
+def test_focus_clicks_a_title_bar_if_allowed(
     peek: Program, form: Form, form_id: int, wish: Run, xdotool_by: Xdotool
 ) -> None:
     """ "If raising via APIs is unreliable, **fallback** to clicking a safe point (e.g. window center) to
     ensure focus."
     """
-    # a window manager that gives nobody the focus who asks for it
-    deaf = xdotool_by(
+    # imitate a window manager that ignores focus requests
+    ignoring = xdotool_by(
         "read -r line\ncase $line in windowactivate*) exit 1 ;; windowmap*) exit 0 ;; esac\n"
         '{ echo "$line"; cat; } | $real -'
     )
     wish("wm title . Front; wm geometry . 200x100+800+500; focus -force .")
     front = window_titled(peek, "Front")["window_id"]
     peek.data("focus", front)
-    asked = ["focus", form_id, "--json"]
-    error = peek.run(*asked, **deaf).error
+    argv = ["focus", form_id, "--json"]
+    error = peek.run(*argv, **ignoring).error
     assert (error["code"], "PEEKABOO_SAFE_CLICK=1" in error["message"]) == ("FOCUS_FAILED", True)
     assert window_titled(peek, "Front")["is_focused"]
-    peek.data(*asked[:2], **deaf, PEEKABOO_SAFE_CLICK="1")
+    peek.data(*argv[:2], **ignoring, PEEKABOO_SAFE_CLICK="1")
     assert window_titled(peek, form.title)["is_focused"]
-    # a title bar that another window covers is left alone
+    # do not click a covered title bar
     peek.data("focus", front)
     covering = cover(wish, "1200x90")
-    refused = peek.run(*asked, **deaf, PEEKABOO_SAFE_CLICK="1")
+    refused = peek.run(*argv, **ignoring, PEEKABOO_SAFE_CLICK="1")
     assert refused.error["code"] == "FOCUS_FAILED"
     assert "PEEKABOO_SAFE_CLICK" not in refused.error["message"]
     assert (covering.lines(), form.events("click")) == (["shown"], [])
@@ -206,7 +192,7 @@ def test_acts_are_refused_while_a_foreign_menu_is_open(
     assert form.events("key") == []
     peek.data("screenshot", menu["window_id"])
     peek.data("click", menu["window_id"], 50, 12)
-    wait_for(lambda: window_titled(peek, "Menu")["kind"] == "tooltip", "it is a menu no more")
+    wait_for(lambda: window_titled(peek, "Menu")["kind"] == "tooltip", "the menu has released its grab")
     for words in acts:
         peek.data(*words)
 
@@ -216,20 +202,20 @@ HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
 
 @pytest.fixture
 def witness(peek: Program) -> Iterator[XWitness]:
-    """A window `w` that has the keyboard and reports what reaches it."""
-    one = XWitness(peek.environment)
-    one.open("w", x=100, y=100, w=400, h=300, app="Witness")
+    """Yield a program with a focused window `w`, which reports its events."""
+    program = XWitness(peek.environment)
+    program.open("w", x=100, y=100, w=400, h=300, app="Witness")
     peek.data("focus", window_titled(peek, "w")["window_id"])
-    yield one
-    one.close()
+    yield program
+    program.close()
 
 
 @pytest.fixture
 def other(peek: Program) -> Iterator[XWitness]:
-    """Another program, without a window so far."""
-    one = XWitness(peek.environment)
-    yield one
-    one.close()
+    """Yield another such program, without a window."""
+    program = XWitness(peek.environment)
+    yield program
+    program.close()
 
 
 Act = Callable[..., "subprocess.Popen[str]"]
@@ -237,7 +223,7 @@ Act = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def act(peek: Program, witness: XWitness) -> Iterator[Act]:
-    """Starts an act of the desktop on the witness's window."""
+    """Yield a function that starts an act on the window `w` in a new process."""
     started: list[subprocess.Popen[str]] = []
 
     def start(method: str, *arguments: Any) -> subprocess.Popen[str]:
@@ -254,7 +240,7 @@ def act(peek: Program, witness: XWitness) -> Iterator[Act]:
 
 
 def kill_child_of(process: subprocess.Popen[str]) -> None:
-    """The xdotool that presses; it may have ended."""
+    """Kill the xdotool of an act, unless it has ended."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     with suppress(ProcessLookupError):
         os.kill(int(children[0]), signal.SIGKILL)
@@ -275,11 +261,11 @@ def test_drag_releases_its_button_whatever_ends_it(act: Act, witness: XWitness, 
     out = dragging.communicate(timeout=60)[0]
     release = witness.wait(lambda one: one["event"] == "release")
     assert (press["x"], press["y"]) == (60, 50)
-    if ending in ("by itself", "SIGUSR1"):  # a drag is not dropped halfway
+    if ending in ("by itself", "SIGUSR1"):  # SIGUSR1 does not stop a drag halfway
         assert (release["x"], release["y"]) == (260, 150)
     if ending in ("by itself", "xdotool"):
-        told = json.loads(out)
-        assert told.get("code", told.get("delivered")) == (ending == "by itself" or "PROGRAM_FAILED")
+        reply = json.loads(out)
+        assert reply.get("code", reply.get("delivered")) == (ending == "by itself" or "PROGRAM_FAILED")
     wait_for(lambda: witness.sync() == 0, "the button is up")
 
 
@@ -291,11 +277,11 @@ def test_click_releases_modifiers_when_killed(act: Act, witness: XWitness) -> No
     wait_for(lambda: witness.sync() == 0, "nothing is pressed any more")
 
 
-def test_scroll_drag_and_move_see_a_cover(act: Act, witness: XWitness, other: XWitness) -> None:
+def test_scroll_drag_and_move_detect_a_cover(act: Act, witness: XWitness, other: XWitness) -> None:
     cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
     for method, arguments in (("scroll", ["down", 3]), ("drag", [[300, 200], "left"])):
         assert answer(act(method, [60, 50], *arguments))["code"] == "WINDOW_COVERED"
-    # what is dropped there would be the other program's
+    # the drop would reach the other program
     assert answer(act("drag", [300, 200], [60, 50], "left"))["code"] == "WINDOW_COVERED"
     moved = answer(act("move_pointer", [60, 50]))
     assert (moved["delivered"], moved["reached_id"]) == (False, cover)
@@ -303,7 +289,7 @@ def test_scroll_drag_and_move_see_a_cover(act: Act, witness: XWitness, other: XW
     assert (witness.take("press"), other.take("press")) == ([], [])
 
 
-def test_click_that_a_foreign_menu_takes_is_its(
+def test_click_into_a_foreign_menu_is_not_delivered(
     peek: Program, act: Act, witness: XWitness, wish: Run
 ) -> None:
     menu = grab_by_menu(peek, wish)
@@ -312,48 +298,55 @@ def test_click_that_a_foreign_menu_takes_is_its(
     assert witness.take("press") == []
 
 
-def test_scroll_that_is_covered_meanwhile_is_not_delivered(act: Act, witness: XWitness) -> None:
+def test_scroll_that_gets_covered_is_not_delivered(act: Act, witness: XWitness) -> None:
     scrolling = act("scroll", [60, 50], "down", 50)
     witness.wait(lambda one: one["event"] == "press")
-    witness.open("menu", x=130, y=120, w=80, h=60, popup=True)  # over the pixel, and of the same program
+    witness.open("menu", x=130, y=120, w=80, h=60, popup=True)  # over the pixel, by the same program
     assert answer(scrolling)["delivered"] is not True
     assert len(witness.take("press")) < 50
 
 
-@pytest.mark.parametrize("how", ["focus", "stop file", "SIGUSR1", "SIGTERM"])
-def test_press_releases_a_held_key_when_it_ends(
+@pytest.mark.parametrize("how", ["focus", "grab", "stop file", "SIGUSR1", "SIGTERM"])
+def test_press_releases_a_held_key_if_interrupted(
     peek: Program, act: Act, witness: XWitness, other: XWitness, tmp_path: Path, how: str
 ) -> None:
     stop = tmp_path / "stop"
     other.open("thief", x=600, y=100, w=200, h=200, app="Thief")
-    window_titled(peek, "thief")  # it has been mapped, and takes no focus after this
+    window_titled(peek, "thief")  # wait until it is mapped; it takes the focus only then
     peek.data("focus", window_titled(peek, "w")["window_id"])
-    holding = act("press", "y", 5000, 3, str(stop))
+    holding = act("press", "y", 2000 if how == "grab" else 5000, 3, str(stop))
     witness.wait(lambda one: one["event"] == "key")
     if how == "focus":
         other.do("focus", "thief")
+    elif how == "grab":
+        other.do("grab keyboard", "thief")
     elif how == "stop file":
         stop.touch()
     else:
         holding.send_signal(signal.Signals[how])
     out = holding.communicate(timeout=60)[0]
     wait_for(lambda: witness.sync() == 0, "the key is up")
-    codes = {"focus": "FOCUS_LOST", "stop file": "POLICY_DENIED", "SIGUSR1": "CANCELLED", "SIGTERM": None}
+    codes = {
+        "focus": "FOCUS_LOST",
+        "grab": "FOCUS_LOST",
+        "stop file": "POLICY_DENIED",
+        "SIGUSR1": "CANCELLED",
+        "SIGTERM": None,
+    }
     assert (json.loads(out)["code"] if out else None) == codes[how]
-    assert how != "stop file" or "1 of 3 key press(es) went out" in out
-    assert len(other.take("key")) <= 20
+    assert "delivered 1 of 3 key presses" in out or how == "SIGTERM"
+    assert len(other.take("key")) <= (100 if how == "grab" else 20)  # it repeats until it is released
 
 
-def test_type_what_takes_too_long_is_refused(peek: Program, form: Form, form_id: int) -> None:
+def test_type_that_would_take_too_long_is_refused(peek: Program, form: Form, form_id: int) -> None:
     error = peek.error("type", form_id, "é" * 20_000)
     assert error["code"] == "INVALID_ARGUMENT"
-    most = int(re.search(r"at most (\d+) characters", str(error))[1])  # type: ignore[index]
-    assert 1000 < most < 10_000
+    assert 1000 < number_in(error, "at most (\\d+) characters") < 10_000
     assert typed(form) == ""
 
 
 def type_until(peek: Program, form: Form, form_id: int, act: Callable[[Any], Any], **more: str) -> str:
-    """What typing prints that something happens to while it types; it is waited for."""
+    """Call `act` while a long text is typed; return the stdout of the typing."""
     with peek.start("type", form_id, LONG, "--json", **more) as process:
         wait_for(lambda: len(form.events("key")) > 30, "it types")
         act(process)
@@ -365,11 +358,12 @@ def test_stop_file_ends_typing_between_pieces(
 ) -> None:
     stop = tmp_path / "stop"
     out = type_until(peek, form, form_id, lambda _: stop.touch(), PEEKABOO_STOP_FILE=str(stop))
-    assert "POLICY_DENIED" in out and "character(s) went out" in out
-    assert len(typed(form)) < len(LONG) / 2
+    assert "POLICY_DENIED" in out
+    delivered = number_in(out, f"delivered (\\d+) of {len(LONG)} characters")
+    assert delivered == len(typed(form)) < len(LONG) / 2
 
 
-def test_type_ends_where_the_focus_is_stolen(peek: Program, form: Form, form_id: int, wish: Run) -> None:
+def test_type_stops_when_the_focus_is_stolen(peek: Program, form: Form, form_id: int, wish: Run) -> None:
     thieves: list[Wish] = []
     steal = "wm geometry . 200x100+900+600; focus -force .\nbind . <Key> {puts leaked}"
     out = type_until(peek, form, form_id, lambda _: thieves.append(wish(steal)))
@@ -377,29 +371,239 @@ def test_type_ends_where_the_focus_is_stolen(peek: Program, form: Form, form_id:
     assert len(thieves[0].lines()) <= 20
 
 
-def test_type_after_kill_9_begins_after_its_piece(peek: Program, form: Form, form_id: int) -> None:
+def test_type_after_sigkill_starts_after_the_current_piece(peek: Program, form: Form, form_id: int) -> None:
     assert type_until(peek, form, form_id, lambda process: process.kill()) == ""
     before = len(form.events("key"))
     peek.data("type", form_id, "ZZZ")
     text = typed(form)
     assert text.endswith("ZZZ") and "Z" not in text[:-3]
-    assert len(form.events("key")) - before <= 20 + 3 + 10  # the piece, ours, and shift and F12 keys
+    assert len(form.events("key")) - before <= 20 + 3 + 10  # rest of the piece, ZZZ, shift and F12
+
+
+def test_type_waits_for_a_process_with_another_environment(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    other = Program(peek.words, clean_environment(tmp_path / "other", DISPLAY=f"{form.display}.0"))
+    type_until(peek, form, form_id, lambda _: other.data("type", form_id, "ZZZ"))
+    assert typed(form) == f"{LONG}ZZZ"
+
+
+def test_display_lock_covers_all_names_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acts, "_LOCK_S", 0.1)
+    number = os.getpid()  # no display has this number
+    with acts.input_lock(f"x11-{number}"), acts.input_lock(f"x11-host-{number}"):
+        for host in ("localhost", "127.0.0.1"):
+            error = error_of(acts.input_lock(f"x11-{host}-{number}").__enter__)
+            assert error.code is ErrorCode.TIMEOUT
+    for path in lock_folder().glob(f"*-{number}.lock"):
+        path.unlink()
+
+
+def test_cancelled_typing_ends_after_its_piece(act: Act, witness: XWitness) -> None:
+    typing = act("type", "abcdefghijklm" * 3, 50)
+    witness.wait(lambda one: one["event"] == "key")
+    typing.send_signal(signal.SIGUSR1)
+    told = answer(typing)
+    assert (told["code"], "delivered 9 of 39 characters" in told["message"]) == ("CANCELLED", True), told
+    assert "".join(key["text"] for key in witness.take("key")) == "abcdefghi"
+
+
+def test_typing_releases_its_key_when_xdotool_dies(
+    peek: Program, witness: XWitness, xdotool_by: Xdotool
+) -> None:
+    dies = xdotool_by('[ "$1" = - ] || exec $real "$@"\n$real keydown X; kill -9 $$')
+    error = peek.run("type", window_titled(peek, "w")["window_id"], "aXb", "--json", **dies).error
+    assert (error["code"], "delivered 1 of 3 characters" in error["message"]) == ("PROGRAM_FAILED", True), (
+        error
+    )
+    wait_for(lambda: witness.sync() == 0, "the key is up")
 
 
 @pytest.mark.parametrize("words", [["press", "a"], ["type", "ab"]])
-def test_keys_that_another_window_got_are_not_delivered(
+def test_keys_that_reach_another_window_are_not_delivered(
     peek: Program, witness: XWitness, other: XWitness, words: list[str], xdotool_by: Xdotool
 ) -> None:
     thief = other.open("thief", x=700, y=400, w=200, h=100, app="Thief")
     window_id = window_titled(peek, "w")["window_id"]
     window_titled(peek, "thief")
     peek.data("focus", window_id)
-    # the focus goes after the last look, and before the keys are pressed
+    # move the focus after the last check, before the keys
     late = xdotool_by(f'$real windowfocus {thief}\nexec $real "$@"')
     lost = peek.run(words[0], window_id, words[1], "--json", **late).error
     assert (lost["code"], f"window {thief}" in lost["message"]) == ("FOCUS_LOST", True)
     assert [key["text"] for key in other.take("key")] == list(words[1])
     assert witness.take("key") == []
+
+
+SLOW_KEYS, BOUNCE_KEYS = 2, 4  # controls of the XKB extension
+
+
+@pytest.fixture
+def controls(witness: XWitness) -> Iterator[Callable[[int], None]]:
+    """Switches controls of the keyboard on, for people who hit keys by mistake; they are off at the end."""
+
+    def switch_on(controls: int) -> None:
+        witness.do("controls", affected=controls, on=controls)
+        witness.sync()
+
+    yield switch_on
+    witness.do("controls", affected=SLOW_KEYS | BOUNCE_KEYS, on=0)
+    witness.sync()
+
+
+# what is done, by which program, with which argument -> commands, what arrives, and how much is reported:
+# False for nothing
+UNDELIVERED: dict[str, tuple[dict[str, int], list[tuple[str, str, object]]]] = {
+    "slow keys": (
+        {"controls": SLOW_KEYS},
+        [("type abc", "", False), ("press a --repeat 2", "", False), ("type abc --replace", "", False)],
+    ),
+    "bounce keys": (
+        {"controls": BOUNCE_KEYS},
+        [("type aabb", "ab", "2 of 4 characters"), ("press c --repeat 3", "c", "1 of 3 key presses")],
+    ),
+    "a hotkey": (
+        {"grab": ord("b")},
+        [
+            ("type abca", "aca", "3 of 4 characters"),
+            ("type b", "", False),
+            ("press b", "", False),
+        ],
+    ),
+    "select all as a hotkey": ({"grab": ord("a")}, [("type xyz --replace", "", False)]),
+    "paste as a hotkey": (
+        {"grab": ord("v")},
+        [("type é", "", False), ("type x\té", "x\t", "2 of 3 characters")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("how", "acts"), UNDELIVERED.values(), ids=UNDELIVERED)
+def test_keys_that_the_window_does_not_get_are_not_delivered(
+    peek: Program,
+    witness: XWitness,
+    other: XWitness,
+    controls: Callable[[int], None],
+    how: dict[str, int],
+    acts: list[tuple[str, str, object]],
+) -> None:
+    window_id = window_titled(peek, "w")["window_id"]
+    copy(peek.environment, b"mine")
+    if "controls" in how:
+        controls(how["controls"])
+    else:
+        other.do("grab", keysym=how["grab"])
+        other.sync()
+    for command, arrived, reported in acts:
+        name, *words = command.split(" ")
+        answer = peek.run(name, window_id, *words, "--json").json
+        if reported is False:
+            assert (answer["data"]["delivered"], bool(answer["data"]["reason"])) == (False, True), command
+        else:
+            error = answer["error"]
+            assert (error["code"], f"delivered {reported}" in error["message"]) == ("FOCUS_LOST", True), error
+        assert "others_typed" not in str(answer), command
+        assert "".join(key["text"] for key in witness.take_characters()) == arrived, command
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
+
+
+def test_shortcut_of_another_program_is_pressed_as_often_as_asked(
+    peek: Program, witness: XWitness, other: XWitness
+) -> None:
+    other.do("grab", keysym=ord("b"))
+    other.sync()
+    answer = peek.data("press", window_titled(peek, "w")["window_id"], "ctrl+b", "--repeat", 3)
+    assert (answer["delivered"], len(other.take("key")), witness.take("key")) == (False, 3, [])
+
+
+def test_keys_to_a_window_that_takes_none_are_not_delivered(peek: Program, other: XWitness) -> None:
+    window_id = other.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_keys=False)
+    window_titled(peek, "deaf")
+    for words in (["type", window_id, "abc"], ["press", window_id, "return"]):
+        assert peek.data(*words)["delivered"] is False
+
+
+def test_keys_that_only_another_program_receives_are_not_delivered(
+    peek: Program, witness: XWitness, other: XWitness
+) -> None:
+    window_id = witness.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_keys=False)
+    window_titled(peek, "deaf")
+    other.do("listen", window_id=window_id)
+    other.sync()
+    assert peek.data("type", window_id, "abc")["delivered"] is False
+    witness.do("listen", window_id=window_id)  # by another connection of the window's own program
+    witness.sync()
+    assert peek.data("type", window_id, "abc")["delivered"] is True
+
+
+def test_keys_to_a_window_of_another_program_inside_are_delivered(
+    peek: Program, witness: XWitness, other: XWitness
+) -> None:
+    window_id = window_titled(peek, "w")["window_id"]
+    other.open("inner", x=0, y=0, w=200, h=200, inside=window_id)
+    other.do("focus", "inner")
+    other.take("key")
+    assert peek.data("type", window_id, "abc")["delivered"] is True
+    assert [key["text"] for key in other.take("key")] == ["a", "b", "c"]
+
+
+def test_keys_to_a_window_that_refuses_the_focus_are_not_delivered(peek: Program, other: XWitness) -> None:
+    window_id = other.open("shy", x=100, y=100, w=300, h=200, app="Shy", input_hint=False)
+    window_titled(peek, "shy")
+    answer = peek.run("type", window_id, "abc", "--json").json
+    assert answer.get("data", {}).get("delivered", False) is False and other.take("key") == []
+
+
+def test_held_key_that_repeats_is_pressed_once(peek: Program, witness: XWitness) -> None:
+    answer = peek.data("press", window_titled(peek, "w")["window_id"], "y", "--hold-ms", 1500)
+    assert (answer["delivered"], answer.get("others_typed")) == (True, None)
+    assert len(witness.take("key")) > 1
+
+
+def test_type_on_a_slow_display_takes_its_time(peek: Program, witness: XWitness) -> None:
+    window_id = window_titled(peek, "w")["window_id"]
+    with SlowDisplay(peek.environment["DISPLAY"], 0.06) as slow:
+        error = peek.error("type", window_id, LONG, DISPLAY=slow.name)
+        most = number_in(error, "at most (\\d+) characters")
+        assert (error["code"], 57 < most < len(LONG)) == ("INVALID_ARGUMENT", True)
+        assert witness.take("key") == []
+        assert peek.data("type", window_id, "SLOWLY BUT ALL OF IT", DISPLAY=slow.name)["delivered"]
+    assert "".join(key["text"] for key in witness.take("key")) == "SLOWLY BUT ALL OF IT"
+
+
+def test_type_on_a_display_that_hangs_says_how_much_was_delivered(
+    peek: Program, witness: XWitness, tmp_path: Path, xdotool_by: Xdotool
+) -> None:
+    window_id, gate = window_titled(peek, "w")["window_id"], tmp_path / "gate"
+    waits = xdotool_by(f'$real "$@"; touch {gate}; while [ -e {gate} ]; do sleep 0.01; done')
+    with SlowDisplay(peek.environment["DISPLAY"], 0.0) as display:
+        words = ["type", window_id, "xy" * 15, "--json"]
+        with peek.start(*words, DISPLAY=display.name, **waits) as typing:
+            wait_for(gate.exists, "the first piece is typed")
+            display.round_trip_s = 60
+            gate.unlink()
+            out = typing.communicate(timeout=PATIENCE_S)[0].decode()
+    assert "TIMEOUT" in out and "delivered at least 20 of 30 characters" in out, out
+
+
+def test_act_that_takes_too_long_says_how_much_was_done(
+    peek: Program, witness: XWitness, xdotool_by: Xdotool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("keyboard", "pointer"):
+        monkeypatch.setattr(f"peekaboo_min.desktop.x11.{module}.ACT_S", 2.0)
+    window_id, slow = window_titled(peek, "w")["window_id"], xdotool_by('sleep 1.2; $real "$@"')
+    peek.data("screenshot", window_id)
+    typed = peek.run("type", window_id, "xy" * 25, "--json", **slow).error
+    assert (typed["code"], len(witness.take("key"))) == (
+        "TIMEOUT",
+        number_in(typed, "at least (\\d+) of 50"),
+    )
+    turned = peek.run("scroll", window_id, 50, 50, "down", "--amount", 50, "--json", **slow).error
+    assert (turned["code"], len(witness.take("press"))) == (
+        "TIMEOUT",
+        number_in(turned, "(\\d+) of 50 presses"),
+    )
 
 
 def test_type_replaces_by_an_empty_text(peek: Program, witness: XWitness) -> None:
@@ -408,128 +612,23 @@ def test_type_replaces_by_an_empty_text(peek: Program, witness: XWitness) -> Non
     assert [key["text"] for key in witness.take_characters()] == ["\x01", "\b"]  # ctrl+a
 
 
-def test_type_counts_what_arrived_before_focus_went(
+def test_type_counts_characters_before_a_focus_loss(
     peek: Program, form: Form, form_id: int, opened: Opened, xdotool_by: Xdotool
 ) -> None:
     _, thief = opened("Thief", "")
     peek.data("focus", form_id)
     late = xdotool_by(f'$real "$@"\n[ "$1" != - ] || $real windowfocus --sync {thief}')
     lost = peek.run("type", form_id, "xy" * 15, "--json", **late).error
-    assert lost["code"] == "FOCUS_LOST"
-    assert re.findall(r"\d+", lost["message"].partition("before that")[2]) == ["20"]
+    assert (lost["code"], "delivered 20 of 30 characters" in lost["message"]) == ("FOCUS_LOST", True)
     peek.data("focus", form_id)
     assert typed(form) == "xy" * 10
 
 
-def test_clipboard_image_is_put_back_as_itself(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek.environment, PNG, "image/png")
-    peek.data("type", form_id, "Zoë")
-    assert typed(form) == "Zoë"
-    assert clipboard(peek.environment, "image/png") == PNG
-    assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]  # and as nothing else
-
-
-def test_clipboard_that_could_not_be_put_back_is_kept(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek.environment, b"thing", "application/x-thing")
-    error = peek.error("type", form_id, "Zoë")
-    assert "application/x-thing" in error["message"] and "nothing was pasted" in error["message"]
-    assert clipboard(peek.environment, "application/x-thing") == b"thing"
-    assert typed(form) == ""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_clipboard_is_put_back_after_a_signal(
-    peek: Program, form: Form, form_id: int, number: signal.Signals
-) -> None:
-    copy(peek.environment, b"mine")
-    with peek.start("type", form_id, "äöü" * 100, "--json") as process:
-        wait_for(lambda: clipboard(peek.environment) not in (b"mine", b""), "it pastes")
-        process.send_signal(number)
-        process.communicate(timeout=PATIENCE_S)
-    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
-
-
-def test_clipboard_is_put_back_though_a_program_polls_it(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek.environment, b"mine")
-    poll = "while :; do timeout 1 xclip -selection clipboard -o >/dev/null 2>&1; done"
-    with headless.running(["sh", "-c", poll], env=peek.environment):
-        peek.data("type", form_id, "日" * 21)  # in two pieces
-    assert typed(form) == "日" * 21
-    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
-
-
-def test_paste_after_a_look_at_the_formats_is_the_text(peek: Program, opened: Opened) -> None:
-    program, window_id = opened(
-        "Slow",
-        "proc get {type} {selection get -selection CLIPBOARD -type $type}\n"
-        "bind . <Control-v> {get TARGETS; after 300 {puts [get UTF8_STRING]}}",
-    )
-    copy(peek.environment, b"mine")
-    peek.data("type", window_id, "Zoë")
-    program.wait_for("Zoë")
-    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
-
-
-def test_paste_that_nobody_fetches_is_an_error(peek: Program, opened: Opened) -> None:
-    _, deaf = opened("Deaf", "")
-    copy(peek.environment, b"mine")
-    error = peek.error("type", deaf, "Zoë")
-    assert "did not fetch the text" in error["message"]
-    # what a program that hangs will paste when it wakes up; xclip serves a moment after it has forked
-    wait_for(lambda: clipboard(peek.environment) == "Zoë".encode(), "the text stays in the clipboard")
-    manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
-    with group_of(manager, peek.environment):
-        error = peek.error("type", deaf, "Zoë")
-    assert "did not fetch the text" in error["message"]
-
-
-def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened) -> None:
-    _, greedy = opened("Greedy", "bind . <Control-v> {clipboard clear; clipboard append theirs}")
-    copy(peek.environment, b"mine")
-    assert "another program took the clipboard" in peek.error("type", greedy, "Zoë")["message"]
-    assert clipboard(peek.environment) == b"theirs"
-
-
-@pytest.mark.parametrize("end", ["", "ë"])
-def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, form_id: int, end: str) -> None:
-    copy(peek.environment, b"mine")
-    with peek.start("type", form_id, "Zoë" + "x" * 100 + end, "--delay-ms", 20, "--json") as process:
-        wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
-        copy(peek.environment, b"theirs")
-        process.communicate(timeout=PATIENCE_S)
-    assert clipboard(peek.environment) == b"theirs"
-
-
-@pytest.mark.parametrize(
-    ("moment", "is_lost"),
-    [
-        ("-quiet -selection clipboard -i", True),
-        ("-selection clipboard -i", True),
-        ("-selection primary", False),
-    ],
-    ids=["serving", "putting back", "never"],
-)
-def test_clipboard_copied_as_it_is_taken_is_told(
-    peek: Program, form: Form, form_id: int, tmp_path: Path, moment: str, is_lost: bool
-) -> None:
-    copy(peek.environment, b"mine")
-    real = shutil.which("xclip")
-    copies = f"printf theirs | setsid {real} -selection clipboard -i"
-    has_copied = f'until [ "$({real} -selection clipboard -o)" = theirs ]; do sleep 0.01; done'
-    theirs = f'case "$*" in "{moment}"*) {copies}; {has_copied} ;; esac'
-    xclip = tmp_path / "xclip"
-    xclip.write_text(f'#!/bin/sh\n{theirs} >/dev/null 2>&1\nexec {real} "$@"\n')
-    xclip.chmod(0o755)
-    data = peek.data("type", form_id, "日本", PATH=f"{tmp_path}:{os.environ['PATH']}")
-    assert (typed(form), data["delivered"]) == ("日本", True)
-    assert data.get("copy_lost", False) is is_lost
-
-
 class Windows:
-    """A desktop with one window of one colour, in front of which others may come."""
+    """Desktop with one plain window; tests add others in front of it."""
 
     def __init__(self, patch: pytest.MonkeyPatch, look: Callable[[Windows], Any] = id) -> None:
-        """look: called at each look before the act."""
+        """Call `look` at each capture before the act."""
         self.windows = [window(7)]
         bitmap = Bitmap(300, 3, (bytes(900),) * 200)
         patch.setattr(acts, "take_bitmap", lambda *_: (look(self), bitmap)[1])
@@ -540,7 +639,7 @@ class Windows:
         return Scene(tuple(self.windows), (), ())
 
 
-def test_verify_that_cannot_look_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_that_cannot_read_the_windows_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: Windows) -> Scene:
         raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
 

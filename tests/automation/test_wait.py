@@ -1,4 +1,4 @@
-"""Waiting for a text, a title, an end or stillness: on X11, in a window that changes by itself."""
+"""wait_for on X11: text, title, closed window, unchanged window."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import Callable
 
 import pytest
-from samples import app, window
+from samples import app, error_of, window
 from tk_windows import Wish, programs_by, window_titled
 from worlds import PATIENCE_S, Program, need
 
 from peekaboo_min.automation import wait
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import Scene
-from peekaboo_min.system.images import Bitmap
+from peekaboo_min.system.bitmaps import Bitmap
 
-# %s: what happens by itself, as Tcl.
+# %s: Tcl that changes the window later.
 WINDOW = """
 wm title . "Slow work"
 wm geometry . 420x160+90+90
@@ -30,7 +30,7 @@ set n ""
 """
 
 
-# what a line on stdin does, so that the test decides when
+# run each line of stdin as Tcl
 ON_COMMAND = (
     "fileevent stdin readable {if {[gets stdin line] >= 0} {eval $line} else {fileevent stdin readable {}}}"
 )
@@ -39,28 +39,28 @@ Opener = Callable[[str], "tuple[int, Wish]"]
 
 @pytest.fixture
 def open_window(peek: Program, wish: Callable[..., Wish]) -> Opener:
-    """Opens such a window: its id, and its program."""
+    """Return a function that opens WINDOW with a script; it returns the window id and the program."""
     need("tesseract", "convert")
 
-    def open_one(script: str) -> tuple[int, Wish]:
+    def open_with(script: str) -> tuple[int, Wish]:
         program = wish(WINDOW % script, "Slow")
         return window_titled(peek, "Slow work")["window_id"], program
 
-    return open_one
+    return open_with
 
 
-def test_wait_for_text_answers_its_place(peek: Program, open_window: Opener) -> None:
+def test_wait_for_text_returns_its_place(peek: Program, open_window: Opener) -> None:
     window_id, _ = open_window('after 1500 {.state configure -text "All files saved"}')
     answer = peek.data("wait-for", "--window-id", window_id, "--text", "files saved", "--timeout-s", 30)
     (hit,) = answer["found"]
     assert (hit["text"], hit["match"], answer["window_id"]) == ("files saved", "part", window_id)
     assert 0 < answer["waited_s"] < 34
-    # its pixels are for click, by the screenshot that it names
+    # click accepts x and y with the returned screenshot_id
     clicked = peek.data("click", window_id, hit["x"], hit["y"], "--screenshot-id", answer["screenshot_id"])
     assert clicked["delivered"] is True
 
 
-def test_wait_for_text_reads_each_picture_once(peek: Program, open_window: Opener, tmp_path: Path) -> None:
+def test_wait_for_text_reads_each_image_once(peek: Program, open_window: Opener, tmp_path: Path) -> None:
     window_id, _ = open_window(
         "proc blink {} {set ::n [expr {$::n eq {} ? {||} : {}}]; after 400 blink}; blink"
     )
@@ -71,13 +71,13 @@ def test_wait_for_text_reads_each_picture_once(peek: Program, open_window: Opene
     assert error["code"] == "TIMEOUT"
     runs = log.read_text().splitlines()
     counts = Counter(run.split()[0] for run in runs)
-    # two states, each read by two runs of tesseract, which is asked for its version before
+    # tesseract runs twice for each of two states, and once for its version
     assert (counts["tesseract"] <= 5, counts["maim"] > 4) == (True, True), counts
-    # what is read is what was compared: no second screenshot, of another kind, of a state that is new
+    # the compared image is the one that is read; there is no second capture in another format
     assert {run.split()[3] for run in runs if run.startswith("maim --hide")} == {"png"}, runs
 
 
-def test_wait_for_what_does_not_come_tells_what_was_seen(peek: Program, open_window: Opener) -> None:
+def test_wait_for_timeout_reports_the_last_state(peek: Program, open_window: Opener) -> None:
     window_id, _ = open_window("")
     for words, seen in (
         (["--window-id", window_id, "--text", "Preparing the file"], "'Preparing the files'"),
@@ -90,7 +90,7 @@ def test_wait_for_what_does_not_come_tells_what_was_seen(peek: Program, open_win
         assert seen in finished.error["message"]
 
 
-def test_wait_for_text_beside_a_minimised_window(peek: Program, open_window: Opener) -> None:
+def test_wait_for_text_skips_a_minimised_window(peek: Program, open_window: Opener) -> None:
     window_id, _ = open_window("")
     minimise = ["xdotool", "windowminimize", "--sync", str(window_id)]
     subprocess.run(minimise, env=peek.environment, check=True)
@@ -103,7 +103,7 @@ def test_wait_for_text_beside_a_minimised_window(peek: Program, open_window: Ope
     assert (error["code"], "is minimised" in error["message"]) == ("TIMEOUT", True), error
 
 
-def test_wait_for_a_window_its_title_and_its_end(peek: Program, open_window: Opener) -> None:
+def test_wait_for_a_window_its_title_and_its_closing(peek: Program, open_window: Opener) -> None:
     def waiting(*words: object) -> subprocess.Popen[bytes]:
         return peek.start("wait-for", *words, "--timeout-s", 40, "--json")
 
@@ -124,12 +124,28 @@ def test_wait_for_a_window_its_title_and_its_end(peek: Program, open_window: Ope
     assert error["code"] == "WINDOW_NOT_FOUND"
 
 
-def test_wait_for_stillness_of_a_second(peek: Program, open_window: Opener) -> None:
+def test_wait_for_an_app_finds_its_second_window(peek: Program, open_window: Opener) -> None:
+    window_id, _ = open_window("toplevel .more; wm title .more Progress; wm geometry .more 200x100+600+90")
+    words = ["wait-for", "--app", "Slow", "--title", "Progress"]
+    found = peek.data(*words)
+    assert (found["owner_name"], found["window_id"] != window_id) == ("Toplevel", True)
+    assert peek.data("wait-for", "--app", "Toplevel", "--title", "Slow work")["window_id"] == window_id
+
+
+def test_wait_for_in_the_shell_may_take_ten_minutes(peek: Program) -> None:
+    assert peek.data("wait-for", "--app", "Slow", "--closed", "--timeout-s", 600) == {
+        "closed": True,
+        "waited_s": 0.0,
+    }
+    assert error_of(wait.wait_for, app="Slow", timeout_s=46).hint == "give a number from 1 to 45"
+
+
+def test_wait_for_still_needs_a_second_without_changes(peek: Program, open_window: Opener) -> None:
     window_id, program = open_window(
         f"proc tick {{}} {{incr ::n; set ::timer [after 200 tick]}}; set n 100000; tick; {ON_COMMAND}"
     )
     error = peek.error("wait-for", "--window-id", window_id, "--still", "--timeout-s", 4)
-    # what was seen last may be a digit no larger than a caret
+    # the last change may be a digit no larger than a caret
     assert (error["code"], f"window {window_id}" in error["message"]) == ("TIMEOUT", True)
     program.tell("after cancel $timer")
     answer = peek.data("wait-for", "--window-id", window_id, "--still", "--timeout-s", 40)
@@ -137,42 +153,41 @@ def test_wait_for_stillness_of_a_second(peek: Program, open_window: Opener) -> N
 
 
 class SmallChange:
-    """A desktop of one window, in whose corner each look shows the next of some signs."""
+    """Desktop with one window; each capture shows the next of `signs` colours in its corner."""
 
-    def __init__(self, signs: int, name: str) -> None:
-        self.signs, self.name, self.looks = signs, name, 0
+    def __init__(self, signs: int, capture_cost: int) -> None:
+        self.signs, self.capture_cost, self.captures = signs, capture_cost, 0
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
         return Scene((window(7),), (), ())
 
     def bitmap(self) -> Bitmap:
-        self.looks += 1
+        self.captures += 1
         rows = [bytes(3 * 300)] * 200
-        rows[9] = bytes([self.looks % self.signs] * 3) + rows[9][3:]
+        rows[9] = bytes([self.captures % self.signs] * 3) + rows[9][3:]
         return Bitmap(300, 3, tuple(rows))
 
 
-# a Mac may flash at each look: fewer in the same 20 seconds
-@pytest.mark.parametrize(("name", "most_looks"), [("x11", 25), ("macos", 15)])
+# a Mac may flash at each capture, so it captures less often
+@pytest.mark.parametrize(("capture_cost", "most_captures"), [(1, 25), (2, 15)])
 @pytest.mark.parametrize(("signs", "is_still"), [(1, True), (2, True), (3, False), (4, False)])
-def test_wait_for_stillness_beside_a_caret(
-    monkeypatch: pytest.MonkeyPatch, signs: int, is_still: bool, name: str, most_looks: int
+def test_wait_for_still_ignores_a_caret(
+    monkeypatch: pytest.MonkeyPatch, signs: int, is_still: bool, capture_cost: int, most_captures: int
 ) -> None:
-    desktop = SmallChange(signs, name)
+    desktop = SmallChange(signs, capture_cost)
     pauses: list[float] = []
     monkeypatch.setattr(wait, "pause", pauses.append)
     monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
     monkeypatch.setattr(wait, "take_bitmap", lambda desktop, _: desktop.bitmap())
-    monkeypatch.setattr(wait, "this_desktop", lambda: desktop)
     try:
-        answer = wait.wait_for(window_id=7, still=True, timeout_s=20)
+        answer = wait.wait_for(desktop, 7, None, None, None, False, True, 20)
         found = answer.data["window_id"] == 7
     except PeekabooError as e:
         found = e.code is not ErrorCode.TIMEOUT
-    assert (found, desktop.looks == most_looks) == (is_still, not is_still)
+    assert (found, desktop.captures == most_captures) == (is_still, not is_still)
 
 
-def test_wait_for_the_end_counts_windows_of_other_workspaces() -> None:
+def test_wait_for_closed_includes_other_workspaces() -> None:
     away = window(7, is_elsewhere=True, is_on_screen=False)
     scene = Scene((away,), (app("Notes", 60),), ())
     assert [wait._windows(scene, None, "Notes", closed) for closed in (True, False)] == [[away], []]
@@ -186,13 +201,13 @@ BAD = (
     ("--app x --closed --still", "several conditions"),
     ("--app x --text=", "is empty"),
     ("--title=", "is empty"),
-    ("--app x --timeout-s 46", "timeout_s is 46"),
+    ("--app x --timeout-s 601", "timeout_s is 601; give a number from 1 to 600"),
     ("--app x --timeout-s 0", "timeout_s is 0"),
 )
 
 
 def test_wait_for_an_impossible_condition_is_refused(peek: Program) -> None:
     for words, problem in BAD:
-        argv = [word.replace("=", "= ") for word in words.split()]  # a blank is no text
+        argv = [word.replace("=", "= ") for word in words.split()]  # a space is no text
         finished = peek.run("wait-for", *argv, "--json")
         assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out

@@ -1,0 +1,222 @@
+"""Paste on real X11: what arrives in the window, and what the user's clipboard holds afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import headless
+import pytest
+from accessible import group_of
+from hostile.paste import SlowField
+from mcp_server import serving
+from tk_windows import Opened, clipboard, copy, typed, window_titled
+from worlds import PATIENCE_S, Form, Program, wait_for
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+
+
+def test_clipboard_image_is_restored_as_itself(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, PNG, "image/png")
+    peek.data("type", form_id, "Zoë")
+    assert typed(form) == "Zoë"
+    assert clipboard(peek.environment, "image/png") == PNG
+    assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]  # and as nothing else
+
+
+def test_clipboard_that_cannot_be_restored_is_kept(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, b"thing", "application/x-thing")
+    error = peek.error("type", form_id, "Zoë")
+    assert "application/x-thing" in error["message"] and "nothing was pasted" in error["message"]
+    assert clipboard(peek.environment, "application/x-thing") == b"thing"
+    assert typed(form) == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_clipboard_is_restored_after_a_signal(
+    peek: Program, form: Form, form_id: int, number: signal.Signals
+) -> None:
+    copy(peek.environment, b"mine")
+    with peek.start("type", form_id, "äöü" * 100, "--json") as process:
+        wait_for(lambda: clipboard(peek.environment) not in (b"mine", b""), "it pastes")
+        process.send_signal(number)
+        process.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
+
+
+def test_clipboard_is_restored_though_a_program_polls_it(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, b"mine")
+    poll = "while :; do timeout 1 xclip -selection clipboard -o >/dev/null 2>&1; done"
+    with headless.running(["sh", "-c", poll], env=peek.environment):
+        peek.data("type", form_id, "日" * 21)  # in two pieces
+    assert typed(form) == "日" * 21
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
+
+
+def test_paste_after_a_look_at_the_formats_is_the_text(peek: Program, opened: Opened) -> None:
+    program, window_id = opened(
+        "Slow",
+        "proc get {type} {selection get -selection CLIPBOARD -type $type}\n"
+        "bind . <Control-v> {get TARGETS; after 300 {puts [get UTF8_STRING]}}",
+    )
+    copy(peek.environment, b"mine")
+    peek.data("type", window_id, "Zoë")
+    program.wait_for("Zoë")
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
+
+
+@pytest.fixture
+def slow_field(peek: Program) -> Iterator[SlowField]:
+    with closing(SlowField(peek.environment)) as field:
+        yield field
+
+
+@pytest.mark.parametrize(
+    ("how", "pause_s"),
+    [
+        ("blocked", 0.02),
+        ("blocked", 0.5),
+        ("waiting", 0.1),
+        ("waiting", 0.2),
+        ("twice", 0.1),
+        ("listening", 0.2),
+    ],
+)
+def test_slow_gtk_program_pastes_the_text(
+    peek: Program, slow_field: SlowField, how: str, pause_s: float
+) -> None:
+    window_id = window_titled(peek, "Slow field")["window_id"]
+    copy(peek.environment, b"mine")
+    slow_field.reset(how, pause_s)
+    data = peek.data("type", window_id, "Zoë")
+    assert (data["delivered"], slow_field.text("Zoë")) == (True, "Zoë")
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
+
+
+@pytest.mark.parametrize("how", ["deaf", "asking", "hung"])
+def test_clipboard_after_a_paste_that_nobody_fetches(peek: Program, slow_field: SlowField, how: str) -> None:
+    """The user's copy is restored only if the program answers a ping and has asked for nothing."""
+    window_id = window_titled(peek, "Slow field")["window_id"]
+    copy(peek.environment, b"mine")
+    slow_field.reset(how, 0.0)
+    manager = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]
+    if how == "hung":
+        slow_field.process.send_signal(signal.SIGSTOP)
+    with group_of(manager, peek.environment):
+        error = peek.error("type", window_id, "Zoë")
+    assert "did not fetch the text" in error["message"]
+    is_restored = how == "deaf"
+    assert clipboard(peek.environment) == (b"mine" if is_restored else "Zoë".encode())
+    assert error["details"] == ("" if is_restored else "copy_lost: true")
+    assert ("it stays in the clipboard" in error["message"]) is not is_restored
+    if how == "hung":
+        slow_field.process.send_signal(signal.SIGCONT)
+        assert slow_field.text("Zoë") == "Zoë"
+
+
+def test_text_stays_in_the_clipboard_if_the_window_knows_no_ping(peek: Program, opened: Opened) -> None:
+    _, deaf = opened("Deaf", "")
+    copy(peek.environment, b"mine")
+    assert peek.error("type", deaf, "Zoë")["details"] == "copy_lost: true"
+    assert clipboard(peek.environment) == "Zoë".encode()
+
+
+EMPTY = "clipboard clear; clipboard append x; update; selection clear -selection CLIPBOARD; update"
+
+
+def test_clipboard_that_was_empty_is_not_reported_as_lost(peek: Program, opened: Opened) -> None:
+    program, window_id = opened("Deaf", f"{EMPTY}; puts empty")
+    program.wait_for("empty")
+    error = peek.error("type", window_id, "Zoë")
+    assert ("it stays in the clipboard" in error["message"], error["details"]) == (True, "")
+
+
+def test_clipboard_that_is_empty_stays_empty(peek: Program, form: Form, form_id: int, opened: Opened) -> None:
+    program, _ = opened("Empty", f"{EMPTY}; puts empty")
+    program.wait_for("empty")
+    peek.data("type", form_id, "Zoë")
+    assert (typed(form), clipboard(peek.environment, "TARGETS")) == ("Zoë", b"")
+
+
+PASSWORD = """
+proc give {value args} {return $value}
+selection handle -selection CLIPBOARD -type UTF8_STRING . {give hunter2}
+selection handle -selection CLIPBOARD -type x-kde-passwordManagerHint . {give secret}
+selection own -selection CLIPBOARD .; update; puts copied
+"""
+
+
+def test_password_in_the_clipboard_is_left_alone(
+    peek: Program, form: Form, form_id: int, opened: Opened
+) -> None:
+    manager, _ = opened("Passwords", PASSWORD)
+    manager.wait_for("copied")
+    error = peek.error("type", form_id, "Zoë")
+    assert "holds a password" in error["message"] and "nothing was pasted" in error["message"]
+    assert (typed(form), clipboard(peek.environment, "x-kde-passwordManagerHint")) == ("", b"secret")
+
+
+def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, "Grüße".encode("latin-1"), "STRING")
+    peek.data("type", form_id, "Zoë")
+    assert (typed(form), clipboard(peek.environment).decode()) == ("Zoë", "Grüße")
+
+
+def test_clipboard_is_restored_after_a_cancelled_call(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, b"mine")
+    with serving("package", peek.environment) as server:
+        server.shake_hands()
+        number = server.start_call("type_text", window_id=form_id, text="äöü" * 300)
+        wait_for(lambda: clipboard(peek.environment) not in (b"mine", b""), "it pastes")
+        server.send("notifications/cancelled", {"requestId": number, "reason": "enough"}, is_request=False)
+        wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
+    assert len(typed(form)) < 900
+
+
+def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened) -> None:
+    _, greedy = opened("Greedy", "bind . <Control-v> {clipboard clear; clipboard append theirs}")
+    copy(peek.environment, b"mine")
+    assert "another program took the clipboard" in peek.error("type", greedy, "Zoë")["message"]
+    assert clipboard(peek.environment) == b"theirs"
+
+
+@pytest.mark.parametrize("end", ["", "ë"])
+def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, form_id: int, end: str) -> None:
+    copy(peek.environment, b"mine")
+    with peek.start("type", form_id, "Zoë" + "x" * 100 + end, "--delay-ms", 20, "--json") as process:
+        wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
+        copy(peek.environment, b"theirs")
+        process.communicate(timeout=PATIENCE_S)
+    assert clipboard(peek.environment) == b"theirs"
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_lost"),
+    [
+        ("-quiet -selection clipboard -i", True),
+        ("-selection clipboard -i", True),
+        ("-selection primary", False),
+    ],
+    ids=["serving", "putting back", "never"],
+)
+def test_clipboard_copied_as_it_is_taken_is_told(
+    peek: Program, form: Form, form_id: int, tmp_path: Path, moment: str, is_lost: bool
+) -> None:
+    copy(peek.environment, b"mine")
+    real = shutil.which("xclip")
+    copies = f"printf theirs | setsid {real} -selection clipboard -i"
+    has_copied = f'until [ "$({real} -selection clipboard -o)" = theirs ]; do sleep 0.01; done'
+    theirs = f'case "$*" in "{moment}"*) {copies}; {has_copied} ;; esac'
+    xclip = tmp_path / "xclip"
+    xclip.write_text(f'#!/bin/sh\n{theirs} >/dev/null 2>&1\nexec {real} "$@"\n')
+    xclip.chmod(0o755)
+    data = peek.data("type", form_id, "日本", PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (typed(form), data["delivered"]) == ("日本", True)
+    assert data.get("copy_lost", False) is is_lost
