@@ -1,4 +1,4 @@
-"""send_email, one mail through Gmail; gmail-login, Google's permission."""
+"""Send mail through Gmail: the tool send_email and the command gmail-login."""
 
 from __future__ import annotations
 
@@ -19,48 +19,46 @@ from pathlib import Path
 from typing import Annotated, Any, Optional
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from ..ai.providers import vendor_text
 from ..automation.policy import check_may_act, write_audit_line
-from ..core.cancellation import check_cancelled
+from ..core.call import check_cancelled
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
-from ..core.text import clean_text
+from ..core.text import clean_text, seconds_text
 from ..system.files import asked_path, write_privately
 from ..system.process import run_program
-from ..system.web import WebError, ask_json
+from ..system.web import WebError, ask_json, error_text
 
 _SCOPE = "https://www.googleapis.com/auth/gmail.send"
-_TOKEN_S, _SEND_S = 15.0, 40.0
 _LOGIN_HINT = "run peekaboo-min gmail-login"
-# One plain address: ASCII, no quotes, no route. Gmail itself refuses what is wrong beyond that.
+# One plain address: ASCII, no quotes, no route. Gmail refuses other invalid addresses.
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63}")
-# Also an encoded word (RFC 2047): Python would decode it, line breaks included, before writing it.
+# Refuse encoded words (RFC 2047), too: Python would decode them, including line breaks, into a header.
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|=\?.*\?=")
 _LONGEST_SUBJECT = 900
-_PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min has the answer: you can close this page."
+_PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min got the reply: you can close this page."
 
 
 def gmail_folder() -> Path:
-    """Where credentials.json and token.json live; a cache would be cleaned."""
+    """Return the folder of credentials.json and token.json."""
     data = "~/Library/Application Support" if platform_name() == "macos" else settings().data_home
     return asked_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
 
 
 def gmail_state() -> str:
-    """For a report. Raises FILE_IO_ERROR, with the next step, where no mail can be sent."""
+    """Describe the login for a report. Raises FILE_IO_ERROR, with the next step, if mail cannot be sent."""
     _read_client()
-    _stored("token.json", "refresh_token", _LOGIN_HINT)
-    return f"logged in, by {gmail_folder()}"
+    _read_refresh_token()
+    return f"logged in; the credentials are in {gmail_folder()}"
 
 
 def has_gmail_credentials() -> bool:
-    """Whether there is a credentials.json: without one, send_email is not offered."""
+    """Return True if credentials.json exists; otherwise send_email is not offered."""
     try:
         return os.path.isfile(gmail_folder() / "credentials.json")
     except PeekabooError:
-        return False  # there is no such folder
+        return False  # the folder's path is invalid
 
 
 def _google_error(message: str, hint: str) -> PeekabooError:
@@ -75,8 +73,9 @@ def send_email(
         Optional[str], "the same as HTML, for readers that show it; default: plain text only"
     ] = None,
 ) -> Result:
-    """Sends one e-mail from the Gmail account that gmail-login was run for. It is sent at once and cannot be
-    recalled.
+    """Send one e-mail from the Gmail account that you logged in to with gmail-login.
+
+    It is sent at once and cannot be recalled.
 
     Example: peekaboo-min send-email ann@example.org "Hello" "How are you?"
     """
@@ -88,7 +87,7 @@ def send_email(
         raise invalid(message, "give one address, such as ann@example.org")
     raw = _mail(address, subject, body, body_html)
     check_may_act("send_email")
-    refresh_token = _stored("token.json", "refresh_token", _LOGIN_HINT)
+    refresh_token = _read_refresh_token()
     answer = _ask_for_token(_read_client(), grant_type="refresh_token", refresh_token=refresh_token)
     write_audit_line("send_email", {"to": address})
     message_id = _send(raw, answer["access_token"])
@@ -114,56 +113,62 @@ def _mail(to: str, subject: str, body: str, body_html: Optional[str]) -> bytes:
 
 
 def _send(raw: bytes, access_token: str) -> str:
-    """Gmail's id of the mail. Nothing is sent again: the mail might arrive twice."""
+    """Send the mail once and return its id. Never retry: the mail might arrive twice."""
     url = settings().gmail_base_url.rstrip("/") + "/gmail/v1/users/me/messages/send"
     headers = {"Authorization": f"Bearer {access_token}"}
     body = {"raw": base64.urlsafe_b64encode(raw).decode()}
     hint = "check the sent mails before you try again"
     try:
-        sent = ask_json(url, headers=headers, body=body, timeout_s=_SEND_S)
+        sent = ask_json(url, headers=headers, body=body, timeout_s=40.0)
     except WebError as e:
         if e.status in (401, 403):
             hint = f"{_LOGIN_HINT} again, and check that the Gmail API is enabled in Google's console"
-        what = f"refused the mail, status {e.status}" if e.status else "did not confirm the mail"
-        raise _google_error(f"Gmail {what}: {vendor_text(e.body) or e.message}", hint) from None
+        what = f"rejected the mail with status {e.status}" if e.status else "did not confirm the mail"
+        raise _google_error(f"Gmail {what}: {error_text(e.body) or e.message}", hint) from None
     return clean_text(sent["id"])
 
 
-def _stored(name: str, key: str, hint: str) -> Any:
-    """What a file of the Gmail folder has under a key. Raises FILE_IO_ERROR."""
+def _stored(name: str, hint: str, *keys: str) -> str:
     path = gmail_folder() / name
     with file_errors(path.parent):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # whoever is told its name finds it
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the error names it: let it exist
     try:
-        return json.loads(path.read_text(encoding="utf-8"))[key]
+        value = json.loads(path.read_text(encoding="utf-8"))
+        for key in keys:
+            value = value[key]
+        if not (isinstance(value, str) and value):
+            raise ValueError(f"{value!r:.40} is not a text")
+        return value
     except (OSError, ValueError, KeyError, TypeError) as e:
-        message = f"{path} is missing, or has no {key!r}"
+        message = f"{path} is missing, or has no {'.'.join(keys)!r}"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint, details=str(e)) from e
 
 
+def _read_refresh_token() -> str:
+    return _stored("token.json", _LOGIN_HINT, "refresh_token")
+
+
 def _read_client() -> dict[str, str]:
-    """The OAuth client of a desktop app, as Google's console describes it. Raises FILE_IO_ERROR."""
+    """Read the OAuth client of a desktop app, as Google's console saves it. Raises FILE_IO_ERROR."""
     hint = "create an OAuth client of the type Desktop app in Google's console and save its JSON there"
-    return dict(_stored("credentials.json", "installed", hint))
+    keys = ("client_id", "client_secret", "auth_uri", "token_uri")
+    return {key: _stored("credentials.json", hint, "installed", key) for key in keys}
 
 
 def _ask_for_token(client: dict[str, str], **form: str) -> dict[str, Any]:
-    """Google's answer for a code or a refresh token: an access token, at least. Raises PROGRAM_FAILED."""
+    """Exchange a code or a refresh token for an access token. Raises PROGRAM_FAILED."""
     form.update(client_id=client["client_id"], client_secret=client["client_secret"])
     try:
-        data = urlencode(form).encode()
-        return dict(ask_json(client["token_uri"], headers={}, body=data, timeout_s=_TOKEN_S))
+        return dict(ask_json(client["token_uri"], headers={}, body=urlencode(form).encode(), timeout_s=15.0))
     except WebError as e:
         hint = f"{_LOGIN_HINT} again, or check the network and credentials.json"
-        raise _google_error(f"Google sent no token: {vendor_text(e.body) or e.message}", hint) from None
+        raise _google_error(f"Google sent no token: {error_text(e.body) or e.message}", hint) from None
 
 
 def gmail_login(timeout_s: float = 300.0) -> Result:
-    """Authorizes send_email to use your Gmail account: prints an address to open, waits for your consent,
-    saves the token.
+    """Authorize send_email: print an address to open, wait for your consent in the browser, save the token.
 
-    Needs credentials.json (an OAuth client of the kind Desktop app) in the folder that PEEKABOO_GMAIL_FOLDER
-    names.
+    Needs credentials.json (an OAuth client of the type Desktop app) in the folder PEEKABOO_GMAIL_FOLDER.
 
     Example: peekaboo-min gmail-login
     """
@@ -200,9 +205,9 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
 
 
 def _open_browser(address: str, timeout_s: float) -> None:
-    """Runs in its own thread: xdg-open may run as long as the browser, which must outlive us."""
+    """Open the address in a browser that outlives us. xdg-open may run as long as the browser."""
     is_mac = platform_name() == "macos"
-    # without a display xdg-open would start a browser in the terminal
+    # without a display, xdg-open would start a browser in the terminal
     if not (is_mac or settings().x_display or settings().wayland_display):
         return
     try:
@@ -213,24 +218,23 @@ def _open_browser(address: str, timeout_s: float) -> None:
 
 
 def _wait_for_redirect(server: ThreadingHTTPServer, answers: list[dict[str, str]], timeout_s: float) -> None:
-    """Returns when the browser has brought Google's answer. Raises TIMEOUT, CANCELLED."""
-    server.timeout = 0.1  # between two looks at the deadline
+    server.timeout = 0.1  # seconds between two checks of the deadline
     deadline = time.monotonic() + timeout_s
     while not answers:
         check_cancelled()
         if time.monotonic() >= deadline:
-            message = f"the permission was not granted in the browser within {timeout_s:g} seconds"
+            message = f"the permission was not granted in the browser within {seconds_text(timeout_s)}"
             raise PeekabooError(ErrorCode.TIMEOUT, message, f"{_LOGIN_HINT} again")
         server.handle_request()
 
 
 class _RedirectServer(ThreadingHTTPServer):
     def handle_error(self, *_: Any) -> None:
-        """No traceback for a connection that was closed early, or what is no request of a browser's."""
+        """Print no traceback for a connection that closes early or sends no valid request."""
 
 
 def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTTPRequestHandler]:
-    """Takes one redirect: ours, by its state, whose query goes into `answers`. Anything else gets 404."""
+    """Return a handler that appends the query of our redirect, known by its state, to `answers`."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 5  # browsers open connections that they never use
@@ -246,9 +250,9 @@ def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTT
                 self.send_header("Content-Type", "text/html")
                 self.end_headers()
                 self.wfile.write(_PAGE)
-            answers.append(query)  # ends the wait, and perhaps the process
+            answers.append(query)  # last: it ends the wait, and perhaps the process
 
         def log_message(self, *_: Any) -> None:
-            """Not to stderr: it would hold the code."""
+            """Log nothing: the line would contain the code."""
 
     return Handler

@@ -1,6 +1,6 @@
--- argv: bundle id, document id, a folder that is not there yet -> "done"; its slides are PNG files somewhere in that folder then.
--- AppleScript, because JXA cannot pass the options. There is no export of one slide, and `slide images` writes a folder:
--- <folder's name>.001.png and so on, of the slides that are not skipped.
+-- argv: bundle id, document id, a folder that does not exist yet -> "done"
+-- Exports all slides that are not skipped to PNG files in this folder or below it, named <folder's name>.001.png and so on.
+-- Keynote cannot export a single slide. AppleScript, because JXA cannot pass the export options.
 on run argv
 	set bundleId to item 1 of argv
 	set deckId to item 2 of argv

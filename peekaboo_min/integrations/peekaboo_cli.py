@@ -1,4 +1,4 @@
-"""Run a peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+"""Run another peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -12,26 +12,22 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Optional
 
 from .. import __version__
-from ..ai.images import fit_for_client, load_image
 from ..automation.image import ImageRequest, check_request
 from ..automation.policy import check_may_act, write_audit_line
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_warning
-from ..core.models import ImageData, Offer, Result
+from ..core.models import ImageData, Result
 from ..core.settings import settings
 from ..core.text import clean_text
 from ..desktop.base import Desktop
+from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
+from ..system.bitmaps import EXTENSIONS, whole_image
 from ..system.files import asked_path, working_folder
-from ..system.images import EXTENSIONS, whole_image
-from ..system.process import ProgramTimeout, run_program
+from ..system.process import Completed, ProgramTimeout, run_program
 from ..system.programs import find_programs, own_command
 
-_MAX_TIMEOUT_S = 3600.0
-_LIST_S, _IMAGE_S, _VERSION_S = 30.0, 45.0, 5.0
-_MAX_ATTACHMENTS = 50
-_LARGEST_IMAGE_BYTES = 50_000_000
-_LONGEST_MESSAGE = 1000
+_LIST_S, _IMAGE_S = 30.0, 45.0
 _EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 
 
@@ -42,27 +38,23 @@ class PeekabooProgram(NamedTuple):
     is_ours: bool  # True for this program's own command line, which stands in for a missing `peekaboo`
 
     def version(self) -> str:
-        """What `--version` prints, or why it does not."""
+        """Return the output of `--version`, or the reason for its failure."""
         if self.is_ours:
             return __version__
         try:
-            done = run_program([*self.argv, "--version"], timeout_s=_VERSION_S, accept=None)
-        except PeekabooError as e:  # removed since, by an upgrade perhaps
+            done = run_program([*self.argv, "--version"], timeout_s=5.0, accept=None)
+        except PeekabooError as e:  # it was removed, perhaps by an upgrade
             return f"unknown: {e.message}"
         return clean_text(done.text) or "unknown"
 
 
 def peekaboo_program() -> PeekabooProgram:
-    """PEEKABOO_CLI_PATH, else a `peekaboo` on PATH or of Homebrew, else our own command line.
-
-    Raises MISSING_PROGRAM for a PEEKABOO_CLI_PATH that is not an executable.
-    """
+    """Return PEEKABOO_CLI_PATH, else a `peekaboo` of PATH or Homebrew, else ours. Raises MISSING_PROGRAM."""
     path = _named_program() or next(find_programs("peekaboo"), None)
     return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
 
 
 def _named_program() -> Optional[str]:
-    """The executable that PEEKABOO_CLI_PATH names; None where it is unset. Raises MISSING_PROGRAM."""
     if not settings().cli_path:
         return None
     path = os.path.abspath(os.path.expanduser(settings().cli_path))
@@ -73,7 +65,7 @@ def _named_program() -> Optional[str]:
 
 
 def delegate_path() -> Optional[str]:
-    """The command line that PEEKABOO_CLI_PATH names, when it is an executable; None otherwise."""
+    """Return the command line of PEEKABOO_CLI_PATH; None unless it is an executable."""
     try:
         return _named_program()
     except PeekabooError as e:
@@ -81,35 +73,65 @@ def delegate_path() -> Optional[str]:
         return None
 
 
+class ProgramRun(NamedTuple):
+    """A run of the Peekaboo command line, with the images that it left in its working folder."""
+
+    program: PeekabooProgram
+    folder: Path
+    done: Completed
+    images: tuple[ImageData, ...]
+    left_out: int  # images above max_attachments, or unreadable
+    failure: Optional[ProgramTimeout]  # set if it was killed after timeout_seconds
+
+    @property
+    def names(self) -> str:
+        return " ".join(f"[{image.label}]" for image in self.images)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "exit_code": None if self.failure else self.done.code,
+            "stdout": self.done.text,
+            "stderr": self.done.stderr,
+            "attachments": [image.label for image in self.images],
+            "cwd": str(self.folder),
+            "program": shlex.join(self.program.argv),
+            "version": self.program.version(),
+            **_json_of(self.done.text),
+        }
+
+
 def peekaboo_exec(
     args: Annotated[
-        list[str],
-        "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']",
-        Offer(shell_help="the arguments after `peekaboo`"),
+        list[str], "the arguments after `peekaboo`, for instance ['list', 'apps', '--json-output']"
     ],
     cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
     timeout_seconds: Annotated[
         float, "seconds until it is killed with all that it started; default 120"
     ] = 120,
     max_attachments: Annotated[
-        int,
-        "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8",
-        Offer(shell_help="how many of the images that it leaves are named; default 8"),
+        int, "how many of the images that it leaves in the working folder are returned, 0 to 50; default 8"
     ] = 8,
-    in_shell: bool = False,
 ) -> Result:
-    """Runs the Peekaboo command line (no shell) and returns its stdout, stderr and exit code; images that it
-    leaves in the working folder are returned. Without an installed peekaboo it runs the built-in one.
+    """Run the Peekaboo command line (no shell) and return its stdout, stderr and exit code.
 
-    In the shell: Runs the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one; names the
-    images that it leaves.
-
-    Example: peekaboo-min exec -- image --app Safari --path .
+    It also returns the images that the command leaves in the working folder. Without an installed peekaboo it
+    runs the built-in one.
     """
+    run = run_peekaboo(args, cwd, timeout_seconds, max_attachments)
+    left_out = f", {run.left_out} more not attached" if run.left_out else ""
+    state = "killed" if run.failure else f"exit code {run.done.code}"
+    text = f"{state}: {run.names or 'no images'}{left_out}\n{run.done.text}{run.done.stderr}"
+    return Result(text.rstrip(), run.data(), run.images, failure=run.failure)
+
+
+def run_peekaboo(
+    args: Sequence[str], cwd: Optional[str], timeout_seconds: float, max_attachments: int
+) -> ProgramRun:
+    """Run the command line in a folder. Raises INVALID_ARGUMENT, POLICY_DENIED, MISSING_PROGRAM."""
     if not args:
         raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
-    check_range("timeout_seconds", timeout_seconds, 0.001, _MAX_TIMEOUT_S)
-    check_range("max_attachments", max_attachments, 0, _MAX_ATTACHMENTS)
+    check_range("timeout_seconds", timeout_seconds, 0.001, 3600.0)
+    check_range("max_attachments", max_attachments, 0, 50)
     if cwd and not os.path.isdir(asked_path(cwd)):
         raise invalid(f"cwd {asked_path(cwd)} is not a folder", "create it, or omit cwd")
     check_may_act("exec")
@@ -117,37 +139,21 @@ def peekaboo_exec(
     with nullcontext(asked_path(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder)
         argv, command = [*program.argv, *args], args[0][:40]
-        # the other arguments may contain typed text: only their number is recorded
+        # record only the number of the other arguments, which may contain typed text
         write_audit_line("exec", {"program": argv[0], "command": command, "arguments": len(args)})
         try:
             done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
             done, failure = e.output, e
-            e.hint = "raise timeout_seconds, or see whether a dialog is waiting"
+            e.hint = "raise timeout_seconds, or check whether a dialog is waiting"
+        if done.code and not failure:
+            log_error(f"{argv[0]} {command} ended with exit code {done.code}")
         made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
-        attached = [*filter(None, (_attachment(path, folder) for path in made[:max_attachments]))]
-    names = " ".join(f"[{image.label}]" for image in attached)
-    data: dict[str, Any] = {
-        "exit_code": None if failure else done.code,
-        "stdout": done.text,
-        "stderr": done.stderr,
-        "attachments": [image.label for image in attached],
-        "cwd": str(folder),
-        "program": shlex.join(program.argv),
-        "version": program.version(),
-    }
-    data.update(_json_of(done.text))
-    if in_shell:
-        notes = (f"left in {folder}: {names}",) if names else ()
-        text, code = done.text.rstrip("\n"), done.code if done.code >= 0 else 128 - done.code
-        return Result(text, data, (), notes, failure=failure, exit_code=code, stderr=done.stderr)
-    left = f", {len(made) - len(attached)} more not attached" if len(made) > len(attached) else ""
-    text = f"{'killed' if failure else f'exit code {done.code}'}: {names or 'no images'}{left}"
-    return Result(f"{text}\n{done.text}{done.stderr}".rstrip(), data, tuple(attached), failure=failure)
+        images = tuple(filter(None, (_attachment(path, folder) for path in made[:max_attachments])))
+    return ProgramRun(program, folder, done, images, len(made) - len(images), failure)
 
 
 def _json_of(text: str) -> dict[str, Any]:
-    """What a text says where all of it is a JSON object or list, as the field `json`."""
     if text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
             return {"json": json.loads(text)}
@@ -155,20 +161,20 @@ def _json_of(text: str) -> dict[str, Any]:
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
-    """The files in and below a folder that are named as images, and when each was changed; no links."""
+    """Map the image files in and below a folder to their times of change; skip links."""
     images: dict[Path, int] = {}
     for parent, _, names in os.walk(folder):
         for path in (Path(parent, name) for name in names if Path(name).suffix.lower() in EXTENSIONS):
-            with suppress(OSError):  # deleted meanwhile
+            with suppress(OSError):  # it was just deleted
                 status = path.lstat()
-                # no link out of the folder, no pipe that would block us
-                if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST_IMAGE_BYTES:
+                # skip links out of the folder, and pipes, which would block
+                if stat.S_ISREG(status.st_mode) and status.st_size <= 50_000_000:
                     images[path] = status.st_mtime_ns
     return images
 
 
 def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
-    """An image for a model; None for one that cannot be shrunk: the program's output counts all the same."""
+    """Return an image for a model; None if it cannot be shrunk, because the output matters more."""
     try:
         data = path.read_bytes()
         info = whole_image(data)
@@ -182,7 +188,7 @@ def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
 def image_by_cli(
     desktop: Desktop, program: str, request: ImageRequest, capture_focus: str, returns_data: bool
 ) -> Result:
-    """The MCP tool `image` through another command line, with the original's arguments in its order."""
+    """Run the MCP tool `image` through another command line, with the original's arguments and order."""
     check_request(request)
     if capture_focus == "foreground":
         check_may_act("foreground capture")
@@ -218,7 +224,7 @@ def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
 
 
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
-    """The specification's metadata of a returned image; what a click needs only where no pixel has moved."""
+    """Return the specification's metadata of an image; click data only if the image was not resized."""
     size = {"image_width": image.info.width, "image_height": image.info.height}
     clickable = ("scale", "screenshot_id") if size.items() <= file.items() else ()
     names = ("window_title", "window_id", "window_index", *clickable)
@@ -228,7 +234,7 @@ def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:
 
 
 def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Result:
-    """`list apps` or, with an app, `list windows` through another command line; the shell's own data."""
+    """Run `list apps`, or with an app `list windows`, through another command line; return its data."""
     if app is None:
         reply = _ask_cli(program, ["list", "apps"], {}, _LIST_S, "applications")
         return reply._replace(text=f"Found {len(reply.data['applications'])} running application(s)")
@@ -242,12 +248,10 @@ def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Res
 def _ask_cli(
     program: str, command: Sequence[str], options: dict[str, Any], timeout_s: float, rows: str
 ) -> Result:
-    """The specification's handler pattern: run with --json-output last; relay logs, errors and data, which
-    holds `rows`, a list of objects.
-    """
+    """Run with --json-output last; relay logs, errors and data. rows: the field that must list objects."""
     argv = [program, *command]
     for flag, value in options.items():
-        if value not in (None, ""):  # a value that looks like a flag is joined to its own
+        if value not in (None, ""):  # join a value that looks like a flag to its option
             argv += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
     argv.append("--json-output")
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
@@ -257,7 +261,7 @@ def _ask_cli(
         answer = json.loads(done.text)
         succeeded = answer["success"] and not done.code
         data, error = (_cleaned(dict(answer.get(part) or {})) for part in ("data", "error"))
-        messages = tuple(clean_text(str(text), _LONGEST_MESSAGE) for text in answer.get("messages") or ())
+        messages = tuple(clean_text(str(text), 1000) for text in answer.get("messages") or ())
         for entry in answer.get("debug_logs") or ():
             log_debug(f"backend=swift swift_log={entry}")
         if succeeded and not all(isinstance(row, dict) for row in data[rows]):
@@ -277,7 +281,7 @@ def _ask_cli(
 
 
 def _cleaned(value: Any, key: str = "") -> Any:
-    """The data with clean texts: another program's titles are untrusted. A path is left as it is."""
+    """Clean the texts in the data, because titles are untrusted; keep paths unchanged."""
     if isinstance(value, dict):
         return {name: _cleaned(part, name) for name, part in value.items()}
     if isinstance(value, list):

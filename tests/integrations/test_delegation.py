@@ -1,4 +1,4 @@
-"""PEEKABOO_CLI_PATH: the MCP tools image and list through another command line, ours or a scripted one."""
+"""PEEKABOO_CLI_PATH: image and list through another command line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from macs import fake_mac, mac_environment
 from mcp_server import Server, is_alive, pids_in, serving
 from worlds import ROOT, wait_for
 
-from peekaboo_min.system.images import sniff_image
+from peekaboo_min.system.bitmaps import sniff_image
 
-# Records its argv, environment and stdin, and answers with the files that the test has written.
+# records argv, environment and stdin; replies with the files that the test wrote
 SCRIPTED = """#!/bin/sh
 for word in "$@"; do printf '%s\\0' "$word"; done > {folder}/argv
 env > {folder}/environment
@@ -32,7 +32,7 @@ cat {folder}/stdout
 exit $(cat {folder}/code)
 """
 HANGS = "trap '' TERM INT HUP\necho $$ >> {pids}\nsleep 600 &\necho $! >> {pids}\nwait\n"
-# The shipped server, which is to wait 30 seconds for a list and 45 for an image, but for its patience.
+# the shipped server, with shorter timeouts than its 30 s for list and 45 s for image
 IMPATIENT = (
     "from peekaboo_min.integrations import peekaboo_cli as cli; from peekaboo_min.frontends import server; "
     "assert (cli._LIST_S, cli._IMAGE_S) == (30, 45); "
@@ -47,7 +47,7 @@ def executable(path: Path, text: str) -> Path:
 
 
 class Scripted:
-    """A command line that follows a script, and the server that asks it."""
+    """A scripted command line, and the server that runs it."""
 
     def __init__(self, folder: Path, server: Server, environment: dict[str, str]) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Scripted:
         self.environment = environment
 
     def call(self, tool: str, answer: Any, code: int = 0, stderr: str = "", **arguments: Any) -> Any:
-        """One call of a tool, which that command line answers with a document or with any text."""
+        """Call a tool; the command line replies with `answer`, as JSON unless it is a string."""
         text = answer if isinstance(answer, str) else json.dumps(answer)
         for name, content in (("stdout", text), ("stderr", stderr), ("code", str(code))):
             (self.folder / name).write_text(content, encoding="utf-8")
@@ -65,7 +65,7 @@ class Scripted:
 
     @property
     def argv(self) -> list[str]:
-        """What it was asked; empty where it was not."""
+        """Return the argv of the call; empty if there was no call."""
         path = self.folder / "argv"
         return path.read_text(encoding="utf-8").split("\0")[:-1] if path.exists() else []
 
@@ -73,7 +73,7 @@ class Scripted:
         return (self.folder / "log").read_text().splitlines()
 
     def logged(self) -> list[tuple[str, str]]:
-        """Level and text of each line since the call."""
+        """Return level and text of each log line since the call."""
         lines = map(json.loads, self._log_lines()[self._log_start :])
         return [(line["level"], line["msg"]) for line in lines]
 
@@ -86,9 +86,9 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripted]:
         environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(path), PEEKABOO_LOG_LEVEL="debug")
         with serving("package", environment) as server:
             server.shake_hands()
-            each = Scripted(folder, server, environment)
-            each.call("list", apps())  # takes the status
-            yield each
+            started = Scripted(folder, server, environment)
+            started.call("list", apps())  # consumes the status text
+            yield started
 
 
 def success(**data: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def saved(*paths: Path) -> dict[str, Any]:
 ODD = "\"'$(touch x)`\\\n😀"
 TITLES = [{"app": "A", "window_specifier": {"title": title}} for title in ("-x", ODD)]
 DETAILS = {"app": "A", "include_window_details": ["ids", "bounds"]}
-# A tool, its arguments, and the original's words for them in its order; then come those that each call has.
+# tool, arguments, and the original's argv for them; the arguments of every call follow it
 ARGV: list[tuple[str, dict[str, Any], str]] = [
     ("image", {}, "--mode screen"),
     ("image", {"app": "Safari"}, "--app Safari --mode window"),
@@ -132,9 +132,9 @@ ARGV: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "words"), ARGV)
-def test_delegation_passes_the_originals_arguments_in_its_order(
-    scripted: Scripted, tool: str, arguments: Any, words: str
+@pytest.mark.parametrize(("tool", "arguments", "argv"), ARGV)
+def test_delegation_passes_the_originals_arguments_in_order(
+    scripted: Scripted, tool: str, arguments: Any, argv: str
 ) -> None:
     path: dict[str, Any] = {}
     tail = ["--json-output"]
@@ -145,13 +145,13 @@ def test_delegation_passes_the_originals_arguments_in_its_order(
     data = {**saved(Path("/p/a.png"))["data"], **apps()["data"], **windows()["data"]}
     answer = scripted.call(tool, success(**data), **path, **arguments)
     assert answer["isError"] is False
-    assert scripted.argv == [tool, *(ODD if word == "ODD" else word for word in words.split()), *tail]
+    assert scripted.argv == [tool, *(ODD if word == "ODD" else word for word in argv.split()), *tail]
     assert (scripted.folder / "stdin").read_bytes() == b""
     names = [line.split("=")[0] for line in (scripted.folder / "environment").read_text().splitlines()]
     assert ("PEEKABOO_CLI_PATH" in names, "PEEKABOO_BIN_DIR" in names) == (False, True)
 
 
-def test_delegation_names_a_whole_path(scripted: Scripted, tmp_path: Path) -> None:
+def test_delegation_passes_an_absolute_path(scripted: Scripted, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(picture())
     scripted.call("image", saved(tmp_path / "a.png"), app="Safari")
     folder = Path(scripted.argv[scripted.argv.index("--path") + 1])
@@ -170,12 +170,11 @@ def test_delegation_names_a_whole_path(scripted: Scripted, tmp_path: Path) -> No
         ("image", {"app": "Safari", "capture_focus": "foreground"}, "POLICY_DENIED"),
     ],
 )
-def test_delegation_asks_nobody_where_it_may_not_or_need_not(
+def test_delegation_skips_refused_calls_and_the_status(
     scripted: Scripted, tool: str, arguments: Any, code: Any
 ) -> None:
-    """ "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP
-    error ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
-    """
+    # spec: "Validate MCP input against the tool's Zod schema. If invalid, log error with Pino and return MCP
+    # error ToolResponse." Only then: "Construct command-line arguments for Swift peekaboo CLI".
     stop = scripted.folder / "home/Library/Caches/peekaboo_min/STOP"
     stop.parent.mkdir(parents=True, exist_ok=True)
     stop.touch()
@@ -204,7 +203,7 @@ HOSTILE = {**ROW, "window_title": "safe\u202etxt.exe\x1b[2J"}
         (windows(HOSTILE), {"app": "A"}, [{**ROW, "window_title": "safe txt.exe [2J"}]),
     ],
 )
-def test_delegation_hands_on_rows_as_they_are_but_clean(
+def test_delegation_returns_rows_without_control_characters(
     scripted: Scripted, answer: Any, arguments: Any, data: Any
 ) -> None:
     if isinstance(data, list):
@@ -213,9 +212,8 @@ def test_delegation_hands_on_rows_as_they_are_but_clean(
 
 
 def test_delegation_reads_images_from_the_saved_files(scripted: Scripted, tmp_path: Path) -> None:
-    """ "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string }".
-    A click needs more, and only where the returned image has the file's own pixels.
-    """
+    # spec: "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string
+    # }". A click needs more keys, and only if the returned image has the file's pixels.
     paths = [tmp_path / "one.png", tmp_path / "two.png"]
     for path, width in zip(paths, (30, 40)):
         path.write_bytes(picture("png", width, 20))
@@ -228,13 +226,13 @@ def test_delegation_reads_images_from_the_saved_files(scripted: Scripted, tmp_pa
     assert f"note: The window was hidden.\nnote: {'x' * 1000}\n" in answer["content"][0]["text"]
     assert [str(path) in answer["content"][0]["text"] for path in paths] == [True, True]
     assert seen(answer)["saved_files"] == reply["data"]["saved_files"]
-    of_both = {"mime_type": "image/png", "image_height": 20, "window_title": "A", "window_id": 7}
+    shared = {"mime_type": "image/png", "image_height": 20, "window_title": "A", "window_id": 7}
     assert seen(answer)["images"] == [
-        {**of_both, **clickable, "item_label": "one", "image_width": 30, "source_path": str(paths[0])},
-        {**of_both, "item_label": "two", "image_width": 40, "source_path": str(paths[1])},
+        {**shared, **clickable, "item_label": "one", "image_width": 30, "source_path": str(paths[0])},
+        {**shared, "item_label": "two", "image_width": 40, "source_path": str(paths[1])},
     ]
     assert pictures_of(answer) == [path.read_bytes() for path in paths]
-    assert [each["mimeType"] for each in answer["content"][1:]] == ["image/png", "image/png"]
+    assert [part["mimeType"] for part in answer["content"][1:]] == ["image/png", "image/png"]
 
 
 def test_delegation_logs_stderr_and_the_debug_logs(scripted: Scripted) -> None:
@@ -261,14 +259,14 @@ def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: i
     assert ("debug", "backend=swift swift_log=looked") in scripted.logged()
 
 
-# What it writes, where it does not succeed: the tool, its output, its exit code.
+# failures: tool, output, exit code
 EXECUTION_ERRORS: list[tuple[str, Any, int]] = [
     ("list", "", 1),
     ("list", "Segmentation fault\u202e\x1b[2J", 139),
     ("list", apps(), 3),
     ("list", {"success": False}, 0),
 ]
-# What it writes that is not the specification's JSON, with exit code 0.
+# outputs with exit code 0 that are not the specified JSON: tool, output
 INVALID_OUTPUTS: list[tuple[str, Any]] = [
     *(("list", text) for text in ("", "No '\u202etxt\x1b[2J'.", json.dumps(apps())[:-5], [])),
     ("list", {"data": {"applications": []}}),
@@ -300,7 +298,7 @@ def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> Non
     assert reply["said"] == f"{failed}. Next step: see its output: dyld: Library not loaded"
     assert [text for level, text in scripted.logged() if level == "error"] == [
         f"{failed}: ",
-        f"refused: SWIFT_CLI_EXECUTION_ERROR: {failed}",
+        f"list failed: SWIFT_CLI_EXECUTION_ERROR: {failed}",
     ]
 
 
@@ -309,13 +307,13 @@ def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> Non
 
 @pytest.fixture
 def pids(scripted: Scripted, tmp_path: Path) -> Iterator[Path]:
-    """Makes that command line hang; its processes are noted here."""
+    """Make the command line hang; yield the file of its pids."""
     (scripted.folder / "hook").write_text(HANGS.format(pids=shlex.quote(str(tmp_path / "pids"))))
     yield tmp_path / "pids"
     (scripted.folder / "hook").unlink()
 
 
-def test_delegation_kills_what_hangs_with_all_that_it_started(
+def test_delegation_kills_a_hanging_command_and_its_children(
     scripted: Scripted, pids: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(mcp_server.FORMS, "impatient", ["-c", IMPATIENT])
@@ -323,8 +321,8 @@ def test_delegation_kills_what_hangs_with_all_that_it_started(
         server.shake_hands()
         calls = [server.start_call("list"), server.start_call("list", app="A"), server.start_call("image")]
         answers = [refused(server.answer_to(call)["result"]) for call in calls]
-    assert [each["code"] for each in answers] == ["TIMEOUT"] * 3
-    assert ["within 3.5 s" in each["said"] for each in answers] == [False, False, True]
+    assert [answer["code"] for answer in answers] == ["TIMEOUT"] * 3
+    assert ["within 3.5 s" in answer["said"] for answer in answers] == [False, False, True]
     assert [pid for pid in pids_in(pids, 6) if is_alive(pid)] == []
 
 
@@ -332,11 +330,11 @@ def test_delegation_that_is_cancelled_kills_the_command_line(scripted: Scripted,
     number = scripted.server.start_call("image")
     started = pids_in(pids)
     scripted.server.send("notifications/cancelled", {"requestId": number}, is_request=False)
-    # of itself it would be given up after 45 s
-    wait_for(lambda: not any(map(is_alive, started)), "it is dead", 30)
+    # its own timeout is 45 s
+    wait_for(lambda: not any(map(is_alive, started)), "the command line is dead", 30)
 
 
-def test_delegation_warns_of_what_is_not_executable_until_it_is(shared_mac: FakeMac, tmp_path: Path) -> None:
+def test_delegation_warns_until_the_path_is_executable(shared_mac: FakeMac, tmp_path: Path) -> None:
     path = tmp_path / "peekaboo"
     log = {"PEEKABOO_LOG_FILE": str(tmp_path / "log")}
     with serving("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path), **log)) as server:
@@ -352,7 +350,7 @@ def test_delegation_warns_of_what_is_not_executable_until_it_is(shared_mac: Fake
         assert refused(server.call("list"))["code"] == "SWIFT_CLI_INVALID_OUTPUT"
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     warnings = [line["msg"] for line in lines if line["level"] == "warn" and "PEEKABOO" in line["msg"]]
-    assert warnings == [f"PEEKABOO_CLI_PATH names {path}, which is not an executable: not used"] * 3
+    assert warnings == [f"PEEKABOO_CLI_PATH names {path}, which is not an executable; it is not used"] * 3
 
 
 def test_delegation_is_never_used_by_the_shell(shared_mac: FakeMac, tmp_path: Path) -> None:
@@ -369,7 +367,7 @@ def test_delegation_is_never_used_by_the_shell(shared_mac: FakeMac, tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def both(shared_mac: FakeMac) -> Iterator[tuple[Server, Server]]:
-    """A server, and another whose other command line is our own, in its single file."""
+    """Start two servers: a direct one, and one that delegates to our single file."""
     argv = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
     path = executable(shared_mac.folder / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
     delegated = mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path))
@@ -379,7 +377,7 @@ def both(shared_mac: FakeMac) -> Iterator[tuple[Server, Server]]:
     ):
         for server in (direct, through_ours):
             server.shake_hands()
-            server.call("list")  # takes the status
+            server.call("list")  # consumes the status text
         yield direct, through_ours
 
 
@@ -394,7 +392,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-def test_delegation_to_ourselves_lists_and_refuses_as_the_server(both: tuple[Server, Server]) -> None:
+def test_delegation_to_our_file_lists_and_refuses_like_the_server(both: tuple[Server, Server]) -> None:
     for arguments in LISTS:
         direct, through_ours = (seen(server.call("list", **arguments)) for server in both)
         assert direct == through_ours
@@ -411,19 +409,19 @@ def test_delegation_to_ourselves_lists_and_refuses_as_the_server(both: tuple[Ser
         {"app": "Calculator", "max_dimension": 100},
     ],
 )
-def test_delegation_to_ourselves_captures_as_the_server(
+def test_delegation_to_our_file_captures_like_the_server(
     both: tuple[Server, Server], tmp_path: Path, arguments: Any
 ) -> None:
     def taken(server: Server, folder: str) -> Any:
         path = tmp_path / folder / f"a.{arguments.get('format', 'png')}"
         answer = server.call("image", return_data=True, path=str(path), **arguments)
         rows = seen(answer)["saved_files"]
-        sizes = [image_size(Path(each["path"])) for each in rows]
-        names = [Path(each["path"]).name for each in rows]
+        sizes = [image_size(Path(row["path"])) for row in rows]
+        names = [Path(row["path"]).name for row in rows]
         changing = ("path", "source_path", "screenshot_id")
-        described = [{key: value for key, value in each.items() if key not in changing} for each in rows]
-        # a smaller copy for the model has a coordinate record of its own in the server that captured it only
-        returned = [{**each, "scale": 0, **dict.fromkeys(changing)} for each in seen(answer)["images"]]
+        described = [{key: value for key, value in row.items() if key not in changing} for row in rows]
+        # only the capturing server has a coordinate record of the model's smaller copy
+        returned = [{**image, "scale": 0, **dict.fromkeys(changing)} for image in seen(answer)["images"]]
         return described, returned, names, sizes, [sniff_image(data) for data in pictures_of(answer)]
 
     direct, through_ours = both

@@ -1,4 +1,4 @@
-"""What a model gets to know of a failure, and what the log has of programs, refusals and Keynote."""
+"""Error messages, and log lines about programs, refusals and Keynote."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from answers import refused
+from fake_ai import FakeAI
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import Server, serving
@@ -28,24 +29,24 @@ def server(mac: FakeMac, tmp_path: Path) -> Iterator[Server]:
         yield started
 
 
-def test_error_holds_the_programs_own_words_after_the_next_step(server: Server, mac: FakeMac) -> None:
-    """ "screencapture エラー: `stderr` を要約し、`CaptureFailed` で返却。" """
-    words = "could not create image\u202e from window\n" + "x" * 100
-    mac.fail("screencapture", stderr=words)
-    told = refused(server.call("screenshot_app_window", appName="Calculator"))
-    assert told["code"] == "CaptureFailed"
-    assert "could not create image" in told["said"], told
-    text, details = told["said"].split(" (could not create image")
+def test_error_ends_with_the_programs_stderr(server: Server, mac: FakeMac) -> None:
+    # spec: "screencapture エラー: `stderr` を要約し、`CaptureFailed` で返却。"
+    stderr = "could not create image\u202e from window\n" + "x" * 100
+    mac.fail("screencapture", stderr=stderr)
+    error = refused(server.call("screenshot_app_window", appName="Calculator", timeoutMs=50_000))
+    assert error["code"] == "CaptureFailed"
+    assert "could not create image" in error["said"], error
+    text, details = error["said"].split(" (could not create image")
     assert ". Next step: " in text and details.startswith("  from window xxx")
 
 
-def test_error_names_no_details_that_are_not_there(server: Server, mac: FakeMac) -> None:
-    """ "AppleScript errors: Print the raw `osascript` output" """
+def test_error_without_stderr_has_no_details(server: Server, mac: FakeMac) -> None:
+    # spec: "AppleScript errors: Print the raw `osascript` output"
     answers = []
-    for words in ("12:5: syntax error", ""):
-        mac.fail("osascript", exit=1, stderr=words, when=["function whenStarted"])
-        mac.fail("sips", exit=13, stderr=words)
-        mac.fail("open", exit=1, stderr=words)
+    for stderr in ("12:5: syntax error", ""):
+        mac.fail("osascript", exit=1, stderr=stderr, when=["function retryWhileStarting"])
+        mac.fail("sips", exit=13, stderr=stderr)
+        mac.fail("open", exit=1, stderr=stderr)
         calls: Any = {"image": {"app": "Safari", "return_data": True}, "open": {"app": "Calculator"}}
         for tool, arguments in {"open_keynote": {}, **calls}.items():
             answer = server.call(tool, **arguments)
@@ -55,13 +56,12 @@ def test_error_names_no_details_that_are_not_there(server: Server, mac: FakeMac)
     assert [code for code, _ in answers] == 2 * ["PROGRAM_FAILED", "SIPS_ERROR", "PROGRAM_FAILED"]
     assert [text for _, text in loud] == [f"{text} (12:5: syntax error)" for _, text in silent]
     assert "details" not in str(answers)
-    assert "details" not in script_error(1, "").hint
+    assert "details" not in script_error("").hint
 
 
-def test_log_shows_of_a_programs_arguments_flags_and_numbers_only() -> None:
-    """ "Log the constructed Swift command with Pino at debug level", and "If any data is received on Swift
-    CLI's stderr, log it immediately with Pino at warn level, prefixed".
-    """
+def test_log_shows_only_flags_and_numbers_of_a_programs_arguments() -> None:
+    # spec: "Log the constructed Swift command with Pino at debug level", and "If any data is received on
+    # Swift CLI's stderr, log it immediately with Pino at warn level, prefixed".
     with collected_debug_lines() as lines:
         run_program(
             [sys.executable, "-c", "print('secret')", "-u", "--b-c", "1090", "1234567890", "-1x"],
@@ -69,12 +69,12 @@ def test_log_shows_of_a_programs_arguments_flags_and_numbers_only() -> None:
         )
         run_program(["/bin/sh", "-c", "echo careful >&2; kill -9 $$"], timeout_s=60, accept=None)
     python = re.escape(Path(sys.executable).name)
-    wanted = [
+    patterns = [
         rf"ran {python} -c <15 characters> -u --b-c 1090 <10 characters> <3 characters>: exit code 0, \d+ ms",
         r"\[sh-stderr\] careful",
         r"ran sh -c <28 characters>: exit code -9, \d+ ms",
     ]
-    assert [bool(re.fullmatch(pattern, line)) for pattern, line in zip(wanted, lines)] == [True] * 3, lines
+    assert [bool(re.fullmatch(pattern, line)) for pattern, line in zip(patterns, lines)] == [True] * 3, lines
     assert len(lines) == 3
     head = ["head", "-n", "1"]
     with collected_debug_lines() as lines:
@@ -89,14 +89,47 @@ def test_log_shows_of_a_programs_arguments_flags_and_numbers_only() -> None:
     ]
 
 
-def test_log_of_the_server_has_keynotes_tools_with_any_client(
+def logged_errors(log: Path) -> list[str]:
+    lines = map(json.loads, log.read_text("utf-8").splitlines())
+    return [line["msg"] for line in lines if line["level"] == "error"]
+
+
+def test_failed_question_is_logged_and_the_next_success_has_the_status(
+    mac: FakeMac, ai: FakeAI, tmp_path: Path
+) -> None:
+    # spec: "if the response is for a successful tool call [...] AND hasSentInitialStatus is false"
+    ai.fail_with("empty", times=None)
+    variables = {**ai.env("ollama", "llava:latest"), "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
+    with serving("package", mac_environment(mac, **variables)) as server:
+        server.shake_hands()
+        failed = server.call("image", app="Form", question="Is it a form?", path=str(tmp_path / "form.png"))
+        listed = server.call("list")
+    assert (tmp_path / "form.png").is_file()
+    statuses = [json.dumps(reply["content"]).count("Server Status") for reply in (failed, listed)]
+    assert (failed["isError"], statuses) == (True, [0, 1])
+    (line,) = logged_errors(tmp_path / "log")
+    assert line.startswith("image failed: AI_PROVIDER_ERROR: ")
+
+
+def test_log_has_the_exit_code_of_a_failed_program_but_not_its_output(
     server: Server, mac: FakeMac, tmp_path: Path
 ) -> None:
-    """ "Log: tool name, parameters, AppleScript runner output, elapsed time, and return string." """
+    path = mac.bin_dir / "peekaboo"
+    path.write_text('#!/bin/sh\n[ "$1" = --version ] || { echo secret; exit 3; }\n')
+    path.chmod(0o755)
+    for _ in range(2):
+        assert server.call("peekaboo_exec", args=["image", "hunter2"])["isError"] is False
+    assert logged_errors(tmp_path / "log") == [f"{path} image ended with exit code 3"] * 2
+    text = (tmp_path / "log").read_text("utf-8")
+    assert "secret" not in text and "hunter2" not in text
+
+
+def test_server_log_has_the_keynote_calls(server: Server, mac: FakeMac, tmp_path: Path) -> None:
+    # spec: "Log: tool name, parameters, AppleScript runner output, elapsed time, and return string."
     mac.keynote(moves_shapes_by=0.5)
     server.call("open_keynote")
     drawn = server.call("draw_rectangle", x=384, y=378, width=1152, height=324)
-    assert drawn["_meta"]["note"] == "Keynote did not keep 384,378 1152x324"
+    assert drawn["_meta"]["note"] == "Keynote moved or resized it; 384,378 1152x324 was requested"
     server.call("add_text_in_keynote", text="Hello")
     lines = map(json.loads, (tmp_path / "log").read_text().splitlines())
     text = "\n".join(line["msg"] for line in lines if line["level"] == "info")

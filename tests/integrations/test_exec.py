@@ -1,4 +1,4 @@
-"""peekaboo_exec and `exec`: which program runs, and what the shell gets of it."""
+"""peekaboo_exec and `exec`: program, output, exit code, timeout."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from mcp_server import serving
 from worlds import Program
 
 from peekaboo_min import __version__
-from peekaboo_min.core.cancellation import in_parallel
+from peekaboo_min.core.call import in_parallel
 from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
 from peekaboo_min.system import programs
 
-# A peekaboo of a certain version, which runs its last argument as a shell line.
+# a peekaboo with a fixed version that runs its first argument as a shell line
 BREWED = """#!/bin/sh
 [ "$1" = --version ] && echo "Peekaboo 9.8.7" && exit 0
 exec sh -c "$1"
@@ -50,22 +50,22 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     ],
     ids=str,
 )
-def test_exec_passes_the_exit_code_and_both_streams_on(
+def test_exec_returns_exit_code_stdout_and_stderr(
     shell: Program, line: str, code: int, out: str, err: str
 ) -> None:
-    """ "Collect `stdout`, `stderr`, `exit_code`" """
+    # spec: "Collect `stdout`, `stderr`, `exit_code`"
     done = shell.run("exec", "--", line)
     assert (done.code, done.out, done.err) == (code, out, err)
 
 
-def test_exec_of_a_removed_program_has_its_output(shell: Program, tmp_path: Path) -> None:
+def test_exec_of_a_program_that_deletes_itself_has_its_output(shell: Program, tmp_path: Path) -> None:
     path = tmp_path / "cli" / "peekaboo"
     data = shell.data("exec", "--json", "--", f"rm {shlex.quote(str(path))}; echo done")
     assert (data["stdout"], data["version"]) == ("done\n", f"unknown: the program {path} is not installed")
 
 
 def test_exec_names_the_program_and_its_version(shell: Program, mac: FakeMac, tmp_path: Path) -> None:
-    """ "Add `peekaboo --version` to environment capability probe (helps tool selection)" """
+    # spec: "Add `peekaboo --version` to environment capability probe (helps tool selection)"
     data = shell.data("exec", "--json", "--", "true", "hunter2")
     path = str(tmp_path / "cli" / "peekaboo")
     assert (data["program"], data["version"]) == (path, "Peekaboo 9.8.7")
@@ -78,23 +78,23 @@ def test_exec_names_the_program_and_its_version(shell: Program, mac: FakeMac, tm
     assert f"{path} Peekaboo 9.8.7" in shell.run("doctor").out
 
 
-def test_exec_keeps_what_was_printed_before_the_time_ran_out(shell: Program, tmp_path: Path) -> None:
-    """ "`timeout_seconds` (optional) `number`: process timeout" """
+def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: Path) -> None:
+    # spec: "`timeout_seconds` (optional) `number`: process timeout"
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "work").mkdir()
     line = f"echo halfway; cp {shlex.quote(str(tmp_path))}/a.png b.png; exec sleep 600"
     argv = ["exec", "--timeout-seconds", "3", "--cwd", tmp_path / "work"]
     done, as_json = in_parallel(
-        lambda words: shell.run(*argv, *words), [["--", line], ["--json", "--", line]]
+        lambda options: shell.run(*argv, *options), [["--", line], ["--json", "--", line]]
     )
     assert (done.code, done.out) == (22, "halfway\n")
-    left = f"note: left in {tmp_path / 'work'}: [b.png]\n"
-    assert f"{left}peekaboo-min: peekaboo did not end within 3" in done.err
+    left = f"note: new images in {tmp_path / 'work'}: [b.png]\n"
+    assert f"{left}peekaboo-min: peekaboo did not finish within 3" in done.err
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
 
 
-def test_exec_shows_the_rest_of_what_cannot_be_attached(mac: FakeMac, tmp_path: Path) -> None:
-    """ "Collect `stdout`, `stderr`, `exit_code`" """
+def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_path: Path) -> None:
+    # spec: "Collect `stdout`, `stderr`, `exit_code`"
     (tmp_path / "work").mkdir()
     (tmp_path / "a.png").write_bytes(picture())
     (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
@@ -112,15 +112,15 @@ def test_exec_shows_the_rest_of_what_cannot_be_attached(mac: FakeMac, tmp_path: 
         assert text.startswith("exit code 0: [a.png], 1 more not attached\n")
 
 
-def test_exec_refuses_a_named_program_that_cannot_run(mac: FakeMac, tmp_path: Path) -> None:
-    """ "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path" """
+def test_exec_refuses_a_peekaboo_cli_path_that_cannot_run(mac: FakeMac, tmp_path: Path) -> None:
+    # spec: "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path"
     environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(tmp_path / "nothing"))
     problem = f"PEEKABOO_CLI_PATH names {tmp_path / 'nothing'}, which is not an executable"
     with serving("package", environment) as server:
         server.shake_hands()
-        told = refused(server.call("peekaboo_exec", args=["--version"]))
-        assert told["code"] == "MISSING_PROGRAM" and problem in told["said"]
-        server.call("list")  # takes the status
+        error = refused(server.call("peekaboo_exec", args=["--version"]))
+        assert error["code"] == "MISSING_PROGRAM" and problem in error["said"]
+        server.call("list")  # consumes the status text
         assert seen(server.call("list"))["application_list"]
         status = server.call("list", item_type="server_status")["content"][0]["text"]
         problems = status.partition("\n\nProblems:\n")[2].splitlines()
@@ -128,14 +128,13 @@ def test_exec_refuses_a_named_program_that_cannot_run(mac: FakeMac, tmp_path: Pa
     assert problem in InProcessProgram(environment).run("doctor").out
 
 
-def test_exec_finds_a_brewed_program_after_the_paths_own(
+def test_exec_searches_path_before_the_homebrew_folders(
     environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """ "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)" """
+    # spec: "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)"
     brewed = executable(tmp_path / "homebrew" / "peekaboo")
     other = executable(tmp_path / "other" / "peekaboo", "#!/bin/sh\necho 1.0\n")
-    for name in ("PEEKABOO_CLI_PATH", "PEEKABOO_BIN_DIR"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PEEKABOO_BIN_DIR", raising=False)
     assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")
     monkeypatch.setattr(programs, "_FOLDERS", (str(tmp_path / "none"), str(brewed.parent)))
     for path, argv, version in (("", brewed, "Peekaboo 9.8.7"), (f"{other.parent}:", other, "1.0")):

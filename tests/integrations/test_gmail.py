@@ -1,4 +1,4 @@
-"""Mail through Gmail: the permission in a browser, its renewal, the mail itself, and the errors."""
+"""Mail through Gmail: login, token renewal, mail and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def google() -> Iterator[FakeGoogle]:
 def folder(
     google: FakeGoogle, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Path:
-    """The Gmail folder with credentials.json, for a user who has not logged in yet; there is no browser."""
+    """Create the Gmail folder of a user who has not logged in; there is no browser."""
     for name in list(os.environ):
         if name.startswith("PEEKABOO_") or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
@@ -56,7 +56,7 @@ def folder(
 
 @pytest.fixture
 def logged_in(google: FakeGoogle, folder: Path) -> Path:
-    """The Gmail folder of a user who has logged in with Google's own library."""
+    """Create the Gmail folder of a user who has logged in with Google's own library."""
     token = {"token": "ya29.old", "expiry": "2026-01-01T00:00:00Z"}
     token["refresh_token"] = google.sign_in()["refresh_token"]
     (folder / "token.json").write_text(json.dumps(token))
@@ -79,7 +79,7 @@ def lines(text: Optional[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("html", [None, "<p>rich</p>\n"])
-def test_send_email_reports_in_the_seeds_grammar_within_its_times(
+def test_send_email_returns_the_specified_text_within_its_timeouts(
     google: FakeGoogle, logged_in: Path, monkeypatch: pytest.MonkeyPatch, html: Optional[str]
 ) -> None:
     seconds: list[float] = []
@@ -113,7 +113,7 @@ HOSTILE = "$(touch x) `y` \"'\\ %s {z} 世界 👋"
         (ANN, "x" * 900, "x" * 2000 + "\n" + HOSTILE * 400),
     ],
 )
-def test_send_email_delivers_unusual_texts_as_they_are(
+def test_send_email_delivers_unusual_texts_unchanged(
     google: FakeGoogle, logged_in: Path, to: str, subject: str, body: str
 ) -> None:
     send_email(to, subject, body)
@@ -135,7 +135,7 @@ WRONG_SUBJECTS = [
 ]  # fmt: skip
 
 
-def test_send_email_refuses_what_is_no_mail_or_smuggles_a_header(google: FakeGoogle, logged_in: Path) -> None:
+def test_send_email_refuses_invalid_mails_and_injected_headers(google: FakeGoogle, logged_in: Path) -> None:
     mails = [(to, "Hello", "body") for to in WRONG_ADDRESSES]
     mails += [(ANN, subject, "body") for subject in WRONG_SUBJECTS]
     for mail in (*mails, (ANN, "Hello", "\ud800")):
@@ -143,7 +143,7 @@ def test_send_email_refuses_what_is_no_mail_or_smuggles_a_header(google: FakeGoo
     assert google.requests == []
 
 
-def test_send_email_is_an_act_that_is_audited_and_can_be_forbidden(
+def test_send_email_is_audited_and_can_be_forbidden(
     google: FakeGoogle, logged_in: Path, environment: Callable[..., None]
 ) -> None:
     send_email("ann@example.org", "a secret", "a secret")
@@ -154,7 +154,7 @@ def test_send_email_is_an_act_that_is_audited_and_can_be_forbidden(
     assert posts(google) == ["/token", SEND_PATH]
 
 
-# what Google refuses
+# errors from Google
 
 LOGIN = "run peekaboo-min gmail-login"
 AGAIN = "check the sent mails before you try again"
@@ -177,7 +177,7 @@ def test_send_email_reports_gmails_refusal_and_never_sends_twice(
     else:
         google.fail_with(failure)
     wrong = failing_send()
-    assert wrong.message.startswith(f"Gmail refused the mail, status {message}") and wrong.hint == hint
+    assert wrong.message.startswith(f"Gmail rejected the mail with status {message}") and wrong.hint == hint
     assert posts(google) == ["/token", SEND_PATH]
 
 
@@ -206,7 +206,7 @@ def test_send_email_reports_a_lost_permission_without_secrets(google: FakeGoogle
 
 
 class Login:
-    """gmail_login in a thread; `address` is what it printed, `outcome` what it returned or raised."""
+    """gmail_login in a thread; `address` is its output, `outcome` its result or error."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self.outcome: Any = None
@@ -294,21 +294,21 @@ def test_gmail_login_serves_only_one_redirect(google: FakeGoogle, folder: Path, 
         open_page(here)
 
 
-def test_gmail_login_is_not_held_up_by_a_silent_connection(
+def test_gmail_login_is_not_blocked_by_a_silent_connection(
     google: FakeGoogle, folder: Path, capfd: Any
 ) -> None:
     login = Login(capfd)
     here = ("127.0.0.1", urlsplit(login.query["redirect_uri"]).port)
     with socket.create_connection(here) as closed_early:
         closed_early.sendall(b"GET http://[ HTTP/1.1\r\n\r\n")
-        assert closed_early.recv(1) == b""  # which is no address
+        assert closed_early.recv(1) == b""  # the address is invalid
     with socket.create_connection(here):
         assert consent(login.address).status == 200
         assert "logged in" in login.end().text
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_gmail_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) -> None:
+def test_gmail_login_times_out_without_an_answer(google: FakeGoogle, folder: Path) -> None:
     wrong = error_of(gmail_login, 0.3)
     message = "the permission was not granted in the browser within 0.3 seconds"
     assert (wrong.code, wrong.message) == (ErrorCode.TIMEOUT, message)
@@ -325,7 +325,7 @@ def test_gmail_login_ends_when_nobody_answers(google: FakeGoogle, folder: Path) 
         ({"PEEKABOO_DESKTOP": "macos", "XDG_DATA_HOME": "~/data"}, "Library/Application Support"),
     ],
 )
-def test_gmail_credentials_are_where_programs_keep_their_data(
+def test_gmail_credentials_are_in_the_systems_data_folder(
     folder: Path,
     environment: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
@@ -333,12 +333,11 @@ def test_gmail_credentials_are_where_programs_keep_their_data(
     place: str,
 ) -> None:
     assert has_gmail_credentials()
-    for name in ("PEEKABOO_GMAIL_FOLDER", "XDG_DATA_HOME"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("PEEKABOO_GMAIL_FOLDER")
     environment(**variables)
     usual = folder.parent / place / "peekaboo_min" / "gmail"
     assert not has_gmail_credentials() and not usual.exists()
-    assert str(usual) in failing_send().message, "which creates it"
+    assert str(usual) in failing_send().message, "the failure creates the folder"
     assert usual.stat().st_mode & 0o777 == 0o700
     (folder / "credentials.json").rename(usual / "credentials.json")
     assert has_gmail_credentials()
@@ -347,9 +346,11 @@ def test_gmail_credentials_are_where_programs_keep_their_data(
 CREDENTIALS, TOKEN = "credentials.json", "token.json"
 
 
-def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder: Path) -> None:
-    invalid = (None, "{", "[]", "\u00ff")
-    files = [(name, text) for name in (TOKEN, CREDENTIALS) for text in (*invalid, '{"web": {}}')]
+def test_missing_or_invalid_gmail_file_is_an_error_with_the_next_step(folder: Path) -> None:
+    invalid = (None, "{", "[]", "5", "\u00ff", '{"web": {}}')
+    invalid += ('{"installed": {}}', '{"installed": 5}', '{"installed": {"client_id": 5}}')
+    invalid += ('{"refresh_token": 5}', '{"refresh_token": ""}')
+    files = [(name, text) for name in (TOKEN, CREDENTIALS) for text in invalid]
     for name, text in files:
         (folder / name).unlink(missing_ok=True)
         if text is not None:
@@ -361,7 +362,7 @@ def test_gmail_files_that_are_missing_or_invalid_say_where_they_come_from(folder
         )
 
 
-def test_gmail_state_is_what_doctor_tells(google: FakeGoogle, folder: Path) -> None:
+def test_gmail_state_is_the_text_for_doctor(google: FakeGoogle, folder: Path) -> None:
     assert error_of(gmail_state).code is ErrorCode.FILE_IO_ERROR
     (folder / "token.json").write_text('{"refresh_token": "r"}')
-    assert gmail_state() == f"logged in, by {folder}"
+    assert gmail_state() == f"logged in; the credentials are in {folder}"

@@ -1,4 +1,4 @@
-"""The Keynote tools on a fake Keynote with the real dictionary and behaviour; its document is what counts."""
+"""The Keynote tools on a fake Keynote, checked by its document."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def answer_of(tool: str, arguments: dict[str, Any]) -> str:
 
 
 class Caller:
-    """The tools on a fake Mac. Nothing is remembered from one `call` to the next but in files."""
+    """The tools on a fake Mac. Only files keep state between two uses of `call`."""
 
     def __init__(self, mac: FakeMac) -> None:
         self.mac = mac
@@ -63,9 +63,9 @@ class Caller:
         is_server: bool = False,
         **variables: str,
     ) -> list[str]:
-        """What each call answers, of one process: its text, or `CODE: sentence`.
+        """Run the calls like one process; return each text, or `CODE: sentence`.
 
-        seconds: Keynote's timeout. is_server: the process begins without what other processes left.
+        seconds: Keynote's timeout. is_server: ignore the state that other processes left.
         """
         with pytest.MonkeyPatch.context() as patch:
             for name in list(os.environ):
@@ -75,11 +75,11 @@ class Caller:
             patch.chdir(self.mac.folder)
             patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
             patch.setattr(keynote, "KEYNOTE_S", seconds)
-            patch.setattr(keynote, "_server_state", [])
+            patch.setattr(keynote, "_is_in_memory", False)
             forget_environment()
             if is_server:
                 keynote.keep_deck_in_memory()
-            answers = [answer_of(*each) for each in calls]
+            answers = [answer_of(*call) for call in calls]
         forget_environment()
         return answers
 
@@ -88,14 +88,14 @@ class Caller:
         return list(self.mac.state()["keynote"]["documents"])
 
     def shapes(self, document: int = 0) -> list[dict[str, Any]]:
-        """Place and text of the shapes on slide 1."""
+        """Return position, size and text of the shapes on slide 1."""
         return [
             {**shape["position"], **{key: shape[key] for key in ("width", "height", "object_text")}}
             for shape in self.documents[document]["slides"][0]["shapes"]
         ]
 
     def scripts(self) -> list[str]:
-        """What was asked of Keynote, in order."""
+        """Return the scripts that ran, in order."""
         calls = [call["argv"] for call in self.mac.calls("osascript")]
         return [json.loads(argv[-1])["do"] if "JavaScript" in argv else "export" for argv in calls]
 
@@ -106,11 +106,11 @@ def caller(mac: FakeMac) -> Caller:
 
 
 def change_front(mac: FakeMac, change: Callable[[dict[str, Any]], Any]) -> None:
-    """Something that the person does to the front document."""
+    """Change the front document from outside, like a user."""
     mac.update(lambda state: change(state["keynote"]["documents"][0]))
 
 
-# the job ---
+# the whole workflow ---
 
 
 def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tm
     assert opened == {"slide": 1, **size, "document_id": document["id"], "bundle_id": "com.apple.Keynote"}
     image = tmp_path / "new" / "folders" / "slide.png"
     own_id = f"{document['id']}/1/1"
-    for words, text in (
+    for argv, text in (
         (("size",), "SLIDE_SIZE: width=1920, height=1080\n"),
         (
             ("rectangle", *CENTRED.values()),
@@ -130,11 +130,11 @@ def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tm
         (("text", "Grüße ¦ from the shell 👋"), f"TEXT_OK: id={own_id}, characters=24\n"),
         (("screenshot", image), f"SCREENSHOT_SAVED: path={image}\n"),
     ):
-        assert shell.run("keynote", *words).out == text
+        assert shell.run("keynote", *argv).out == text
     assert caller.shapes() == [{**CENTRED, "object_text": "Grüße | from the shell 👋"}]
     assert image.read_bytes().startswith(b"\x89PNG") and image_size(image) == (1920, 1080)
     assert pixel(image, 390, 384) == shape_colour(1) != pixel(image, 370, 384)
-    assert [each["text"] for each in labels(image)] == ["Grüße | from the shell 👋"]
+    assert [label["text"] for label in labels(image)] == ["Grüße | from the shell 👋"]
 
 
 @pytest.mark.parametrize(
@@ -145,11 +145,11 @@ def test_keynote_shell_commands_draw_and_write_across_processes(mac: FakeMac, tm
         ([], None),
     ],
 )
-def test_keynote_that_is_installed_is_used_to_the_end(
+def test_keynote_version_that_is_installed_is_used_by_every_call(
     caller: Caller, mac: FakeMac, installed: Sequence[str], used: Optional[str]
 ) -> None:
     mac.keynote(installed=installed)
-    if used is None:  # nothing is sent that would ask where it is
+    if used is None:  # send nothing: macOS would ask the user where Keynote is
         assert caller.call(OPEN) == ["APP_NOT_FOUND: Keynote is not installed; get it in the App Store"]
         assert caller.scripts() == ["find"]
         return
@@ -174,7 +174,7 @@ def open_another(mac: FakeMac) -> None:
     mac.update(lambda state: change(state["keynote"]["documents"]))
 
 
-def test_keynote_deck_of_an_image_is_kept_where_none_was_opened(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_screenshot_selects_a_deck_if_none_was_opened(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     caller.call(OPEN)
     (deck,) = mac.home.rglob("keynote*.json")
@@ -184,12 +184,12 @@ def test_keynote_deck_of_an_image_is_kept_where_none_was_opened(caller: Caller, 
     assert caller.call(DRAW)[0].startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
 
 
-def test_keynote_deck_that_was_open_is_used_and_kept_by_its_id(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_uses_an_open_deck_and_remembers_its_id(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     warning = READY.replace("KEYNOTE_READY", "KEYNOTE_READY_WITH_WARNING")
-    warned = f"{warning}, note=the document 'Quarterly Results' was open and is used"
+    warned = f"{warning}, note=using the open document 'Quarterly Results'"
     assert caller.call(OPEN, OPEN) == [warned, READY]
-    assert caller.documents[0]["slides"][0]["base_layout"] == "Title", "another's deck keeps its layout"
+    assert caller.documents[0]["slides"][0]["base_layout"] == "Title", "the user's deck keeps its layout"
 
     open_another(mac)
     path = mac.folder / "slide.png"
@@ -197,18 +197,18 @@ def test_keynote_deck_that_was_open_is_used_and_kept_by_its_id(caller: Caller, m
     assert drawn.startswith("RECTANGLE_OK: id=F0000000-FOREIGN/1/1, ")
     assert (len(caller.shapes(0)), len(caller.shapes(1))) == (0, 1)
     assert [label["text"] for label in labels(path)] == ["kept"]
-    assert caller.call(OPEN)[0].endswith("note=the document 'Another' was open and is used")
+    assert caller.call(OPEN)[0].endswith("note=using the open document 'Another'")
 
 
 @pytest.mark.parametrize(
     ("changes", "note"),
     [
-        ({"themes": ["Weiß"]}, "there is no theme 'White' so the default one is used"),
-        ({"layouts": ["Leer"]}, "there is no layout Blank so slide 1 keeps its placeholders"),
-        ({"has_layouts": False}, "there is no layout Blank so slide 1 keeps its placeholders"),
+        ({"themes": ["Weiß"]}, "no theme is named 'White' so the default theme is used"),
+        ({"layouts": ["Leer"]}, "no layout is named Blank so slide 1 keeps its placeholders"),
+        ({"has_layouts": False}, "no layout is named Blank so slide 1 keeps its placeholders"),
     ],
 )
-def test_keynote_open_notes_what_a_new_document_lacks(
+def test_keynote_open_notes_a_missing_theme_or_layout(
     caller: Caller, mac: FakeMac, changes: dict[str, Any], note: str
 ) -> None:
     mac.keynote(**changes)
@@ -217,20 +217,20 @@ def test_keynote_open_notes_what_a_new_document_lacks(
     assert (caller.documents[0]["width"], caller.documents[0]["height"]) == (1920, 1080)
 
 
-def test_keynote_always_new_leaves_an_open_deck_alone(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_always_new_leaves_an_open_deck_unchanged(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(restores_a_deck=True)
     assert caller.call(OPEN, DRAW, OPEN, KEYNOTE_DOCUMENT_MODE="always_new")[::2] == [READY, READY]
     shapes = [(document["name"], len(document["slides"][0]["shapes"])) for document in caller.documents]
     assert shapes == [("Untitled 2", 0), ("Untitled", 1), ("Quarterly Results", 0)]
     front = caller.documents[0]["id"]
-    assert caller.call(OPEN, DRAW)[1].startswith(f"RECTANGLE_OK: id={front}/1/1,"), "the front one is used"
+    assert caller.call(OPEN, DRAW)[1].startswith(f"RECTANGLE_OK: id={front}/1/1,"), "the front deck is used"
     wrong = caller.call(OPEN, KEYNOTE_DOCUMENT_MODE="sometimes")[0]
     assert wrong.startswith(
         "INVALID_ARGUMENT: KEYNOTE_DOCUMENT_MODE is 'sometimes'; set it to reuse_or_create or always_new"
     )
 
 
-def test_keynote_open_again_forgets_the_rectangle_of_our_document(caller: Caller) -> None:
+def test_keynote_second_open_forgets_the_rectangle(caller: Caller) -> None:
     caller.call(OPEN)
 
     change_front(
@@ -241,37 +241,36 @@ def test_keynote_open_again_forgets_the_rectangle_of_our_document(caller: Caller
     assert answers[3] == NO_RECTANGLE
 
 
-def test_keynote_server_begins_without_anothers_rectangle(caller: Caller) -> None:
-    """ "If `SERVER_STATE["last_rectangle_id"]` is missing: return `ERROR` instructing caller to draw a
-    rectangle first."
-    """
+def test_keynote_server_starts_without_a_rectangle(caller: Caller) -> None:
+    # spec: "If `SERVER_STATE["last_rectangle_id"]` is missing: return `ERROR` instructing caller to draw a
+    # rectangle first."
     caller.call(OPEN, DRAW, write("from the shell"))
     none, drawn = caller.call(write("x"), DRAW, is_server=True)
     assert none == NO_RECTANGLE and drawn.startswith("RECTANGLE_OK: id=")
-    assert caller.scripts()[-3:] == ["find", "open", "draw"], "the document that is open"
+    assert caller.scripts()[-3:] == ["find", "open", "draw"], "the server uses the open document"
     answers = caller.call(OPEN, write("x"), DRAW, write("by the server"), is_server=True)
     assert answers[1] == NO_RECTANGLE and answers[3].startswith("TEXT_OK: id=")
-    assert [each["object_text"] for each in caller.shapes()] == ["from the shell", "", "by the server"]
-    assert caller.call(write("the shell again"))[0].startswith("TEXT_OK: "), "a shell's own file stays"
+    assert [shape["object_text"] for shape in caller.shapes()] == ["from the shell", "", "by the server"]
+    assert caller.call(write("the shell again"))[0].startswith("TEXT_OK: "), "the shell's file is kept"
     assert caller.shapes()[0]["object_text"] == "the shell again"
 
 
-def test_keynote_comes_to_the_front_while_nobody_else_acts(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_open_holds_the_input_lock(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(ready_after_ms=9000)
     opening = caller.shell.start("keynote", "open")
     try:
         wait_for(lambda: mac.events("launch"), "Keynote is being opened")
-        (lock,) = mac.home.rglob("input-macos.lock")
+        (lock,) = mac.bin_dir.rglob("input-macos.lock")
         with open(lock) as f, pytest.raises(BlockingIOError):
             fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
         opening.kill()
         opening.communicate()
-        for one in mac.running():
-            os.kill(one["pid"], signal.SIGKILL)
+        for process in mac.running():
+            os.kill(process["pid"], signal.SIGKILL)
 
 
-def test_keynote_file_that_is_no_deck_of_this_version_is_none(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_invalid_state_file_is_ignored(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     (file,) = mac.home.rglob("keynote.json")
     for text in ("{}", "[]", "no JSON", '{"bundle_id": "x", "rectangle": 1}'):
@@ -283,19 +282,19 @@ def test_keynote_file_that_is_no_deck_of_this_version_is_none(caller: Caller, ma
     assert len(mac.events("launch")) == len(mac.events("activate")) == 1
 
 
-def test_keynote_that_quit_and_a_closed_document_say_so(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_reports_a_closed_document_and_a_quit_app(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(auto_quits=True)
     caller.call(OPEN, DRAW)
     mac.set("keynote.documents.0.id", "OTHER")
     gone = "WINDOW_NOT_FOUND: the Keynote document was closed; call open_keynote again"
     assert caller.call(DRAW, write("x"), ("get_slide_size", {})) == [gone] * 3
     mac.set("keynote.documents", [])
-    # the first call finds a Keynote without a window, which quits after it: facts E5
+    # Keynote has no window and quits after the first call: facts E5
     assert caller.call(DRAW, DRAW) == [gone, "APP_NOT_FOUND: Keynote is not running; call open_keynote first"]
-    assert caller.call(OPEN, DRAW)[0] == READY, "although the connection to the old one is invalid (-609)"
+    assert caller.call(OPEN, DRAW)[0] == READY, "although the old connection is invalid (-609)"
 
 
-def test_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_open_waits_for_a_starting_keynote(caller: Caller, mac: FakeMac) -> None:
     mac.keynote(ready_after_ms=700)
     assert caller.call(OPEN) == [READY]
 
@@ -303,15 +302,15 @@ def test_keynote_that_is_still_starting_is_waited_for(caller: Caller, mac: FakeM
 # the rectangle and its text ---
 
 
-def test_keynote_rectangle_that_cannot_be_is_refused_unasked(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_rectangle_outside_the_slide_is_refused_before_drawing(caller: Caller, mac: FakeMac) -> None:
     wrong = [(-1, 0, 9, 9), (0, -1, 9, 9), (0, 0, 1921, 9), (0, 0, 9, 1081), (9, 9, 0, 9), (9, 9, 9, 0)]
     positions = [("draw_rectangle", dict(zip(CENTRED, numbers))) for numbers in wrong]
     assert caller.call(DRAW, OPEN, *positions) == [
         NONE_OPEN,
         READY,
         *(
-            f"INVALID_ARGUMENT: x={x}, y={y}, width={width}, height={height} is no rectangle on the slide; "
-            "the slide is 1920x1080: keep x, y, x+width and y+height within it"
+            f"INVALID_ARGUMENT: x={x}, y={y}, width={width}, height={height} is not a rectangle on the slide"
+            "; keep x, y, x+width and y+height within the slide, which is 1920x1080"
             for x, y, width, height in wrong
         ),
     ]
@@ -321,18 +320,21 @@ def test_keynote_rectangle_that_cannot_be_is_refused_unasked(caller: Caller, mac
     mac.set("keynote.documents.0.height", 700)
     size, drawn = caller.call(("get_slide_size", {}), DRAW)
     assert size == "SLIDE_SIZE: width=1920, height=700"
-    assert drawn.startswith("INVALID_ARGUMENT"), "it has to fit on the slide as it was last measured"
+    assert drawn.startswith("INVALID_ARGUMENT"), "it must fit the last measured slide size"
 
 
-def test_keynote_data_tells_what_was_not_kept(caller: Caller, mac: FakeMac) -> None:
-    """The specification's grammar has no room for it."""
+def test_keynote_data_notes_a_change_that_keynote_made(caller: Caller, mac: FakeMac) -> None:
+    """Keep the note out of the text, which the specification fixes."""
     shell = caller.shell
     mac.keynote(moves_shapes_by=7.5)
     shell.run("keynote", "open")
     drawn = shell.data("keynote", "rectangle", 384, 378, 1152, 324)
-    assert (drawn["y"], drawn["note"]) == (385.5, "Keynote did not keep 384,378 1152x324")
+    assert (drawn["y"], drawn["note"]) == (
+        385.5,
+        "Keynote moved or resized it; 384,378 1152x324 was requested",
+    )
     assert shell.run("keynote", "rectangle", 384, 378, 1152, 324).out.endswith(", height=324\n")
-    for kept, note in (("a\rb", None), ("a\r\nb", None), ("a", "Keynote keeps 1 characters")):
+    for kept, note in (("a\rb", None), ("a\r\nb", None), ("a", "Keynote stored 1 characters")):
         mac.fail("osascript", exit=0, stdout=json.dumps({"text": kept}) + "\n", times=1)
         written = shell.data("keynote", "text", "a\nb")
         assert (written["characters"], written.get("note")) == (3, note)
@@ -340,13 +342,13 @@ def test_keynote_data_tells_what_was_not_kept(caller: Caller, mac: FakeMac) -> N
     assert [shape["object_text"] for shape in caller.shapes()] == ["", "found"]
 
 
-def test_keynote_texts_arrive_as_they_are_or_are_refused(caller: Caller) -> None:
+def test_keynote_text_is_written_unchanged_or_refused(caller: Caller) -> None:
     odd = "\"quoted\" \\n $(x) `y` %s {z} ¦¦ 'a' 👩‍💻\nsecond\r\nline\rend"
     odd += "x" * 10_000
     refused = ("\0", "\ud800", "\x1b", "\x7f")
     answers = caller.call(OPEN, DRAW, write(odd), *(write(f"a{character}b") for character in refused))
     assert answers[2].endswith(f"/1/1, characters={len(odd) - 1}")
-    wrong = "INVALID_ARGUMENT: the text contains {!r}; omit control characters"
+    wrong = "INVALID_ARGUMENT: the text contains {!r}; remove control characters"
     assert answers[3:] == [wrong.format(character) for character in refused]
     assert caller.scripts() == ["find", "open", "draw", "text"]
     written = odd.replace("¦", "|").replace("\r\n", "\n").replace("\r", "\n")
@@ -354,7 +356,7 @@ def test_keynote_texts_arrive_as_they_are_or_are_refused(caller: Caller) -> None
 
 
 BELOW = {"x": 10, "y": 10, "width": 50, "height": 50}
-# What the person does to a small shape (0) and to ours (1) above it -> which of those left holds the text.
+# the user's change to a small shape (0) and ours (1) above it -> index of the shape with our text
 CHANGES: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], Optional[int]]] = {
     "nothing": (lambda shapes: None, 1),
     "the lower is deleted": (lambda shapes: shapes.pop(0), 0),
@@ -372,15 +374,15 @@ CHANGES: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], Optional[int]]] 
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_keynote_text_is_written_into_our_rectangle_and_no_other(
-    caller: Caller, mac: FakeMac, case: str
-) -> None:
+def test_keynote_text_is_written_only_into_our_rectangle(caller: Caller, mac: FakeMac, case: str) -> None:
     change, index = CHANGES[case]
     caller.call(OPEN, ("draw_rectangle", BELOW), DRAW)
     change_front(mac, lambda deck: change(deck["slides"][0]["shapes"]))
     answers = caller.call(write("first"), write("ours"))
     if index is None:
-        gone = "WINDOW_NOT_FOUND: the rectangle is gone from slide 1, or was moved; call draw_rectangle again"
+        gone = (
+            "WINDOW_NOT_FOUND: the rectangle is no longer at its place on slide 1; call draw_rectangle again"
+        )
         assert answers == [gone, gone]
     else:
         assert [answer.partition("/")[2] for answer in answers] == ["1/2, characters=5", "1/2, characters=4"]
@@ -394,23 +396,23 @@ def test_keynote_text_is_written_into_our_rectangle_and_no_other(
 def test_keynote_image_is_written_only_to_the_given_path(caller: Caller, mac: FakeMac) -> None:
     notes = mac.folder / "notes.png"
     notes.write_text("not a picture")
-    wanted = mac.folder / "a" / "b.PNG"
+    target = mac.folder / "a" / "b.PNG"
     calls = [("screenshot_slide", {"path": path}) for path in ("", "slide.jpg", str(notes), "", "~/c.png")]
     answers = caller.call(OPEN, *calls[:3])[1:]
     no_name = "INVALID_ARGUMENT: neither the path nor SCREENSHOT_PATH names a PNG file; "
     assert answers == [
         *[f"{no_name}name a file that ends in .png"] * 2,
-        f"FILE_IO_ERROR: {notes} exists and is not an image; it was left as it is; choose another path",
+        f"FILE_IO_ERROR: {notes} exists and is not an image; it was left unchanged; choose another path",
     ]
     assert notes.read_text() == "not a picture" and "export" not in caller.scripts()
-    assert caller.call(*calls[3:], SCREENSHOT_PATH=str(wanted)) == [
-        f"SCREENSHOT_SAVED: path={wanted}",
+    assert caller.call(*calls[3:], SCREENSHOT_PATH=str(target)) == [
+        f"SCREENSHOT_SAVED: path={target}",
         f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
     ]
-    assert image_size(wanted) == image_size(mac.home / "c.png") == (1920, 1080)
+    assert image_size(target) == image_size(mac.home / "c.png") == (1920, 1080)
 
 
-def test_keynote_image_is_of_the_first_slide_and_no_other(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_image_shows_only_the_first_slide(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN, DRAW, write("first"))
     change_front(mac, lambda deck: deck["slides"].extend([{**deck["slides"][0], "shapes": []}] * 2))
     path = mac.folder / "slide.png"
@@ -429,10 +431,10 @@ def test_keynote_image_is_of_the_first_slide_and_no_other(caller: Caller, mac: F
 
 
 @pytest.mark.parametrize(("seconds", "answer"), [(109, "SCREENSHOT_SAVED"), (111, "TIMEOUT")])
-def test_keynote_export_gives_up_before_it_is_killed(
+def test_keynote_export_times_out_before_it_is_killed(
     caller: Caller, mac: FakeMac, seconds: int, answer: str
 ) -> None:
-    mac.keynote(export_takes_s=seconds)  # the script's own patience ends before that of its runner
+    mac.keynote(export_takes_s=seconds)  # the script's timeout is shorter than the runner's
     assert keynote.KEYNOTE_S == 120
     shown = caller.call(OPEN, ("screenshot_slide", {"path": str(mac.folder / "slide.png")}), seconds=120)
     assert shown[1].split(":")[0] == answer
@@ -442,29 +444,29 @@ def test_keynote_export_gives_up_before_it_is_killed(
 # refusals ---
 
 
-def test_keynote_without_automation_says_who_must_allow_it_where(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_without_automation_names_the_app_and_the_setting(caller: Caller, mac: FakeMac) -> None:
     mac.deny("automation", "com.apple.Keynote")
-    (answer,) = caller.call(OPEN, seconds=8)  # at once: a Keynote that starts is waited for longer than that
+    (answer,) = caller.call(OPEN, seconds=8)  # it fails at once: the wait for a starting Keynote is longer
     assert answer.startswith(
         "PERMISSION_DENIED_AUTOMATION: Keynote cannot be controlled: Terminal lacks the Automation permission"
     )
     assert "?Privacy_Automation" in answer
 
 
-def test_keynote_consent_that_nobody_gives_ends_in_time(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_times_out_without_consent(caller: Caller, mac: FakeMac) -> None:
     mac.ask("automation", "com.apple.Keynote")
     (answer,) = caller.call(OPEN, seconds=2)
-    assert answer == f"TIMEOUT: Keynote: osascript did not end within 2 seconds and was killed{NEXT}"
+    assert answer == f"TIMEOUT: Keynote: osascript did not finish within 2 seconds and was killed{NEXT}"
     assert mac.running() == []
 
 
 FAILURES = {
-    "Connection is invalid. (-609)": "APP_NOT_FOUND: Keynote: the application quit in the middle",
+    "Connection is invalid. (-609)": "APP_NOT_FOUND: Keynote: the application quit before it answered",
     "Application isn't running. (-600)": "APP_NOT_FOUND: Keynote: the application is not running",
     "AppleEvent timed out. (-1712)": "TIMEOUT: Keynote: the application did not answer in time",
     "Das Objekt „(-1712)“ fehlt. (-1728)": "PROGRAM_FAILED: Keynote: the script failed with error -1728",
 }
-NEXT = "; close any dialog in Keynote, allow what macOS asks for, then call open_keynote again"
+NEXT = "; close any dialog in Keynote, answer any question from macOS, then call open_keynote again"
 
 
 def test_keynote_failures_are_reported_with_the_next_step(caller: Caller, mac: FakeMac) -> None:
@@ -482,7 +484,7 @@ def test_keynote_failures_are_reported_with_the_next_step(caller: Caller, mac: F
     assert list((mac.folder / "tmp").rglob("slides_*")) == []
 
 
-def test_keynote_acts_are_audited_and_may_be_forbidden(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_acts_are_audited_and_can_be_forbidden(caller: Caller, mac: FakeMac) -> None:
     shot = ("screenshot_slide", {"path": "x.png"})
     caller.call(OPEN, ("get_slide_size", {}), DRAW, write("a secret"), shot)
     (path,) = mac.home.rglob("audit.jsonl")
@@ -492,23 +494,23 @@ def test_keynote_acts_are_audited_and_may_be_forbidden(caller: Caller, mac: Fake
     assert {(line["app"], line["bundle_id"]) for line in lines} == {("Keynote", "com.apple.Keynote")}
     assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
     assert not any("secret" in file.read_text() for file in (path, path.with_name("keynote.json")))
-    asked = caller.scripts()
+    scripts = caller.scripts()
     rules = {"READONLY": "1", "DENY_APPS": "com.apple.key*", "ALLOW_APPS": "Safari"}
     for rule, value in rules.items():
         variables: Any = {f"PEEKABOO_{rule}": value}
         answers = caller.call(DRAW, write("x"), ("get_slide_size", {}), shot, OPEN, **variables)
         answers += caller.call(DRAW, ("get_slide_size", {}), shot, is_server=True, **variables)
         assert statuses(answers) == ["POLICY_DENIED"] * 8
-    assert caller.scripts() == asked + ["find"] * 12, "finding it out sends nothing to Keynote"
-    assert len(path.read_text().splitlines()) == len(acts), "what is refused was not done"
+    assert caller.scripts() == scripts + ["find"] * 12, "a refusal sends nothing to Keynote"
+    assert len(path.read_text().splitlines()) == len(acts), "refused acts are not audited"
 
 
-def test_keynote_is_had_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_is_used_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     running = [caller.shell.start("keynote", "rectangle", 100 * n, 10, 50, 50) for n in range(4)]
     answers = [process.communicate(timeout=2 * PATIENCE_S)[0].decode() for process in running]
     assert sorted(answer.split(",")[0][-4:] for answer in answers) == ["/1/1", "/1/2", "/1/3", "/1/4"]
-    (lock,) = mac.home.rglob("keynote.lock")
+    (lock,) = mac.bin_dir.rglob("keynote.lock")
     with open(lock) as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         assert caller.call(DRAW, seconds=1) == [
@@ -530,6 +532,6 @@ def test_keynote_needs_a_mac(program: Program) -> None:
     error = program.error("keynote", "rectangle", 1, 2, 3, 4, PEEKABOO_DESKTOP="x11")
     assert (error["code"], error["message"]) == (
         "UNSUPPORTED_PLATFORM",
-        "Keynote runs on a Mac only; run this on a Mac",
+        "Keynote runs on a Mac only; run it on a Mac",
     )
     assert program.error("keynote", "rectangle", 1, 2, "ten", 4)["code"] == "INVALID_ARGUMENT"
