@@ -1,4 +1,4 @@
-"""Talk to an MCP server over stdio, without async."""
+"""Call our own MCP server over stdio, without async."""
 
 from __future__ import annotations
 
@@ -13,52 +13,51 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.settings import child_environment
 from ..system.programs import how_to_install, own_command
 
-_LONGEST_CALL_S = 150.0  # Keynote's own limit is 120
+_LONGEST_CALL_S = 150.0  # a Keynote tool may take 120 s
 
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """A tool's answer: `data` is the JSON in its text (empty when there is none), images are bytes."""
+    """A tool's result. data: its structured content, or the JSON in its text; empty if it has neither."""
 
     text: str
     data: dict[str, Any]
     images: tuple[bytes, ...]
     is_error: bool
-    code: str = ""  # the error's code, from `_meta.backend_error_code`
+    code: str = ""  # an error's code, from `_meta.backend_error_code`
 
     def error(self) -> PeekabooError:
-        """The server's error as ours, to be raised."""
+        """Return the server's error as a PeekabooError, to be raised."""
         code = ErrorCode(self.code) if self.code in ErrorCode.__members__ else ErrorCode.INTERNAL_ERROR
         message, _, hint = self.text.removeprefix(f"{self.code}: ").partition(". Next step: ")
         return PeekabooError(code, message, hint)
 
 
 class McpClient:
-    """The SDK's client of a server, called from a program without async."""
+    """A synchronous client of one server."""
 
     def __init__(self, portal: Any, client: Any) -> None:
         self._portal = portal
         self._client = client
 
     def tools(self) -> list[Any]:
-        """The tools that the server offers, as the SDK has them. Raises PROGRAM_FAILED."""
+        """Return the server's tools as SDK objects. Raises PROGRAM_FAILED."""
         return list(self._request("list_tools").tools)
 
     def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
-        """Call a tool. A tool's own error is an answer. Raises PROGRAM_FAILED."""
-        answer = self._request("call_tool", name, arguments)
-        text = "\n".join(block.text for block in answer.content if block.type == "text")
-        images = tuple(base64.b64decode(block.data) for block in answer.content if block.type == "image")
-        code = str((answer.meta or {}).get("backend_error_code", ""))
-        data = dict(answer.structured_content or {})
+        """Call a tool and return its result, which may be an error. Raises PROGRAM_FAILED."""
+        result = self._request("call_tool", name, arguments)
+        text = "\n".join(block.text for block in result.content if block.type == "text")
+        images = tuple(base64.b64decode(block.data) for block in result.content if block.type == "image")
+        code = str((result.meta or {}).get("backend_error_code", ""))
+        data = dict(result.structured_content or {})
         last_line = text.rpartition("\n")[2]
-        if last_line.startswith("{") and not data:  # beside an image the data is in the text
+        if last_line.startswith("{") and not data:  # a result with images has its data in the text
             with suppress(ValueError):
                 data = json.loads(last_line)
-        return ToolAnswer(text, data, images, bool(answer.is_error), code)
+        return ToolAnswer(text, data, images, bool(result.is_error), code)
 
     def _request(self, method: str, *arguments: Any) -> Any:
-        """The client's answer. Raises PROGRAM_FAILED for a server that died or does not answer in time."""
         from mcp import MCPError
 
         try:
@@ -70,29 +69,30 @@ class McpClient:
 
 @contextmanager
 def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
-    """Our own server as a child while the `with` block runs, whose exceptions pass through unchanged.
+    """Run our own server as a child during the block, whose exceptions pass through unchanged.
 
-    Raises INVALID_ARGUMENT without the package mcp, PROGRAM_FAILED for a server that does not start.
+    Raises INVALID_ARGUMENT if the package mcp is missing, PROGRAM_FAILED if the server does not start.
     """
     try:
         from anyio.from_thread import start_blocking_portal
         from mcp import Client, StdioServerParameters
     except ModuleNotFoundError as e:
-        message = "the agent is an MCP client and needs the package mcp, and Python 3.10 or newer"
+        message = "the agent is an MCP client; it needs the package mcp and Python 3.10 or newer"
         raise invalid(message, hint=how_to_install()) from e
     argv = own_command()
     environment = {**child_environment(), **extra_environment}
     parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)
-    client = Client(parameters, read_timeout_seconds=_LONGEST_CALL_S, mode="legacy")  # one question, not two
+    # legacy: the client starts with one request; otherwise it first asks which protocol the server speaks
+    client = Client(parameters, read_timeout_seconds=_LONGEST_CALL_S, mode="legacy")
     with start_blocking_portal() as portal:
         session = portal.wrap_async_context_manager(client)
         try:
             session.__enter__()
         except Exception as e:
             message = f"our own MCP server did not start: {type(e).__name__}"
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its output above") from e
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its stderr above") from e
         try:
             yield McpClient(portal, client)
-        finally:  # not by `with`: the client's task groups would wrap the block's exception in a group
+        finally:  # no `with`: the client's task group would wrap the block's exception in an ExceptionGroup
             with suppress(Exception):
                 session.__exit__(None, None, None)

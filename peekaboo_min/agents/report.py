@@ -1,4 +1,4 @@
-"""A run as one HTML page: works offline, runs nothing."""
+"""Write a run as one HTML page that works offline and contains no scripts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from string import Template
 from typing import Any
 
 from ..core.models import rect_around
+from ..core.settings import without_secrets
 from ..core.text import shown_text
 from .run import AgentRun, AgentStep
 
-# The policy is a second defence behind the escaping: nothing is loaded, nothing runs.
+# The policy is a second defence behind the escaping: the page loads nothing and runs nothing.
 _PAGE = Template("""\
 <!doctype html>
 <html lang="en">
@@ -37,7 +38,7 @@ svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
 <body>
 <h1>$goal</h1>
 <p><strong>$status</strong>: $message</p>
-<p>The screenshots show what is so.</p>
+<p>Trust the screenshots, not the model's claims.</p>
 <p>Model $model_used: $grid. Started $started.
 $steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>
 $sections
@@ -59,7 +60,7 @@ _EXCHANGE = Template("""\
 $reply</pre></details>
 <details><summary>Question</summary><pre>
 $prompt</pre></details>""")
-# in screen points; under a menu or a dialog the windows it belongs to, as they were looked at last
+# In screen points. Behind a menu or dialog, the page shows the last screenshots of its parent windows.
 _FIGURE = Template("""\
 <figure><svg viewBox="$box" style="max-width:${width}px">
 $behind<image id="shot$number" $place href="data:$image"/>
@@ -67,16 +68,16 @@ $behind<image id="shot$number" $place href="data:$image"/>
 
 
 def run_report(run: AgentRun) -> str:
-    """The page. Everything that a window, a model or a person wrote is in it as text only."""
+    """Return the page. Text from windows, the model and the user is escaped."""
     sections = [_step_section(run, step) for step in run.steps]
     if run.final and run.final.image:
         sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
-    status = "the model says done" if run.status == "done" else run.status
+    status = "the model reports done" if run.status == "done" else run.status
     return _PAGE.substitute(_as_texts({**run.as_data(), "status": status}), sections="\n".join(sections))
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
-    return {name: escape(shown_text(str(value))) for name, value in data.items()}
+    return {name: escape(shown_text(without_secrets(str(value)))) for name, value in data.items()}
 
 
 def _step_section(run: AgentRun, step: AgentStep) -> str:
@@ -95,28 +96,28 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
 
 
 def _marks(step: AgentStep, is_dry_run: bool) -> str:
-    """A cross at each of the action's places, and a frame around what changed, in the image's pixels."""
+    # in pixels of the image: a frame around the change, a cross at each point
     marks = []
     if step.changed_rect:
         x, y, width, height = map(round, step.changed_rect)
         marks.append(f'<rect class="changed" x="{x}" y="{y}" width="{width}" height="{height}"/>')
     action, kind = step.pixel_action, "mark would" if is_dry_run else "mark"
-    places = [f"{x:.0f} {y:.0f}" for x, y in (action.places if action else ())]
-    marks += [f'<path class="{kind}" d="M{place}m-14 0h28m-14 -14v28"/>' for place in places]
+    points = [f"{x:.0f} {y:.0f}" for x, y in (action.points if action else ())]
+    marks += [f'<path class="{kind}" d="M{point}m-14 0h28m-14 -14v28"/>' for point in points]
     return "\n".join(marks)
 
 
 def _figure(run: AgentRun, step: AgentStep) -> str:
     assert step.image and step.window
-    bounds = whole = step.window.bounds
+    bounds = box = step.window.bounds
     behind, parent_id = "", step.window.parent_id
-    for below in reversed(run.steps[: step.number - 1]):
-        if below.image and below.window and below.window.window_id == parent_id:
-            behind = f'<use class="behind" href="#shot{below.number}"/>\n{behind}'
-            whole, parent_id = rect_around([whole, below.window.bounds]), below.window.parent_id
+    for earlier in reversed(run.steps[: step.number - 1]):
+        if earlier.image and earlier.window and earlier.window.window_id == parent_id:
+            behind = f'<use class="behind" href="#shot{earlier.number}"/>\n{behind}'
+            box, parent_id = rect_around([box, earlier.window.bounds]), earlier.window.parent_id
     return _FIGURE.substitute(
-        box=" ".join(map(str, whole)),
-        width=whole.width,
+        box=" ".join(map(str, box)),
+        width=box.width,
         behind=behind,
         number=step.number,
         place=" ".join(f'{name}="{value:g}"' for name, value in bounds._asdict().items()),

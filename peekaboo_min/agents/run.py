@@ -1,4 +1,4 @@
-"""A run of the vision agent: its steps, what they show, and its folder."""
+"""Data of a vision agent's run: steps, status and run folder."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .. import __version__
 from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
+from ..core.settings import without_secrets
 from ..system.files import asked_path, write_privately
 from .actions import Action
 
-NO_SCREENSHOT = "none"  # refused as an id: an empty one would mean the window's last screenshot
+NO_SCREENSHOT = "none"  # the server rejects this id; "" would mean the window's newest screenshot
 
 
 class AgentStop(PeekabooError):
-    """The run ends here, without its goal; `status` goes into run.json."""
+    """The end of a run that has not reached its goal. `status` goes into run.json."""
 
     def __init__(self, status: str, code: ErrorCode, message: str, hint: str = "") -> None:
         super().__init__(code, message, hint)
@@ -31,7 +32,7 @@ class AgentStop(PeekabooError):
 
 @dataclass
 class Exchange:
-    """A question to the model and its reply. `problem`: why that could not be used; empty when it could."""
+    """A question to the model and its reply. problem: why the reply is unusable; empty if it was used."""
 
     prompt: str
     reply: str = ""
@@ -40,13 +41,10 @@ class Exchange:
 
 @dataclass
 class AgentStep:
-    """One step, filled in as it proceeds: what was seen, asked, done, and what came of it.
+    """One step of a run, filled in while it proceeds. action is in the model's grid.
 
-    window: None when the app shows none. elements: find_elements' answer. grid: over the image, in which the
-    model counts. action: as the model gave it. pixel_action: the same with its places as pixels of the image,
-    as it is done and shown to people; point: its place on the screen. is_delivered: False where another
-    window got it, or it was refused. changed: None where that is not known, or nothing was done.
-    changed_rect: in pixels of the image.
+    pixel_action: the same in pixels of the image, as is changed_rect. point: on the screen. is_delivered:
+    False if another window received the action, or if it was refused. changed: None if unknown or not done.
     """
 
     number: int
@@ -68,7 +66,6 @@ class AgentStep:
     tokens_out: int = 0
 
     def describe_action(self, shows_text: bool = True) -> str:
-        """The action for people."""
         return self.pixel_action.describe(shows_text) if self.pixel_action else "no action"
 
     def as_data(self) -> dict[str, Any]:
@@ -77,24 +74,23 @@ class AgentStep:
 
 
 def doubt_about(steps: Sequence[AgentStep]) -> str:
-    """Why a report that the goal is reached is not believed after these steps; empty where it is."""
+    """Return why the model's claim that the goal is reached is doubtful; empty if it is credible."""
     acts = [(step, step.action) for step in steps if step.action and step.action.is_act]
     if not acts:
         return ""
-    for number, (step, action) in enumerate(acts):
-        again = [other for other, its in acts[number + 1 :] if its.kind == action.kind]
-        if not any(tried.is_delivered for tried in (step, *again)):
+    for index, (step, action) in enumerate(acts):
+        retries = [later for later, later_action in acts[index + 1 :] if later_action.kind == action.kind]
+        if not any(attempt.is_delivered for attempt in (step, *retries)):
             return f"your action `{action.describe()}` failed: {step.effect}"
     last, action = acts[-1]
     if action.is_last and not last.changed:
         return f"your last action, `{action.describe()}`, was delivered, but {last.effect}"
-    has_effect = any(step.changed for step, _ in acts)
-    return "" if has_effect else "none of your actions had a visible effect"
+    return "" if any(step.changed for step, _ in acts) else "none of your actions had a visible effect"
 
 
 @dataclass
 class AgentRun:
-    """A whole run: what run_vision_agent was asked for, and what came of it."""
+    """One run: the options of run_vision_agent and the results."""
 
     goal: str
     model_used: str
@@ -106,21 +102,25 @@ class AgentRun:
     confidence: Optional[float] = None
     dry_run: bool = False
     confirm: bool = False
-    deadline: float = math.inf  # monotonic; no question to the model lasts longer
-    status: str = "failed"
-    """done, not_confirmed, dry_run, limit, unsure, confused, declined, interrupted or failed."""
+    deadline: float = math.inf  # monotonic; no step or call starts later
+    status: str = "failed"  # done, not_confirmed, dry_run, limit, unsure, confused, declined, interrupted
     message: str = ""
-    doubt: str = ""  # about the model's report that the goal is reached, made since its last act
-    folder: Optional[Path] = None  # made before the first step; None until then
+    doubt: str = ""  # about the model's claim that the goal is reached; empty again after the next act
+    folder: Optional[Path] = None  # created before the first step; None until then
     steps: list[AgentStep] = field(default_factory=list)
-    final: Optional[AgentStep] = None
-    """A look at what the last action led to, if it could be had; None where none was needed."""
+    final: Optional[AgentStep] = None  # a screenshot after the last action; None if there was no act
     started: float = field(default_factory=time.time)
     system_prompt: str = ""
-    grid: str = ""  # in which grid the model was asked, and why, as a sentence
+    grid: str = ""  # a sentence with the model's grid and how it was chosen
+
+    def check_time(self) -> None:
+        """Raise AgentStop if the time limit is reached."""
+        if time.monotonic() >= self.deadline:
+            message = f"the time limit of {self.max_seconds:g} s was reached before the goal"
+            raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-seconds")
 
     def summary_data(self) -> dict[str, Any]:
-        """The command's result."""
+        """Return the command's result."""
         return {
             "status": self.status,
             "steps": len(self.steps),
@@ -133,17 +133,14 @@ class AgentRun:
         }
 
     def as_data(self) -> dict[str, Any]:
-        left_out = ("deadline", "folder", "steps", "final")
-        own = {name: value for name, value in vars(self).items() if name not in left_out}
+        excluded = ("deadline", "folder", "steps", "final")
+        options = {name: value for name, value in vars(self).items() if name not in excluded}
         started = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.started))
-        return {**own, **self.summary_data(), "started": started, "version": __version__}
+        return {**options, **self.summary_data(), "started": started, "version": __version__}
 
 
 def new_run_folder(requested: Optional[str]) -> Path:
-    """Make the folder of a run (0700): the one asked for, else `peekaboo-run-TIME` in the working folder.
-
-    Raises FILE_IO_ERROR, also for a folder that is there.
-    """
+    """Create the folder (0700), by default `peekaboo-run-TIME`, which must be new. Raises FILE_IO_ERROR."""
     name = time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(3).hex()
     path = asked_path(requested or name)
     with file_errors(path):
@@ -152,8 +149,8 @@ def new_run_folder(requested: Optional[str]) -> Path:
 
 
 def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) -> None:
-    """Write `path`.json, and the image beside it. Raises FILE_IO_ERROR."""
+    """Write `path`.json, and the image as `path`.jpg. Raises FILE_IO_ERROR."""
     if image:
         write_privately(path.with_suffix(".jpg"), image.data)
     # ASCII: a reply may contain a lone surrogate, which UTF-8 cannot encode
-    write_privately(path.with_suffix(".json"), json.dumps(data, indent=2) + "\n")
+    write_privately(path.with_suffix(".json"), without_secrets(json.dumps(data, indent=2)) + "\n")

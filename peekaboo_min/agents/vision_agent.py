@@ -1,4 +1,4 @@
-"""The vision agent: see -> decide -> act -> verify, through our own server."""
+"""The vision agent: observe, decide, act, verify, through our MCP server."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Annotated, Optional
 from ..ai.client import ModelChoice, choose_model, choose_provider
 from ..ai.grid import ASSUMED, describe_unit
 from ..automation.policy import check_may_act
-from ..core.cancellation import pause
+from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
-from ..core.settings import settings_with_env_file
+from ..core.settings import settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..system.ending import exit_hooks, exit_if_signalled
 from ..system.files import write_privately
@@ -27,24 +27,24 @@ from .report import run_report
 from .run import AgentRun, AgentStep, AgentStop, doubt_about, new_run_folder, save
 from .target import ACTING_TOOLS, LOOKING_TOOLS, AgentTarget
 
-_WAIT_S, _WAIT_FOR_TEXT_S = 1.0, 10.0
+_WAIT_S, _WAIT_FOR_TEXT_S = 1.0, 10.0  # if the model gives no seconds; the prompt promises 1 s
 
 
 def run_vision_agent(
     *,
     goal: Annotated[Optional[str], "the goal to reach, in your own words"] = None,
     app: Annotated[Optional[str], "the app to act in: name, bundle id, PID:n or a part of the name"] = None,
-    window_id: Annotated[Optional[int], "or the window to start with, from `windows`"] = None,
+    window_id: Annotated[Optional[int], "or the id of the window to start with, from `windows`"] = None,
     window_title: Annotated[
-        Optional[str], "or a part of its title; with --app, of that app's windows"
+        Optional[str], "or a part of its title; with --app, only that app's windows are searched"
     ] = None,
     model: Annotated[
         Optional[str],
-        "PROVIDER or PROVIDER/MODEL, such as openai/gpt-5.4-mini; default: the first operational one",
+        "PROVIDER or PROVIDER/MODEL, such as openai/gpt-5.4-mini; default: the first operational provider",
     ] = None,
     max_steps: Annotated[int, "stop after this many steps; default 25"] = 25,
-    max_seconds: Annotated[float, "stop after this many seconds; default 120"] = 120.0,
-    confidence: Annotated[Optional[float], "0 to 1: stop when the model is less sure than this"] = None,
+    max_seconds: Annotated[float, "start no step or call after this many seconds; default 120"] = 120.0,
+    confidence: Annotated[Optional[float], "0 to 1: stop if the model is less confident than this"] = None,
     dry_run: Annotated[bool, "ask for one action and mark it in the report; touch nothing"] = False,
     run_folder: Annotated[
         Optional[str], "a new folder for the screenshots and the report; default: peekaboo-run-TIME here"
@@ -52,31 +52,33 @@ def run_vision_agent(
     confirm: Annotated[bool, "ask y or n on this terminal before each action"] = False,
     check_model: Annotated[
         bool,
-        "instead of a run: report, by one synthetic image, in which grid the model clicks, and what to set",
+        "instead of a run, measure the model's coordinate grid with a synthetic image; report what to set",
     ] = False,
 ) -> Result:
-    """Lets a vision model reach a goal in one app: it looks at a screenshot of the window, takes one action,
-    and looks again. The model gets the screenshots of that app's windows, and the texts of their elements. It
-    may open applications, documents and addresses, and goes on there. Each step is saved in a folder, with a
-    report as one page. Needs the Python package mcp; keys may be in `.env`.
+    """Let a vision model reach a goal in one app, step by step: a screenshot, one action, and again.
+
+    The model's vendor receives the screenshots of the app's windows and the texts of their elements. The
+    model may open applications, documents and addresses, and then goes on in the opened window. Each step is
+    saved in a folder, with a report as one HTML page. Needs the Python package mcp; keys may be in `.env`.
 
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
-    leaves peekaboo-run-TIME/report.html, run.json, step_001.jpg, ...
+    writes peekaboo-run-TIME/report.html, run.json, step_001.jpg, ...
     """
     settings_with_env_file(Path.cwd())
     goal, problem = (goal or "").strip(), ""
     if check_model:
-        problem = "--check-model starts no run" if any((goal, app, window_id, window_title, dry_run)) else ""
+        others = any((goal, app, window_id, window_title, dry_run))
+        problem = "--check-model excludes goal, app, window and --dry-run" if others else ""
     elif not goal:
         problem = "the goal is empty"
     elif app is None and window_id is None and not (window_title or "").strip():
         problem = "name the app (--app), the window (--window-id) or its title (--window-title)"
     elif window_id is not None and (app is not None or window_title is not None):
-        problem = "--window-id names the window; --app and --window-title exclude it"
+        problem = "--window-id excludes --app and --window-title"
     elif max_steps < 1 or not 0 < max_seconds < math.inf:
         problem = "--max-steps and --max-seconds must be above 0"
     elif not 0 <= (confidence or 0) <= 1:
-        problem = "--confidence is a number from 0 to 1"
+        problem = "--confidence must be from 0 to 1"
     elif confirm and not (sys.stdin and sys.stdin.isatty()):
         problem = "--confirm needs a terminal, and stdin is not one"
     if problem:
@@ -95,15 +97,11 @@ def run_vision_agent(
 
 
 def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str]) -> None:
-    """The run, with a server that offers no more than it needs. Raises what stopped it.
-
-    The report is written however it ends. A signal ends the process after that, a second one at once.
-    """
-
+    # a signal ends the process after the report is written; a second signal ends it at once
     def unwind() -> None:
         exit_hooks.remove(unwind)
         run.status, run.message = "interrupted", "a signal ended the run"
-        raise KeyboardInterrupt  # in the main thread: server and report are finished first
+        raise KeyboardInterrupt  # unwinds the main thread, which ends the server and writes the report
 
     exit_hooks.append(unwind)
     try:
@@ -125,7 +123,7 @@ def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str
 
 
 class AgentLoop:
-    """One run in progress."""
+    """The steps of one run."""
 
     def __init__(self, run: AgentRun, choice: ModelChoice, server: McpClient) -> None:
         self._run = run
@@ -135,13 +133,10 @@ class AgentLoop:
         run.deadline = time.monotonic() + run.max_seconds
 
     def work(self, run_folder: Optional[str]) -> None:
-        """Step by step until the run has its status.
-
-        Raises AgentStop, or another PeekabooError, when the goal is not reached.
-        """
+        """Choose the window, take steps, set the run's status. Raises AgentStop or another PeekabooError."""
         run = self._run
         owner = self._target.choose(run)
-        if not run.dry_run:  # before the model sees it; the server asks again before each act
+        if not run.dry_run:  # before any screenshot is sent; the server checks again before each act
             check_may_act("agent", owner.name, owner.bundle_id)
         run.folder = new_run_folder(run_folder)
         if ASSUMED in run.grid:
@@ -149,22 +144,23 @@ class AgentLoop:
         try:
             run.status = self._take_steps(run.folder)
         except PeekabooError:
-            self._look_at_the_end()
+            self._observe_final_state()
             raise
-        self._look_at_the_end()
+        self._observe_final_state()
 
     def _take_steps(self, folder: Path) -> str:
         for number in range(1, self._run.max_steps + 1):
+            self._run.check_time()
             step = AgentStep(number)
             self._run.steps.append(step)
-            started = time.monotonic()
+            started_at = time.monotonic()
             try:
                 status = self._take(step)
             except PeekabooError as e:
                 step.effect = step.effect or e.message
                 raise
             finally:
-                step.milliseconds = round((time.monotonic() - started) * 1000)
+                step.milliseconds = round((time.monotonic() - started_at) * 1000)
                 save(folder / f"step_{number:03d}", step.as_data(), step.image)
                 _show_progress(step)
             if status:
@@ -172,51 +168,56 @@ class AgentLoop:
         message = f"the goal was not reached in {self._run.max_steps} step(s)"
         raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-steps")
 
-    def _look_at_the_end(self) -> None:
-        """What the last action led to, for the report. A closed window is no failure."""
-        last = self._run.steps[-1].action
+    def _observe_final_state(self) -> None:
+        last = self._run.steps[-1].action if self._run.steps else None
         if last and last.is_act and not self._run.dry_run:
             self._run.final = AgentStep(len(self._run.steps) + 1)
-            with suppress(PeekabooError):
+            with suppress(PeekabooError):  # the window may have closed
                 self._target.observe(self._run.final)
 
     def _take(self, step: AgentStep) -> str:
-        """One step. Returns the run's status when it ends with this step, else an empty text."""
         run = self._run
         if step.number == 1 and not run.dry_run:
             self._target.focus()
+        run.check_time()
         self._target.observe(step)
+        run.check_time()
+        self._target.read_elements(step)
         step.action = step.pixel_action = action = self._planner.decide(step)
         if step.grid and step.image:
             step.pixel_action = action.in_pixels(step.grid, step.image.info.width, step.image.info.height)
-        problem, least = "", run.confidence or 0
-        if action.confidence is not None and action.confidence < least:
-            what = step.describe_action(shows_text=False)
-            problem = f"is not sure enough of `{what}`: {action.confidence:g} is below {least:g}"
-        elif [each.action and each.action.kind for each in run.steps[-2:]] == ["noop", "noop"]:
-            problem = "does not know what to do"
-        if problem:
-            hint = "see the report, and state the goal more clearly"
-            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, f"the model {problem}", hint)
+        self._check_is_sure(step, action)
         if action.kind == "done":
-            return self._believe(step)
+            return self._check_claim(step)
+        if action.is_act and run.dry_run:
+            step.effect = "not performed: this is a dry run"
+            run.message = f"dry run: the model would {step.describe_action()}"
+            return "dry_run"
+        run.check_time()
         if not action.is_act:
             self._wait(step, action)
             return ""
-        if run.dry_run:
-            step.effect = "not done: this is a dry run"
-            run.message = f"dry run: the model would {step.describe_action()}"
-            return "dry_run"
         if run.confirm:
             self._ask_person(step, action.why)
         self._target.act(step)
         if action.is_last and step.is_delivered:
-            return self._believe(step)
+            return self._check_claim(step)
         run.doubt = ""
         return ""
 
-    def _believe(self, step: AgentStep) -> str:
-        """The status once the model reports that the goal is reached; empty: it is asked again, once."""
+    def _check_is_sure(self, step: AgentStep, action: Action) -> None:
+        problem, least = "", self._run.confidence or 0
+        if action.confidence is not None and action.confidence < least:
+            described = step.describe_action(shows_text=False)
+            problem = f"is not sure enough of `{described}`: {action.confidence:g} is below {least:g}"
+        elif [past.action and past.action.kind for past in self._run.steps[-2:]] == ["noop", "noop"]:
+            problem = "does not know what to do"
+        if problem:
+            hint = "see the report, and state the goal more clearly"
+            raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, f"the model {problem}", hint)
+
+    def _check_claim(self, step: AgentStep) -> str:
+        """Return `done`, or an empty text to ask again. Raises AgentStop for a repeated doubtful claim."""
         doubt = doubt_about(self._run.steps)
         if doubt and self._run.doubt:
             message = f"not confirmed: the model reports that the goal is reached, but {doubt}"
@@ -228,11 +229,10 @@ class AgentLoop:
         return "" if doubt else "done"
 
     def _wait(self, step: AgentStep, action: Action) -> None:
-        """Wait for a text, or for a while. After a noop, too: the model then gets a new screenshot."""
         text = "" if self._run.dry_run else action.values.get("text", "")
         seconds = action.values.get("seconds", _WAIT_FOR_TEXT_S if text else _WAIT_S)
         seconds = max(0.0, min(seconds, self._run.deadline - time.monotonic()))
-        step.effect = "looked again"
+        step.effect = "waited"
         if text and step.window:
             step.effect = self._target.wait_for(step.window.window_id, text, seconds)
         else:
@@ -240,19 +240,19 @@ class AgentLoop:
         self._target.follow()
 
     def _ask_person(self, step: AgentStep, why: str) -> None:
-        """y or n on the terminal. The time it takes does not count."""
-        started = time.monotonic()
+        """Ask on the terminal; raise AgentStop unless the answer is y. Extends the deadline by that time."""
+        started_at = time.monotonic()
         where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
-        question = clean_text(f"{step.describe_action()} in {where} ({why})", 900)
+        question = clean_text(without_secrets(f"{step.describe_action()} in {where} ({why})"), 900)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
-        self._run.deadline += time.monotonic() - started
+        self._run.deadline += time.monotonic() - started_at
 
 
 def _show_progress(step: AgentStep) -> None:
-    """One line on stderr; typed text stays in the report."""
+    # typed text stays in the report
     why = f" ({step.action.why})" if step.action and step.action.why else ""
     spent = f"[{step.milliseconds / 1000:.1f} s, {step.tokens_in}+{step.tokens_out} tokens]"
     line = f"step {step.number}: {step.describe_action(shows_text=False)}{why} -> {step.effect} {spent}"
-    print(clean_text(line, 600), file=sys.stderr, flush=True)
+    print(clean_text(without_secrets(line), 600), file=sys.stderr, flush=True)

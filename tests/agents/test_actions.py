@@ -1,4 +1,4 @@
-"""The action JSON of a vision model: what is accepted, and what is refused with its reason."""
+"""Reading a vision model's action: accepted replies, and refused ones with the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from peekaboo_min.ai.client import ask_model, choose_model
 from peekaboo_min.ai.grid import PIXELS, THOUSANDTHS, grid_over
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.desktop.select import this_desktop
-from peekaboo_min.frontends.tools import TOOLS
+from peekaboo_min.tools.table import TOOLS
 
 GRID = grid_over(PIXELS, 800, 600)
 CLICK: dict[str, Any] = {"action": "click", "x": 12, "y": 34, "done": False, "why": "Go on"}
@@ -131,15 +131,14 @@ def test_action_is_described_with_and_without_its_text(action: Action, with_text
 @pytest.mark.parametrize("name", [name for name, kind in ACTIONS.items() if kind.tool])
 def test_action_has_the_parameters_and_defaults_of_its_tool(name: str) -> None:
     kind = ACTIONS[name]
-    (function,) = [tool.function for tool in TOOLS if tool.name == kind.tool]
-    parameters = inspect.signature(function).parameters
-    for each in (*kind.needs, *kind.may_have):
-        default = parameters[each].default
-        known = _DEFAULTS.get(each) or None  # an empty text or list is left out as well
-        assert known == (None if default is inspect.Parameter.empty else default or None), each
+    parameters = inspect.signature(TOOLS[kind.tool].load()).parameters
+    for property_name in (*kind.required, *kind.optional):
+        default = parameters[property_name].default
+        known = _DEFAULTS.get(property_name) or None  # an empty text or list is left out as well
+        assert known == (None if default is inspect.Parameter.empty else default or None), property_name
 
 
-def test_action_places_become_pixels() -> None:
+def test_action_points_become_pixels() -> None:
     grid = grid_over(THOUSANDTHS, 800, 600)
     drag = made("drag", x=100, y=1000, to_x=0, to_y=500, button="right")
     assert drag.in_pixels(grid, 800, 600).values == {**drag.values, "x": 80, "y": 599, "to_x": 0, "to_y": 300}
@@ -151,7 +150,7 @@ def test_action_places_become_pixels() -> None:
 def test_action_schema_is_accepted_by_every_vendor(
     model: str, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fakes check a schema as their vendors do; OpenAI's strict mode requires every property required."""
+    """Each fake checks the schema like its vendor: OpenAI demands every property in `required`."""
 
     def brain(request: Request) -> dict[str, Any]:
         assert request.schema and set(request.schema["required"]) == set(request.schema["properties"])

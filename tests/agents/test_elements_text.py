@@ -13,7 +13,7 @@ def element(name: str, x: float = 200, y: float = 100, role: str = "button", **m
 
 
 def lines_of(elements: list[dict[str, Any]], unit: str = PIXELS) -> list[str]:
-    """For a model that gets an image half as large as the one that the elements are in."""
+    """List elements for a model whose image has half the size of the screenshot."""
     data = {"elements": elements, "image_width": 800, "image_height": 400}
     return elements_text(data, grid_over(unit, 400, 200))
 

@@ -29,7 +29,7 @@ LOG_LINE = re.compile(
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the agent is run, in this process; its server is a child."""
+    """Change to a folder for the agent, which runs in this process; its server is a child."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "work"
@@ -78,7 +78,7 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
     answers = ["KEYNOTE_READY", "ERROR", "RECTANGLE_OK", "TEXT_OK"]
     calls = [(each["call"], each["answer"].split(":")[0]) for each in done.data["calls"]]
     assert calls == list(zip(replies, answers))
-    assert len(questions) == 5, "nobody is asked after FINAL_ANSWER"
+    assert len(questions) == 5, "the model is not asked after FINAL_ANSWER"
     assert all(each.prompt.startswith(KEYNOTE_QUERY + text) and not each.images for each in questions)
     system = questions[0].system
     assert "3. draw_rectangle(x: integer" in system and "{tools_description}" not in system
@@ -122,7 +122,7 @@ ANSWERS = [
     "Respond with exactly one such line and nothing else.",
     "Unknown tool delete_everything. Available: "
     "open_keynote, get_slide_size, draw_rectangle, add_text_in_keynote, screenshot_slide",
-    "ERROR: draw_rectangle: x is 'ten', which is no integer; write digits only",
+    "ERROR: draw_rectangle: x is 'ten', not a valid integer; write only digits",
     "ERROR: add_text_in_keynote: it takes 1 parameter(s): text; you gave 2; write ¦ where a text contains |",
     "ERROR: no rectangle was drawn. Next step: call draw_rectangle first",
     "KEYNOTE_READY: slide=1, slide_width=1920, slide_height=1080",
@@ -152,7 +152,7 @@ def test_keynote_agent_corrects_a_model_that_lies_in_eight_turns(mac: FakeMac, f
 
 
 def run_script(mac: FakeMac, replies: list[str], *argv: str) -> tuple[Finished, list[str]]:
-    """The agent with a model that gives these replies; also the prompts that the model got."""
+    """Run the agent with a model that gives these replies; return the model's prompts, too."""
     with FakeAI(brain=script(replies)) as ai:
         done = run_agent(mac, *argv, **ai.env("gemini", "gemini-3.6-flash"))
         return done, [each.prompt for each in ai.questions]
@@ -241,7 +241,7 @@ def test_keynote_agent_does_not_repeat_a_refused_key(mac: FakeMac, folder: Path)
 REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
     "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
     "both": (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
-    "no model": (["x", "--model", "nobody/x"], {}, "INVALID_ARGUMENT", "there is no provider 'nobody'"),
+    "no model": (["x", "--model", "unknown/x"], {}, "INVALID_ARGUMENT", "there is no provider 'unknown'"),
     "read-only": (["x"], {"PEEKABOO_READONLY": "1"}, "POLICY_DENIED", "keynote-agent is refused: PEEKABOO_R"),
     "no Mac": (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
 }

@@ -65,9 +65,9 @@ REFUSED = [
     (("384", "378", "1152"), RECTANGLE, "it takes 4 parameter(s): x|y|width|height; you gave 3"),
     (("a", "a"), schema(t="string"), TOO_MANY),
     (("x",), schema(), "it takes 0 parameter(s): none; you gave 1"),
-    (("ten",), schema(x="number"), "x is 'ten', which is no number; write digits only"),
+    (("ten",), schema(x="number"), "x is 'ten', not a valid number; write only digits"),
     *(
-        ((text,), schema(x="integer"), f"x is {text[:40]!r}, which is no integer; write digits only")
+        ((text,), schema(x="integer"), f"x is {text[:40]!r}, not a valid integer; write only digits")
         for text in NO_INTEGERS
     ),
 ]

@@ -22,7 +22,7 @@ from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
-from peekaboo_min.system.images import model_size, whole_image
+from peekaboo_min.system.bitmaps import model_size, whole_image
 
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
 SQUARES = {"1": (0.83, 0.22), "2": (0.31, 0.86)}
@@ -52,7 +52,7 @@ def ai(environment: Callable[..., None]) -> Iterator[FakeAI]:
 
 
 def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Request], Any]:
-    """A model that knows where the squares of the check and the target are."""
+    """Return a model that knows the positions of the squares and the target."""
 
     def truth(request: Request) -> tuple[float, float]:
         found = re.search(r"square with the number (\d)", request.prompt)
@@ -62,14 +62,14 @@ def pointing(convention: str, target: list[tuple[float, float]]) -> Callable[[Re
 
 
 def miss(choice: ModelChoice, size: tuple[int, int], target: tuple[float, float]) -> tuple[float, float]:
-    """How far from the target the click lands, in pixels of the window's screenshot, and how far it may."""
+    """Return the click's distance from the target and the allowed one, in pixels of the screenshot."""
     step = AgentStep(1, window=Window(7, "Form", 1, "A title", Rect(0, 0, *size)))
-    width, height = model_size(*size)  # as take_window_screenshot has it
+    width, height = model_size(*size)  # in the size that take_window_screenshot returns
     step.image = ImageData(picture("png", width, height), ImageInfo("png", width, height))
     run = AgentRun("Click the target", choice.name, deadline=time.monotonic() + PATIENCE_S)
     action = Planner(run, choice).decide(step)
     assert step.grid is not None
-    (pixel,) = action.in_pixels(step.grid, width, height).places
+    (pixel,) = action.in_pixels(step.grid, width, height).points
     off = max(abs(pixel.x - target[0] * width), abs(pixel.y - target[1] * height))
     return off, max(width / step.grid.width, height / step.grid.height) + 1
 
@@ -134,7 +134,7 @@ def test_model_check_image_shows_two_numbers_where_expected(tmp_path: Path) -> N
         ("gpt-5.4-mini", "thousandths", "", "1000", "image's width and height: set PEEKABOO_AI_GRID=1000"),
         ("gpt-5.4-mini", "thousandths", "1000", "1000", "width and height: nothing needs to be set"),
         ("nobody/unknown", "1024-token size", "", "pixels", "set PEEKABOO_AI_GRID=pixels"),
-        ("nobody/unknown", "1.3x", "", None, "it is unclear in which grid the model counts: its clicks"),
+        ("nobody/unknown", "1.3x", "", None, "the model's grid is unclear: its clicks"),
         ("nobody/unknown", "shares", "", None, "choose another model"),
     ],
 )

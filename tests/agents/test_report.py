@@ -7,15 +7,16 @@ import re
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import pytest
 from desktops import need_browser
+from samples import error_of
 from worlds import PATIENCE_S
 
-from peekaboo_min.agents.actions import Action
+from peekaboo_min.agents.actions import Action, read_action
 from peekaboo_min.agents.report import run_report
-from peekaboo_min.agents.run import AgentRun, AgentStep, Exchange
+from peekaboo_min.agents.run import AgentRun, AgentStep, Exchange, save
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
 
 SIZE = (640, 400)
@@ -52,6 +53,17 @@ def text_of(page: str) -> str:
     return "".join(found)
 
 
+def test_report_and_run_file_hold_no_key_that_a_model_repeats(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
+    environment(OPENAI_API_KEY="sk-repeated")
+    run = a_run(a_step(exchanges=[Exchange("?", "the key is sk-repeated")]), message="sk-repeated")
+    save(tmp_path / "step", run.steps[0].as_data())
+    for text in (run_report(run), (tmp_path / "step.json").read_text()):
+        assert "the key is ***" in text and "sk-repeated" not in text
+    assert error_of(read_action, '{"action": "sk-repeated"}', None).message.startswith("action is '***';")
+
+
 def test_report_shows_each_step_and_any_text() -> None:
     run = a_run(goal="a goal \ud800", message="<nothing>", system_prompt="$first\n\n<pre>")
     text = text_of(run_report(run))
@@ -69,7 +81,7 @@ def test_report_shows_each_step_and_any_text() -> None:
         "first question",
         "second question",
         "2. no action",
-        "the model says done: ",
+        "the model reports done: ",
     ):
         assert expected in text
     assert page.count("<figure>") == page.count("data:image/jpeg") == 3, "one a step"

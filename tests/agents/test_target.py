@@ -1,6 +1,4 @@
-"""Acts: the calls that they become, their effects, when a report that the goal is reached is believed; and
-when a run ends before it acts: in a forbidden app, and where the model is not sure enough.
-"""
+"""The agent's acts: tool calls, effects, doubts about `done`, and runs that end before an act."""
 
 from __future__ import annotations
 
@@ -53,13 +51,13 @@ MISSED = act(LAST_SAVE, True, effect="another window got it", is_delivered=False
         ([WAITED, DONE], ""),
     ],
 )
-def test_doubt_where_the_acts_show_no_effect(steps: list[AgentStep], doubt: str) -> None:
+def test_claim_after_acts_without_effect_is_doubted(steps: list[AgentStep], doubt: str) -> None:
     """ "Repeat until `"done": true` or safety limit triggers": the model is asked again once."""
     assert doubt_about(steps) == doubt
 
 
 class Server:
-    """Notes the calls of tools, and answers each act alike; window 7 is in front."""
+    """A server that records calls and answers each act alike; window 7 is in front."""
 
     def __init__(self, **data: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
@@ -70,6 +68,13 @@ class Server:
             return ToolAnswer("", {"windows": [window_data(window(7))]}, (), False)
         self.calls.append((tool, arguments))
         return ToolAnswer("", self.data, (), False)
+
+
+def test_agent_never_chooses_an_app_by_likeness() -> None:
+    server = Server(target_application_info={"app_name": "Notes", "pid": 60, "bundle_id": None})
+    assert AgentTarget(server)._app("note") == app("Notes", 60)  # type: ignore[arg-type]
+    error = error_of(AgentTarget(server)._app, "Notas")  # type: ignore[arg-type]
+    assert (error.code, "Notes" in error.hint) == (ErrorCode.APP_NOT_FOUND, True)
 
 
 AT = {"x": 6, "y": 5}
@@ -85,7 +90,7 @@ PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
         ("press", {"key": "a", "hold_ms": 500}, "press_key", {"key": "a", "hold_ms": 500, "verify": True}),
     ],
 )
-def test_act_becomes_a_call_with_all_that_it_says(
+def test_act_becomes_a_call_with_all_its_properties(
     kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
     server = Server(summary="done")
@@ -96,7 +101,7 @@ def test_act_becomes_a_call_with_all_that_it_says(
 def test_act_on_a_screen_image_uses_no_earlier_pixels() -> None:
     server = Server(summary="done")
     act_in(server, AgentStep(1, action=Action("click", AT)))
-    with pytest.raises(PeekabooError, match="screenshot_id is 16 hexadecimal digits"):
+    with pytest.raises(PeekabooError, match="screenshot_id must have 16 hexadecimal digits"):
         find_record("session", window(7), server.calls[0][1]["screenshot_id"])
 
 
@@ -135,20 +140,39 @@ def test_act_effect_is_noted_as_the_tool_reports_it(data: dict[str, Any], change
 
 @pytest.fixture
 def loop(environment: Callable[..., None]) -> Any:
-    """One that looks at nothing, and asks no model."""
+    """Return a loop that takes no screenshots and asks no model."""
     environment(OPENAI_API_KEY="k", PEEKABOO_DENY_APPS="com.example.notes")
     model, server = choose_model("openai/gpt-5.4-mini"), Any
     return AgentLoop(AgentRun("Sign it", model.name, confidence=0.5), model, server)  # type: ignore[arg-type]
 
 
-def test_agent_sees_nothing_of_a_forbidden_app(loop: Any, tmp_path: Path) -> None:
+def test_agent_takes_no_screenshot_of_a_forbidden_app(loop: Any, tmp_path: Path) -> None:
     loop._target = SimpleNamespace(choose=lambda _: app("Notes", 60, "com.example.Notes"))
     error = error_of(loop.work, str(tmp_path / "run"))
     assert (error.code, (tmp_path / "run").exists()) == (ErrorCode.POLICY_DENIED, False)
 
 
-def test_agent_goes_on_where_the_model_is_as_sure_as_asked(loop: Any) -> None:
-    loop._target = SimpleNamespace(focus=lambda: None, observe=lambda _: None)
+def test_agent_goes_on_if_the_model_is_as_sure_as_required(loop: Any) -> None:
+    loop._target = SimpleNamespace(focus=lambda: None, observe=lambda _: None, read_elements=lambda _: None)
     loop._planner = SimpleNamespace(decide=lambda step: Action("done", confidence=step.number / 2))
     assert loop._take(AgentStep(1)) == "done"
     assert error_of(loop._take, AgentStep(0)).code is ErrorCode.AI_PROVIDER_ERROR
+
+
+@pytest.mark.parametrize("slow", ["focus", "observe", "read_elements", "decide"])
+def test_agent_makes_no_call_after_the_one_that_used_up_the_time(loop: Any, slow: str) -> None:
+    calls = []
+
+    def call(name: str) -> Action:
+        calls.append(name)
+        if name == slow:
+            loop._run.deadline = 0.0
+        return Action("click", AT, confidence=1.0)
+
+    names = ("focus", "observe", "read_elements", "act")
+    loop._target = SimpleNamespace(**{name: lambda *_, name=name: call(name) for name in names})
+    if slow == "decide":  # else the planner itself must not ask the model
+        loop._planner = SimpleNamespace(decide=lambda _: call("decide"))
+    error = error_of(loop._take, AgentStep(1))
+    assert (error.code, calls[-1]) == (ErrorCode.TIMEOUT, slow)
+    assert error.message == "the time limit of 120 s was reached before the goal"

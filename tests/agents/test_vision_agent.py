@@ -1,4 +1,4 @@
-"""The vision agent with models that see, err, lie and stall; form and fake Mac report what happened."""
+"""The vision agent with models that see, err, lie and stall, in a real form and on the fake Mac."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.core.errors import ErrorCode
 
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
-SEEN = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
+LAST_IMAGE = re.compile(r'window titled ("(?:[^"\\]|\\.)*"), under a grid (\d+) wide and (\d+) high \((\w+)')
 
-Move = Callable[["Seen"], dict[str, Any]]
+Move = Callable[["ParsedQuestion"], dict[str, Any]]
 
 
-class Seen:
-    """What a model reads from one question: the last image's title and size, and the history."""
+class ParsedQuestion:
+    """A question as the model reads it: the last image's title and size, and the history."""
 
     def __init__(self, request: Request) -> None:
-        found, self.prompt = SEEN.search(request.prompt), request.prompt
+        image, self.prompt = LAST_IMAGE.search(request.prompt), request.prompt
         self.history = re.findall(r"^\d+\. .*$", request.prompt, re.M)
-        if found:
-            self.title, self.width, self.height = json.loads(found[1]), int(found[2]), int(found[3])
+        if image:
+            self.title, self.width, self.height = json.loads(image[1]), int(image[2]), int(image[3])
             last = request.images[-1]
             assert last.real_type == "image/jpeg"
-            if found[4] == "the":  # pixels of this image
+            if image[4] == "the":  # pixels of this image
                 assert (last.width, last.height) == (self.width, self.height)
             else:
                 assert (self.width, self.height) == (1000, 1000)
@@ -59,14 +59,14 @@ def click(x: float, y: float, **more: Any) -> dict[str, Any]:
 
 
 def plan(*moves: Union[dict[str, Any], Move]) -> Callable[[Request], dict[str, Any]]:
-    """A model that makes these moves in turn, by the length of its history, and then answers done."""
+    """Return a model that makes these moves in turn, by the length of its history, then answers done."""
 
     def brain(request: Request) -> dict[str, Any]:
-        seen = Seen(request)
-        if len(seen.history) >= len(moves):
+        question = ParsedQuestion(request)
+        if len(question.history) >= len(moves):
             return reply("done")
-        move = moves[len(seen.history)]
-        return move(seen) if callable(move) else move
+        move = moves[len(question.history)]
+        return move(question) if callable(move) else move
 
     return brain
 
@@ -127,13 +127,13 @@ def agent(tmp_path: Path, display: str, ai: FakeAI) -> Agent:
 
 
 def press_button(form: Form, widget: str) -> Move:
-    """A click where a person sees the widget, in an image that was not shrunk."""
-    return lambda seen: click(*form.centre(widget))
+    """Click the centre of a widget, in an image that was not shrunk."""
+    return lambda question: click(*form.centre(widget))
 
 
 def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -> None:
     def in_dialog(widget: str) -> Move:
-        return lambda seen: form.wait_for_event("opened") and click(*form.centre(f"d.{widget}"))
+        return lambda question: form.wait_for_event("opened") and click(*form.centre(f"d.{widget}"))
 
     agent.ai.brain = plan(
         press_button(form, "details"),
@@ -154,7 +154,7 @@ def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -
         "steps": 8,
         "run_folder": str(agent.run_folder),
         "report": str(agent.run_folder / "report.html"),
-        "grid": "the model counts in pixels of the image (by the model's name)",
+        "grid": "the model answers in pixels of the image (by the model's name)",
         "seconds": 0,
         "tokens_in": 8 * 1200,
         "tokens_out": 8 * 34,
@@ -186,15 +186,17 @@ def test_agent_looks_again_at_a_resized_window(agent: Agent, form: Form) -> None
     x, y = 1040, 735  # near the far corner, where a wrong scale is off by the most
 
     def brain(request: Request) -> dict[str, Any]:
-        seen = Seen(request)
-        if not seen.history:  # a person makes the window larger while the model thinks
+        question = ParsedQuestion(request)
+        if not question.history:  # a person makes the window larger while the model thinks
             form.xdotool("search", "--name", f"^{form.title}$", "windowsize", "--sync", "1100", "740")
             wait_for(lambda: form.centre("name")[0] > 500, "the form is wide")
             return click(5, 5)
-        assert "it was not done: STALE_SCREENSHOT" in seen.history[0]
-        return reply("done") if len(seen.history) > 1 else click(x * seen.width / 1100, y * seen.height / 740)
+        assert "it was not done: STALE_SCREENSHOT" in question.history[0]
+        if len(question.history) > 1:
+            return reply("done")
+        return click(x * question.width / 1100, y * question.height / 740)
 
-    # Qwen's images are whole patches of 28 pixels, which it counts in: not even their proportions stay
+    # Qwen answers in pixels of an image of whole 28-pixel patches: even the proportions differ
     with FakeAI({"ollama/qwen2.5vl:7b": True}, brain) as agent.ai:
         done = agent.run(model="ollama/qwen2.5vl:7b")
     # there is nothing at that place; the caret that blinks in a field may count as an effect
@@ -212,10 +214,10 @@ def test_agent_looks_again_at_a_resized_window(agent: Agent, form: Form) -> None
 def test_agent_never_clicks_another_app_in_front(
     agent: Agent, form: Form, open_form: Callable[..., Form]
 ) -> None:
-    """It covers the form while the model thinks; the windows are of one class, and of two programs."""
+    """Cover the form while the model thinks, with a window of the same class from another program."""
     covers: list[Form] = []
 
-    def covered(seen: Seen) -> dict[str, Any]:
+    def covered(question: ParsedQuestion) -> dict[str, Any]:
         covers.append(open_form("Cover", "+60+60"))
         return click(*form.centre("agree"))
 
@@ -228,7 +230,7 @@ def test_agent_never_clicks_another_app_in_front(
 
 
 def test_agent_reports_a_vanished_window_to_the_model(agent: Agent, form: Form) -> None:
-    def closed(seen: Seen) -> dict[str, Any]:
+    def closed(question: ParsedQuestion) -> dict[str, Any]:
         form.close()
         return click(20, 20)
 
@@ -271,7 +273,7 @@ def test_agent_actions_all_reach_the_window(agent: Agent, form: Form) -> None:
     buttons = [(each["widget"], each["button"]) for each in form.events("click")]
     assert buttons.count(("notes", 4)) == 4 and buttons.count(("notes", 1)) == 4
     effects = {agent.step(n)["action"]["kind"]: agent.step(n)["effect"] for n in range(1, 13)}
-    assert effects["wait"] == "the window shows it"
+    assert effects["wait"] == "the window shows the text"
     assert effects["scroll"] == effects["drag"] == "the window changed"
 
 
@@ -306,11 +308,11 @@ def mac_agent(mac: FakeMac, tmp_path: Path, ai: FakeAI) -> Agent:
 
 
 def listed(element: str) -> Move:
-    """A click where the prompt lists an element (a regular expression), in whatever grid it was asked in."""
+    """Click an element (a regular expression) at its x and y in the prompt."""
 
-    def move(seen: Seen) -> dict[str, Any]:
-        found = re.search(rf"^{element}.* x (\d+), y (\d+)", seen.prompt, re.M)
-        assert found, seen.prompt
+    def move(question: ParsedQuestion) -> dict[str, Any]:
+        found = re.search(rf"^{element}.* x (\d+), y (\d+)", question.prompt, re.M)
+        assert found, question.prompt
         return click(int(found[1]), int(found[2]))
 
     return move
@@ -338,7 +340,7 @@ def test_agent_on_a_mac_acts_by_elements_in_a_minimised_window(mac: FakeMac, mac
 
 @pytest.fixture
 def reader(tmp_path: Path, agent: Agent) -> Iterator[Path]:
-    """An installed application, which opens texts; yields where it notes its processes."""
+    """Install an application that opens texts; yield the file to which it writes its process ids."""
     need("gtk-launch", "xdg-mime", "wish")
     script_file, pids = tmp_path / "reader.tcl", tmp_path / "pids"
     script_file.write_text(
@@ -363,9 +365,9 @@ def reader(tmp_path: Path, agent: Agent) -> Iterator[Path]:
 def test_agent_opens_an_application_and_follows_its_window(
     agent: Agent, form: Form, reader: Path, tmp_path: Path
 ) -> None:
-    def in_the_reader(seen: Seen) -> dict[str, Any]:
-        assert "APP_NOT_FOUND" in seen.history[0], "the model hears of a wrong name"
-        assert seen.title == "Reading"
+    def in_the_reader(question: ParsedQuestion) -> dict[str, Any]:
+        assert "APP_NOT_FOUND" in question.history[0], "the model learns that the name is wrong"
+        assert question.title == "Reading"
         return reply("open", path=str(tmp_path / "-a note.txt"))
 
     (tmp_path / "-a note.txt").write_text("Some text.\n")
@@ -380,13 +382,13 @@ def test_agent_opens_an_application_and_follows_its_window(
 
 
 def test_agent_does_not_confirm_a_last_act_without_effect(mac: FakeMac, mac_agent: Agent) -> None:
-    """Saving changes no picture: it must neither be repeated up to the limit nor count as a success."""
+    """Saving changes no image: it must neither be repeated up to the limit nor count as a success."""
 
     def label(request: Request) -> dict[str, Any]:
-        front, seen = mac.front_window("Form"), Seen(request)
+        front, question = mac.front_window("Form"), ParsedQuestion(request)
         assert front
         x, y, width, height = next(each["rect"] for each in front["widgets"] if each["name"] == "heading")
-        across, down = seen.width / front["bounds"][2], seen.height / front["bounds"][3]
+        across, down = question.width / front["bounds"][2], question.height / front["bounds"][3]
         return click((x + width / 2) * across, (y + height / 2) * down, done=True)
 
     mac_agent.ai.brain = script([label, reply("done")])
@@ -396,12 +398,12 @@ def test_agent_does_not_confirm_a_last_act_without_effect(mac: FakeMac, mac_agen
     assert (saved_run["status"], saved_run["steps"]) == ("not_confirmed", 2)
     question = mac_agent.ai.questions[1]
     assert "was delivered, but no change within" in question.prompt and len(question.images) == 2
-    assert len(Seen(question).history) == 1, "a fact is no step"
+    assert len(ParsedQuestion(question).history) == 1, "a fact is no step"
     assert len(mac.events("click")) == 1
 
 
 def test_agent_follows_a_dialog_that_blocks_its_window(agent: Agent, form: Form) -> None:
-    """The window that the user named takes no input: the model sees what does, and answers it."""
+    """The user's window takes no input, so the model gets the dialog and answers it."""
     x, y = map(str, form.centre("details"))
     form.xdotool("search", "--name", f"^{form.title}$", "mousemove", "--window", "%1", x, y, "click", "1")
     form.wait_for_event("opened")
@@ -428,7 +430,7 @@ def test_agent_follows_a_menu_and_no_tooltip(agent: Agent, display: str, tmp_pat
     with subprocess.Popen(words, env={**os.environ, "DISPLAY": display}) as process:
         try:
             agent.app = "Menus"
-            agent.ai.brain = plan(click(20, 8), lambda seen: click(seen.width / 2, seen.height / 2))
+            agent.ai.brain = plan(click(20, 8), lambda menu: click(menu.width / 2, menu.height / 2))
             wait_for(lambda: "Menus" in agent.program().run("windows").out, "the application is there")
             done = agent.run()
             assert done.code == 0, done.err
@@ -463,7 +465,7 @@ SILENT, WRONG_KEY = ("stalled", {"seconds": 600}), ("wrong_key", {"times": None}
 UNSURE = [click(5, 5), click(5, 5, confidence=0.4)]
 # replies or a failure, options; exit code, status, message, how many questions
 ENDS: dict[str, tuple[Any, tuple[Any, ...], int, str, str, int]] = {
-    "silence": (SILENT, ("--max-seconds", 1), 22, "limit", "not reached in the time allowed", 1),
+    "silence": (SILENT, ("--max-seconds", 1), 22, "limit", "the time limit of 1 s", 1),
     "key": (WRONG_KEY, (), 1, "failed", "rejected the key", 1),
     "confidence": (UNSURE, ("--confidence", 0.5), 1, "unsure", "0.4 is below 0.5", 2),
     "noop": ([NOOP, WAIT, NOOP, NOOP], (), 1, "unsure", "does not know what to do", 4),
@@ -481,7 +483,7 @@ def test_agent_run_that_ends_without_an_act_says_why(
         agent.ai.fail_with(replies[0], **replies[1])
     else:
         agent.ai.brain = script(replies)
-    if case == "silence":  # what waits for the model ends with the process
+    if case == "silence":  # a thread still waits for the model; it ends with the process
         done = Program.run(agent.program(), *agent.argv("--json-output", *options))
     else:
         done = agent.run("--json-output", *options)
@@ -490,10 +492,20 @@ def test_agent_run_that_ends_without_an_act_says_why(
     assert len(agent.ai.questions) == questions and form.events("click") == [] and not reader.exists()
 
 
+def test_agent_takes_no_step_after_the_time_limit(agent: Agent, form: Form) -> None:
+    """Test with a model that answers at once: its own timeout never ends the run."""
+    agent.ai.brain = lambda request: reply("wait", seconds=45)
+    done = agent.run("--json-output", "--max-seconds", 2)
+    assert (done.code, done.error["code"]) == (22, "TIMEOUT")
+    message = "the time limit of 2 s was reached before the goal"
+    assert message in done.error["message"] and message in agent.report().text
+    assert agent.saved()["status"] == "limit" and len(agent.ai.questions) <= 1
+
+
 def test_agent_stops_at_the_step_limit_with_a_hostile_title(
     agent: Agent, open_form: Callable[..., Form]
 ) -> None:
-    """With a model of no known name, which is asked in thousandths; the run says so."""
+    """Use a model of no known name: it is asked in thousandths, and the run reports that."""
     title = "</pre></title><script>alert('x')</script><img src=x onerror=y>"
     form = open_form(title)
 
@@ -507,7 +519,7 @@ def test_agent_stops_at_the_step_limit_with_a_hostile_title(
     assert done.code == 22 and "2 step(s)" in done.err
     assert len(form.events("toggle")) == 2
     page, assumed = agent.report(), "grid assumed, not known: run agent --check-model"
-    assert page.images == 3  # two steps, and what the last one led to
+    assert page.images == 3  # two steps and the final state
     assert title in page.text and 'Say "<b>hi</b>" & go' in page.text and "b" not in page.tags
     assert json.dumps(title) in agent.ai.questions[0].prompt
     assert done.err.splitlines()[0] == f"{model}: {assumed}"
@@ -592,13 +604,13 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
     "options, message",
     [
         ({}, "name the app"),
-        ({"app": "Form", "window_id": 7}, "exclude it"),
+        ({"app": "Form", "window_id": 7}, "excludes --app"),
         ({"app": "Form", "max_steps": 0}, "above 0"),
         ({"app": "Form", "max_seconds": float("inf")}, "above 0"),
         ({"app": "Form", "confidence": 2}, "from 0 to 1"),
         ({"app": "Form", "confirm": True}, "--confirm needs a terminal"),
         ({"app": "Form", "model": "gpt"}, "no provider 'gpt'"),
-        ({"app": "Form", "model": "openai,gemini"}, "not one model"),
+        ({"app": "Form", "model": "openai,gemini"}, "names more than one model"),
     ],
 )
 def test_agent_refuses_an_invalid_task_before_it_starts(options: dict[str, Any], message: str) -> None:
