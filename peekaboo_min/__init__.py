@@ -1,22 +1,24 @@
-"""Eyes and hands for AI agents on a desktop, by the programs it has already.
+"""Eyes and hands for AI agents on a desktop, with the programs it has.
 
-The map, from the ground up. A module imports only from its own wing and from those before it in this list;
-tests/test_architecture.py enforces that.
+The map, lowest layer first. A module imports only from its own folder and from the folders before it in this
+list; tests/test_architecture.py enforces that.
 
-core          errors models settings log cancellation text: imports nothing of ours
-system        ending process (the only subprocess) programs, web (the only urllib.request), files images
-desktop       base: what a platform must do; select: which of the two this machine is; keys, matching
-              macos: backend input osascript swift_helper, and the sources that they run
-              x11: backend connection windows elements elements_atspi opening presses pointer keyboard
-                   clipboard ocr
-ai            client providers images grid: asking a model
-automation    policy coordinates capture image listing act labels find wait opening: the jobs
+core          errors models settings log call text: imports nothing else of ours
+system        ending process (the only subprocess) programs web (the only urllib.request) files bitmaps
+desktop       base: the contract of a platform; select keys matching images
+              macos: backend osascript grants input swift_helper, and the sources that they run
+              x11: backend connection windows presses pointer keyboard clipboard
+                   elements elements_atspi ocr opening
+ai            client providers images grid: ask a model
+automation    policy coordinates capture image act listing find labels wait opening: the jobs
 integrations  keynote gmail peekaboo_cli
-agents        mcp_client; keynote_agent; vision_agent target planner actions model_check run report
-frontends     arguments results tools; capture_tools desktop_tools doctor; server cli
+agents        mcp_client actions planner target run report vision_agent model_check keynote_agent
+tools         table (a row for each tool and command); parameters list_tools look_tools act_tools
+              capture_tools status: the functions of the tools
+frontends     arguments results commands config reference; server cli
 
-Data goes one way down and one way back: arguments from a front end through a tool or command to a job and to
-the Desktop; a frozen Result comes back, or one PeekabooError sideways.
+Data goes one way down and one way back: arguments from a front end through a tool to a job and to the
+Desktop; a frozen Result comes back, or one PeekabooError.
 """
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""A tool's parameters, read from its signature, and the parser made of them."""
+"""Read a tool's parameters from its signature; parse shell arguments."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 import re
+import shlex
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,35 +15,40 @@ from functools import cache, partial
 from typing import Any, Callable, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
 
 from ..core.errors import invalid
-from ..core.models import Offer
 
 PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
 HELP_FLAGS = ("-h", "--help")
-_NO_OPTION = r"-(\d+|\d*\.\d+)?"  # what argparse takes for a number, or for a text: `-`
-_AFTER_DASHES = "\0"  # before each argument that follows `--`: no program can be given one with it
-_WINDOW = "window_id"  # which the shell takes as a name, too
+VERSION_FLAGS = ("-V", "--version")
+_NUMBER_OR_DASH = r"-(\d+|\d*\.\d+)?"
+_WINDOW = "window_id"  # the shell also accepts a name of the window, and shows WINDOW
 _COLUMNS = 79
 
 
 class Parameter(NamedTuple):
-    """One parameter; `type_` is that of its value, of a list that of its items, without Optional."""
+    """One parameter of a tool."""
 
     name: str
     help: str
-    type_: Any
-    annotation: Any  # the whole type, Optional included, without the help text
+    type_: Any  # of a value, or of a list's item, without Optional
+    annotation: Any  # the whole type, without the help text
     choices: tuple[str, ...]
     is_list: bool
     is_required: bool
-    is_positional: bool
-    """Without a flag on the command line: what is required, and what stands before keyword-only ones."""
+    is_positional: bool  # no flag in the shell: required, or listed before keyword-only parameters
     default: Any
 
     @property
     def flag(self) -> str:
-        """As shells have it: `--app-name` for appName, `--no-...` for what is true unless it is given."""
+        """Return the shell option: `--app-name` for appName, `--no-...` for a bool that defaults to True."""
         return _as_flag(("--no-" if self.type_ is bool and self.default else "--") + self.name)
+
+    @property
+    def label(self) -> str:
+        """Return its name in usage lines and messages of the shell."""
+        if not self.is_positional:
+            return self.flag
+        return "WINDOW" if self.name == _WINDOW else self.name.upper()
 
 
 def _as_flag(text: str) -> str:
@@ -50,65 +56,43 @@ def _as_flag(text: str) -> str:
 
 
 class Signature(NamedTuple):
-    """A function's help and parameters, as one front end has them."""
+    """A function's help and parameters."""
 
     summary: str
     description: str
-    example: str  # what follows `Example:` in its docstring
+    example: str  # the text after `Example:` in the docstring
     parameters: tuple[Parameter, ...]
-    has_in_shell: bool  # whether it wants to be told that the shell calls it, by `in_shell=True`
 
 
 @cache
-def read_signature(function: Callable[..., Any], in_shell: bool = False) -> Signature:
-    """The parameters of a function whose hints are `Annotated[type, "help"]`, and its docstring in parts.
-
-    A parameter without a help text is for our own calls alone. An Offer as further metadata, and a paragraph
-    of the docstring that begins with `In the shell: `, say what the shell has otherwise.
-    """
+def read_signature(function: Callable[..., Any]) -> Signature:
+    """Read a docstring and the parameters `Annotated[type, "help"]`; those without help are internal."""
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
     has_keywords = any(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
-    text, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
-    description, _, shell_description = text.partition("\n\nIn the shell: ")
-    if in_shell and shell_description:
-        description = shell_description
-    read = (
-        _read_parameter(parameter, hints[parameter.name], has_keywords, in_shell)
-        for parameter in parameters.values()
-    )
+    description, _, example = inspect.cleandoc(function.__doc__ or "").partition("\n\nExample:")
+    read = (_read_parameter(given, hints[name], has_keywords) for name, given in parameters.items())
     return Signature(
         summary=description.split("\n\n")[0].replace("\n", " "),
         description=description,
         example=example.strip(),
         parameters=tuple(filter(None, read)),
-        has_in_shell="in_shell" in parameters,
     )
 
 
-def _read_parameter(
-    parameter: inspect.Parameter, hint: Any, has_keywords: bool, in_shell: bool
-) -> Parameter | None:
-    # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` into an Optional of their own: look inside it
+def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool) -> Parameter | None:
+    # Python 3.9 and 3.10 wrap `Annotated[str, ...] = None` in Optional
     annotated = next((inner for inner in (hint, _without_none(hint)) if hasattr(inner, "__metadata__")), None)
     if annotated is None:
-        return None
-    help_, offer = [*annotated.__metadata__, Offer()][:2]
-    if offer.only == ("mcp" if in_shell else "shell"):
         return None
     type_ = _without_none(annotated.__origin__)
     is_list = get_origin(type_) is list
     type_ = get_args(type_)[0] if is_list else type_
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
-    if in_shell:
-        # the usage line says what is required
-        help_ = f"{help_}, or its name" if parameter.name == _WINDOW else help_
-        help_ = offer.shell_help or help_.removeprefix("Optional. ").removeprefix("Required. ")
-        choices = (*choices, *offer.shell_choices)
     is_required = parameter.default is parameter.empty
     return Parameter(
         name=parameter.name,
-        help=" ".join(help_.split()),
+        help=" ".join(annotated.__metadata__[0].split()),
         type_=str if choices else type_,
         annotation=annotated.__origin__,
         choices=choices,
@@ -126,9 +110,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """An MCP call's arguments as they are meant: lists and objects that came as the text of their JSON (as
-    Claude Desktop sends them), and without "" or 0 for what has no default (strict clients send everything).
-    """
+    """Normalise a call: decode lists sent as JSON text (Claude Desktop), drop blanks (strict clients)."""
     given = dict(arguments)
     for parameter in signature.parameters:
         value = given.get(parameter.name)
@@ -138,35 +120,98 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
         if (is_blank or is_zero) and not parameter.is_required and parameter.default is None:
             del given[parameter.name]
         elif isinstance(value, str) and not is_text and value[:1] in ("[", "{"):
-            with suppress(ValueError):  # pydantic says what is wrong
+            with suppress(ValueError):  # pydantic reports invalid JSON
                 given[parameter.name] = json.loads(value)
     return given
 
 
+def options_end(arguments: Sequence[str]) -> int:
+    """Return the index of `--`, or the number of arguments. Every argument after `--` is a text."""
+    return arguments.index("--") if "--" in arguments else len(arguments)
+
+
 def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -> dict[str, Any]:
-    """What the function of the command `name` is called with. Raises INVALID_ARGUMENT."""
-    options = {parameter.flag: parameter for parameter in signature.parameters if not parameter.is_positional}
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    given: list[str] = []
+    """Return the keyword arguments for a command's function. Raises INVALID_ARGUMENT."""
+    # argparse reads only the options: it would also take a text that begins with a dash for one
+    options, texts = _split(signature, arguments)
+    parser = command_parser(name, signature)
+    return {**vars(parser.parse_args(options)), **_positional_values(parser, signature, texts)}
+
+
+def _split(signature: Signature, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into options (`--flag`, `--option=value`) and texts. Raises INVALID_ARGUMENT."""
+    known = {parameter.flag: parameter for parameter in signature.parameters if not parameter.is_positional}
+    end = options_end(arguments)
+    options: list[str] = []
+    texts: list[str] = []
+    waiting = ""  # the option whose value comes next
     for argument in arguments[:end]:
         flag, equals, value = argument.partition("=")
-        before = given[-1] if given else ""
-        if argument[:1] != "-" or re.fullmatch(_NO_OPTION, argument):
-            given.append(argument)
-        elif _as_flag(flag) in options:  # by its wire name too: `--appName`
-            given.append(_as_flag(flag) + equals + value)
-        elif before in options and options[before].type_ is not bool:
-            raise invalid(f"the value of {before} begins with a dash", f"write {before}={argument[:40]}")
+        flag = _as_flag(flag)  # accept the wire name, too: `--appName`
+        is_dashed = argument[:1] == "-" and not re.fullmatch(_NUMBER_OR_DASH, argument)
+        if is_dashed and flag in known:
+            options.append(flag + equals + value)
+            waiting = "" if equals or known[flag].type_ is bool else flag
+        elif is_dashed and waiting:
+            raise invalid(f"the value of {waiting} begins with a dash", f"write {waiting}={argument[:40]}")
+        elif is_dashed:
+            raise invalid(f"{argument[:40]!r} is not an option", _similar_option(signature, flag))
+        elif waiting:
+            options[-1], waiting = f"{waiting}={argument}", ""
         else:
-            known = f"; the options are {', '.join(options)}" if options else ""
-            raise invalid(f"{argument[:40]!r} is not an option", f"put -- before a text{known}")
-    given += [_AFTER_DASHES + argument for argument in arguments[end + 1 :]]
-    values = vars(command_parser(name, signature).parse_intermixed_args(given))
-    return {**values, "in_shell": True} if signature.has_in_shell else values
+            texts.append(argument)
+    return options, [*texts, *arguments[end + 1 :]]
+
+
+def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    missing = []
+    left = list(texts)
+    for parameter in filter(lambda parameter: parameter.is_positional, signature.parameters):
+        taken = left if parameter.is_list else left[:1]
+        left = left[len(taken) :]
+        try:
+            items = [_item(parameter, text) for text in taken]
+        except argparse.ArgumentTypeError as e:
+            parser.error(f"argument {parameter.label}: {e}")
+        if items:
+            values[parameter.name] = items if parameter.is_list else items[0]
+        elif parameter.is_required:
+            missing.append(parameter.label)
+    if missing:
+        parser.error(f"the following arguments are required: {', '.join(missing)}")
+    if left:
+        problem = f"{' '.join(left)[:80]!r} is left over; {_place_of(signature, left[0])}"
+        raise invalid(problem, f"usage: {parser.usage}; see {parser.prog} --help")
+    return values
+
+
+def _similar_option(signature: Signature, flag: str) -> str:
+    """Return a hint for an unknown option: what its user probably means."""
+    flags = [parameter.flag for parameter in signature.parameters if not parameter.is_positional]
+    if meant := [known for known in flags if known.startswith(f"{flag}-")]:
+        return f"did you mean {meant[0]}?"
+    if flag in ("--app", "--window-id") and signature.parameters[0].name == _WINDOW:
+        return "give the window's id or name without an option, as the first argument"
+    names = ", ".join([*flags, JSON_FLAGS[0], HELP_FLAGS[-1]])
+    return f"use one of {names}, or put -- before text that starts with -"
+
+
+def _place_of(signature: Signature, text: str) -> str:
+    """Return what a text that no parameter takes probably means."""
+    flags = {parameter.flag: parameter for parameter in signature.parameters if not parameter.is_positional}
+    required = [flag for flag, parameter in flags.items() if parameter.is_required]
+    is_path = re.search(r"\.(png|jpe?g)$|/", text, re.I) and "--path" in flags
+    likely = (
+        "--path" if is_path else next((flag for flag in (*required, "--goal", "--app") if flag in flags), "")
+    )
+    if likely:
+        return f"did you mean {likely} {shlex.quote(text[:40])}?"
+    return 'put a text of several words in quotes: "Sign the book"'
 
 
 class HelpParser(argparse.ArgumentParser):
-    """A parser whose help is 79 columns wide and keeps paragraphs, and whose errors are INVALID_ARGUMENT."""
+    """An argument parser that raises INVALID_ARGUMENT; its help is 79 columns wide and keeps paragraphs."""
 
     def __init__(self, prog: str, usage: str, description: str, example: str = "") -> None:
         form: Any = partial(argparse.RawDescriptionHelpFormatter, max_help_position=26, width=_COLUMNS)
@@ -176,52 +221,49 @@ class HelpParser(argparse.ArgumentParser):
         super().__init__(prog, usage, text, epilog, formatter_class=form, allow_abbrev=False, add_help=False)
 
     def error(self, message: str) -> NoReturn:
-        raise invalid(message.replace(_AFTER_DASHES, "")[:200], f"see {self.prog} --help")
+        raise invalid(message[:200], f"usage: {self.usage}; see {self.prog} --help")
 
 
 def command_parser(name: str, signature: Signature) -> HelpParser:
-    """The parser of a command; its help shows the arguments and options, with an example."""
+    """Return the parser for a command's options; its help shows all parameters and the example."""
     given = [p for p in signature.parameters if p.is_required or p.is_positional]
-    names = [p.name.upper() if p.is_required else f"[{p.name.upper()}]" for p in given]
-    shown = [name if p.is_positional else f"{p.flag} {name}" for p, name in zip(given, names)]
+    names = [p.label if p.is_positional else f"{p.flag} {p.name.upper()}" for p in given]
+    shown = [name if p.is_required else f"[{name}]" for p, name in zip(given, names)]
     usage = " ".join([PROGRAM, name, *shown, "[options]"])
     parser = HelpParser(f"{PROGRAM} {name}", usage, signature.description, signature.example)
     for parameter in signature.parameters:
         _add_argument(parser, parameter)
-    as_json = "one JSON document on stdout"
-    parser.add_argument(*JSON_FLAGS, action="store_true", default=argparse.SUPPRESS, help=as_json)
+    for flags, text in ((JSON_FLAGS, "one JSON document on stdout"), (HELP_FLAGS, "show this help")):
+        parser.add_argument(*flags, action="store_true", default=argparse.SUPPRESS, help=text)
     return parser
 
 
 def _add_argument(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
     choices = f"{{{','.join(parameter.choices)}}}" if parameter.choices else ""
     settings: dict[str, Any] = {"default": parameter.default, "help": parameter.help.replace("%", "%%")}
+    if parameter.is_positional:
+        settings["help"] = f"{choices} {settings['help']}".strip()
+        # optional for argparse: shell_arguments assigns the positional values
+        parser.add_argument(parameter.name, nargs="?", metavar=parameter.label, **settings)
+        return
     if parameter.type_ is bool:
         settings["action"] = "store_false" if parameter.default else "store_true"
         if parameter.default:
             settings["help"] = f"sets to false: {settings['help']}"
     else:
         settings["type"] = partial(_value, parameter)
-        settings["metavar"] = parameter.name.upper()
-    if parameter.is_positional:
-        settings["help"] = f"{choices} {settings['help']}".strip()
-        settings["nargs"] = "+" if parameter.is_list else None if parameter.is_required else "?"
-        parser.add_argument(parameter.name, **settings)
-        return
-    if choices:
-        settings["metavar"] = choices
+        settings["metavar"] = choices or parameter.name.upper()
     if parameter.is_list:
         settings["action"] = "extend"
     parser.add_argument(parameter.flag, dest=parameter.name, required=parameter.is_required, **settings)
 
 
 def _value(parameter: Parameter, text: str) -> Any:
-    """The value of one argument; of a list's option several, with commas between, for numbers also spaces."""
-    text = text.removeprefix(_AFTER_DASHES)
-    if not parameter.is_list or parameter.is_positional:
+    """Convert an option's value. Items of a list are separated by commas, numbers also by spaces."""
+    if not parameter.is_list:
         return _item(parameter, text)
-    between = "," if parameter.type_ is str else r"[,\s]"
-    return [_item(parameter, part.strip()) for part in re.split(between, text) if part.strip()]
+    separator = "," if parameter.type_ is str else r"[,\s]"
+    return [_item(parameter, part.strip()) for part in re.split(separator, text) if part.strip()]
 
 
 def _item(parameter: Parameter, text: str) -> Any:
@@ -229,7 +271,7 @@ def _item(parameter: Parameter, text: str) -> Any:
         return text  # its name
     with suppress(ValueError):
         if parameter.type_ is int:
-            return int(text, 0)  # window ids are often written the way X11 programs print them
+            return int(text, 0)  # X11 programs print window ids in hexadecimal
         if parameter.type_ is float and math.isfinite(float(text)):
             return float(text)
         if parameter.type_ is str and text in (parameter.choices or text):

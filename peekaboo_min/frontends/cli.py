@@ -1,4 +1,4 @@
-"""The shell's entry point: dispatch, help, JSON envelope, main()."""
+"""The shell's entry point: main(), dispatch, help, JSON envelope."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
 from ..system.programs import how_to_install
+from ..tools.table import COMMANDS, TOOLS
 from .arguments import (
     HELP_FLAGS,
     JSON_FLAGS,
     PROGRAM,
+    VERSION_FLAGS,
     HelpParser,
     command_parser,
+    options_end,
     read_signature,
     shell_arguments,
 )
 from .results import outgoing_data
-from .tools import COMMAND_FOR_TOOL, COMMANDS, TOOLS, in_shell_names, load_function
 
 _PURPOSE = (
-    "Eyes and hands on this desktop: list windows, take screenshots of them, click by the pixels of a "
-    "screenshot, type. Without a command it serves MCP on stdio; `config` prints what your MCP client needs "
-    "to start it, `doctor` checks that this machine has what is needed."
+    "Eyes and hands on this desktop: list windows, take screenshots, click by the pixels of a screenshot, "
+    "type. WINDOW is an id or a name. Without a command, serve MCP on stdio. `config` prints the "
+    "configuration for your MCP client; `doctor` checks this machine."
 )
 
 
 def start() -> NoReturn:
-    """The process's own entry: what it changes of the process stands here, and not in main()."""
-    for stream in filter(None, (sys.stdout, sys.stderr)):  # a closed one is None
+    """Set up the process and run main(). Tests call main() alone."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None if it is closed
         stream.reconfigure(encoding="utf-8", errors="replace")
     end_cleanly_on_signals()
     sys.exit(main())
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
-    """Run one command, or serve MCP when there is none; return the exit code."""
+    """Run one command, or serve MCP without one; return the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
     if not given:
-        # a person sits at a terminal; a client's server has pipes
+        # an MCP client connects pipes
         is_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
         return _print(_help([]), sys.stdout, 0) if is_person else _serve()
-    end = given.index("--") if "--" in given else len(given)  # what follows `--` is not a flag
+    end = options_end(given)
     arguments = [argument for argument in given[:end] if argument not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
     with collected_debug_lines() as debug_lines:
@@ -63,7 +65,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
             result = Result("", failure=e)
         except Exception as e:
             if not wants_json:
-                raise  # a bug: the traceback is what its finder needs
+                raise  # a bug: show the traceback
             log_error(f"unexpected {type(e).__name__}: {e}", exc_info=True)
             failure = PeekabooError(ErrorCode.INTERNAL_ERROR, f"{type(e).__name__}: {e}")
             result = Result("", failure=failure)
@@ -74,7 +76,6 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _envelope(result: Result, debug_lines: list[str]) -> str:
-    """The one JSON document: data, the error, or both where a job failed after it had done something."""
     document: dict[str, Any] = {"success": not result.failure}
     if result.data or not result.failure:
         document.update(data=result.data, messages=result.messages)
@@ -86,7 +87,6 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
 
 
 def _print_text(result: Result, code: int) -> int:
-    """For people: no text from outside, such as a title, may command their terminal."""
     if result.stdout or result.text or not (result.stderr or result.failure):
         code = _print(result.stdout or shown_text(result.text), sys.stdout, code)
     notes = [f"note: {message}" for message in result.messages]
@@ -106,10 +106,10 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
                 print(answer, file=stream)
             stream.flush()
     except OSError as e:
-        # nothing may be flushed at exit either
+        # keep Python from flushing it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if isinstance(e, BrokenPipeError):
-            return code  # the reader has enough, as `head` does
+            return code  # the reader, such as `head`, has closed the pipe
         if stream is sys.stdout:
             _print(f"{PROGRAM}: the output could not be written: {e.strerror}", sys.stderr, 1)
         return 1
@@ -131,24 +131,24 @@ def _serve() -> int:
 
 
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
-    """The result of one command line. Raises PeekabooError."""
-    if arguments[:1] in (["--version"], ["-V"], ["version"]):
-        return Result(__version__, {"version": __version__})
-    if arguments[:1] and arguments[0] in ("help", *HELP_FLAGS):
-        text = _help(arguments[1:])
+    """Run one command line and return its result. Raises PeekabooError."""
+    before_dashes = arguments[: options_end(arguments)]
+    if arguments[:1] == ["help"] or not set(HELP_FLAGS).isdisjoint(before_dashes):
+        text = _help([argument for argument in before_dashes if argument not in ("help", *HELP_FLAGS)])
         return Result(text, {"help": text})
-    for length in (1, 2):  # right after a command or a group: further on it may be a text
-        if arguments[length : length + 1] and arguments[length] in HELP_FLAGS and _below(arguments[:length]):
-            return run_command(["help", *arguments[:length]])
-    name = _command_name(arguments)
-    command = load_function(COMMANDS[name])
-    values = shell_arguments(name, read_signature(command, True), arguments[len(name.split()) :])
-    is_piped = "in_shell" in values and values.get("path") == "-"
+    if arguments[:1] == ["version"] or not set(VERSION_FLAGS).isdisjoint(before_dashes):
+        return Result(__version__, {"version": __version__})
+    name, rest = _command(arguments)
+    row = COMMANDS[name]
+    command = row.load_for_shell()
+    values = shell_arguments(name, read_signature(command), rest)
+    is_piped = name in ("image", "screenshot") and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
-        raise invalid("an image goes to stdout alone, and not to a terminal", "redirect it, without --json")
+        hint = "redirect stdout, and omit --json"
+        raise invalid("an image cannot be written to a terminal or together with JSON", hint)
     note = ""
     if isinstance(values.get("window_id"), str):
-        acts = name == "agent" or any(tool.acts for tool in TOOLS if tool.command == name)
+        acts = name == "agent" or row.effect.is_act
         window = window_named(values["window_id"], this_desktop().snapshot(with_minimised=True), acts)
         values["window_id"] = window.window_id
         note = str(window)
@@ -157,9 +157,9 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
 
 
 def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
-    """The result with the bytes of the one image for stdout, and no file. Raises INVALID_ARGUMENT."""
+    """Run a command that saves one image; return its bytes for stdout. Raises INVALID_ARGUMENT."""
     if values.get("question") is not None:
-        raise invalid("stdout cannot hold both an image and an answer", "give another --path")
+        raise invalid("stdout cannot carry both an image and an answer", "save the image as a file: --path")
     path = new_temporary_path("peekaboo", values.get("format") or "png")
     result = command(**{**values, "path": str(path)})
     images = []
@@ -172,36 +172,40 @@ def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
 
 
 def _below(arguments: Sequence[str]) -> list[str]:
-    """The command of this name, all of a group such as `list`, or all."""
     return [name for name in COMMANDS if f"{name} ".startswith(" ".join([*arguments, ""]))]
 
 
-def _command_name(arguments: Sequence[str]) -> str:
-    """The command that the arguments begin with. Raises INVALID_ARGUMENT."""
+def _command(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    # the name of an MCP tool works, too, because help texts use these names
     for length in (2, 1):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
-            return name
+            return name, arguments[length:]
     if not arguments:
         raise invalid("no command was given", f"see {PROGRAM} --help")
-    if group := _below(arguments[:1]):
-        raise invalid(f"`{arguments[0]}` needs a subcommand", f"the commands are {', '.join(group)}")
-    from difflib import get_close_matches  # only a wrong name needs it
+    if name in TOOLS and TOOLS[name].command:
+        return TOOLS[name].command, arguments[1:]
+    from difflib import get_close_matches  # slow to import
 
-    nearest = [COMMAND_FOR_TOOL[name]] if name in COMMAND_FOR_TOOL else get_close_matches(name, COMMANDS, 1)
+    if group := _below(arguments[:1]):
+        nearest = get_close_matches(" ".join(arguments[:2]), group, 1)
+        hint = f"did you mean {PROGRAM} {nearest[0]}? " if nearest else ""
+        raise invalid(f"`{arguments[0]}` needs a subcommand", f"{hint}the commands are {', '.join(group)}")
+    nearest = get_close_matches(name, COMMANDS, 1)
     hint = f"did you mean {PROGRAM} {nearest[0]}?" if nearest else f"see {PROGRAM} --help"
+    if name in ("serve", "server", "mcp", "start"):
+        hint = f"to serve MCP on stdio, run {PROGRAM} without a command"
     raise invalid(f"there is no command {name[:60]!r}", hint)
 
 
 def _help(arguments: Sequence[str]) -> str:
-    """Of a command, of a group such as `list`, or of all. Raises INVALID_ARGUMENT."""
-    names = _below(arguments) or [_command_name(arguments)]
+    names = _below(arguments[:2]) or _below(arguments[:1]) or [_command(arguments)[0]]
     if len(names) == 1:
-        parser = command_parser(names[0], read_signature(load_function(COMMANDS[names[0]]), True))
-        return in_shell_names(parser.format_help().rstrip())
-    parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help]", _PURPOSE)
+        signature = read_signature(COMMANDS[names[0]].load_for_shell())
+        return command_parser(names[0], signature).format_help().rstrip()
+    parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help | --version]", _PURPOSE)
     commands = parser.add_argument_group("commands")
     for name in names:
-        summary = read_signature(load_function(COMMANDS[name]), True).summary
-        commands.add_argument(name, help=in_shell_names(re.split("[.:;] ", summary)[0].rstrip(".")))
+        summary = read_signature(COMMANDS[name].load_for_shell()).summary
+        commands.add_argument(name, help=re.split("[.:;] ", summary)[0].rstrip("."))
     return parser.format_help().rstrip()

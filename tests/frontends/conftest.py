@@ -1,4 +1,4 @@
-"""Fixtures of the front ends: one fake Mac and one fake model for a file, as servers are slow to start."""
+"""Fixtures: one fake Mac and one fake model per file; servers start slowly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ai(shared_ai: FakeAI) -> FakeAI:
 
 @pytest.fixture
 def own_mac(tmp_path: Path) -> Iterator[FakeMac]:
-    """For a test that changes the Mac's permissions, behaviour or order of windows."""
+    """Start a fake Mac for a test that changes permissions, behaviour or window order."""
     with fake_mac(tmp_path / "mac") as fake:
         yield fake
 

@@ -1,28 +1,26 @@
-"""A tool's signature and docstring, as the front ends read them."""
+"""Reading a tool's signature, docstring and shell arguments."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Optional
 
-from peekaboo_min.core.models import MCP_ONLY, SHELL_ONLY, Offer
+import pytest
+
 from peekaboo_min.frontends.arguments import Parameter, Signature, read_signature, shell_arguments
 
 
 def example_tool(
-    name: Annotated[str, "the\n  name", Offer(shell_help="its name")],
-    mode: Annotated[Optional[Literal["a", "b"]], "how", Offer(shell_choices=("c",))] = None,
+    name: Annotated[str, "the\n  name"],
+    mode: Annotated[Optional[Literal["a", "b"]], "how"] = None,
     tags: Annotated[Optional[list[Literal["x", "y"]]], "which"] = None,
     *,
-    size: Annotated[int, "how large", SHELL_ONLY],
-    shape: Annotated[dict[str, int], "which form", MCP_ONLY],
-    in_shell: bool = False,
+    size: Annotated[int, "how large"],
+    internal: bool = False,
 ) -> None:
-    """Does a thing,
+    """Do a thing,
     in two lines. And more.
 
     A second part.
-
-    In the shell: Does it there.
 
     Example: peekaboo-min thing 5
     leaves thing.png
@@ -32,34 +30,23 @@ def example_tool(
 MODE, TAGS = Optional[Literal["a", "b"]], Optional[list[Literal["x", "y"]]]
 
 
-def test_signature_is_read_whole_for_mcp_and_for_the_shell() -> None:
-    over_mcp, in_shell = read_signature(example_tool), read_signature(example_tool, True)
-    tags = Parameter("tags", "which", str, TAGS, ("x", "y"), True, False, True, None)
-    form = dict[str, int]
-    assert over_mcp == Signature(
-        "Does a thing, in two lines. And more.",
-        "Does a thing,\nin two lines. And more.\n\nA second part.",
+def test_signature_has_the_docstring_and_every_parameter_with_help() -> None:
+    assert read_signature(example_tool) == Signature(
+        "Do a thing, in two lines. And more.",
+        "Do a thing,\nin two lines. And more.\n\nA second part.",
         "peekaboo-min thing 5\nleaves thing.png",
         (
             Parameter("name", "the name", str, str, (), False, True, True, None),
             Parameter("mode", "how", str, MODE, ("a", "b"), False, False, True, None),
-            tags,
-            Parameter("shape", "which form", form, form, (), False, True, False, None),
-        ),
-        True,
-    )
-    assert in_shell == over_mcp._replace(
-        summary="Does it there.",
-        description="Does it there.",
-        parameters=(
-            Parameter("name", "its name", str, str, (), False, True, True, None),
-            Parameter("mode", "how", str, MODE, ("a", "b", "c"), False, False, True, None),
-            tags,
+            Parameter("tags", "which", str, TAGS, ("x", "y"), True, False, True, None),
             Parameter("size", "how large", int, int, (), False, True, False, None),
         ),
     )
-    given = shell_arguments("thing", in_shell, ["a name", "c", "x", "--size", "7"])
-    assert given == {"name": "a name", "mode": "c", "tags": ["x"], "size": 7, "in_shell": True}
+
+
+def test_shell_arguments_are_converted_to_the_types_of_the_signature() -> None:
+    given = shell_arguments("thing", read_signature(example_tool), ["a name", "b", "x", "--size", "7"])
+    assert given == {"name": "a name", "mode": "b", "tags": ["x"], "size": 7}
 
 
 def with_flags(
@@ -70,9 +57,9 @@ def with_flags(
 ) -> None: ...
 
 
-def test_flag_is_written_as_shells_do_or_by_its_wire_name() -> None:
+def test_flag_has_a_dashed_name_and_accepts_the_wire_name() -> None:
     signature = read_signature(with_flags)
-    assert [each.flag for each in signature.parameters] == ["--app-name", "--no-is-shown", "--all-of"]
+    assert [row.flag for row in signature.parameters] == ["--app-name", "--no-is-shown", "--all-of"]
     given = shell_arguments("thing", signature, ["Form", "--no-is-shown"])
     assert given == {"appName": "Form", "isShown": False, "all_of": False}
     for flag in ("--all-of", "--all_of"):
@@ -86,7 +73,7 @@ def with_lists(
 ) -> None: ...
 
 
-def test_list_option_has_commas_and_one_of_numbers_may_have_spaces() -> None:
+def test_list_option_is_split_at_commas_and_numbers_also_at_spaces() -> None:
     def read(*arguments: str) -> dict[str, Any]:
         return shell_arguments("thing", read_signature(with_lists), arguments)
 
@@ -94,3 +81,24 @@ def test_list_option_has_commas_and_one_of_numbers_may_have_spaces() -> None:
     for region in ("1,2.5,3,4", "1, 2.5, 3, 4", "1 2.5 3 4", " 1,2.5\t3 4,"):
         assert read("--region", region) == four
     assert read("--tags", "a b, c", "--tags", "d") == {"region": None, "tags": ["a b", "c", "d"]}
+
+
+def with_texts(
+    first: Annotated[str, "a text"],
+    others: Annotated[list[str], "more"],
+    count: Annotated[int, "how many"] = 1,
+) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ("a -- -b --count", {"first": "a", "others": ["-b", "--count"], "count": 1}),
+        ("-- -- --", {"first": "--", "others": ["--"], "count": 1}),
+        ("--count=2 - -1 -- -h", {"first": "-", "others": ["-1", "-h"], "count": 2}),
+        ("a --count -2 b", {"first": "a", "others": ["b"], "count": -2}),
+        ("a b --count 0x1F c", {"first": "a", "others": ["b", "c"], "count": 31}),
+    ],
+)
+def test_argument_after_two_dashes_is_never_an_option(line: str, values: dict[str, Any]) -> None:
+    assert shell_arguments("thing", read_signature(with_texts), line.split()) == values

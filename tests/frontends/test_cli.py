@@ -1,4 +1,4 @@
-"""The command line: bad input, exit codes, the JSON envelope, help, and what its environment may do to it."""
+"""The command line: bad input, exit codes, JSON, help, environment, files."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 from worlds import PATIENCE_S, Finished, Program, both_forms, need, wait_for, x_server
 
 from peekaboo_min import __version__
-from peekaboo_min.frontends.tools import COMMANDS, TOOLS
+from peekaboo_min.tools.table import COMMANDS
 
-NOBODY = ":64999"  # a display that no X server serves
+UNUSED_DISPLAY = ":64999"
 NEXT_STEP = "; "
 
 
@@ -38,43 +38,55 @@ def assert_is_refused(finished: Finished, code: str, exit_code: int, message: st
     assert NEXT_STEP in finished.error["message"]
 
 
-def assert_fails(program: Program, words: list[str], code: str, exit_code: int, message: str) -> None:
-    """The error as text on stderr, and as one JSON document on stdout; nothing besides."""
-    text = program.run(*words)
+def assert_fails(program: Program, argv: list[str], code: str, exit_code: int, message: str) -> None:
+    """Check the error as text on stderr and as one JSON document on stdout."""
+    text = program.run(*argv)
     assert (text.code, text.out) == (exit_code, "")
     assert text.err.startswith("peekaboo-min: ") and message in text.err and "Traceback" not in text.err
     assert NEXT_STEP in text.err and "\x1b" not in text.err
-    assert_is_refused(program.run("--json", *words), code, exit_code, message)
+    assert_is_refused(program.run("--json", *argv), code, exit_code, message)
 
 
-# words => a part of the message; all are INVALID_ARGUMENT
+# argv => part of the message; the code is always INVALID_ARGUMENT
 USAGE = """
 nothing-known                    => there is no command 'nothing-known'; see peekaboo-min --help
 wndows                           => 'wndows'; did you mean peekaboo-min windows?
-take_window_screenshot 7         => did you mean peekaboo-min screenshot?
-get_slide_size                   => did you mean peekaboo-min keynote size?
-exec image --app Form            => '--app' is not an option; put -- before a text
+exec image --app Form            => '--app' is not an option; use one of
 list fonts                       => list apps, list windows
 windows --frob                   => --frob
-click-text Sign                  => the following arguments are required: TEXT; see peekaboo-min click-text
-type 7 a -- b                    => unrecognized arguments: b; see
-type 7 -hello                    => is not an option; put -- before a text
+click-text Sign                  => the following arguments are required: TEXT; usage: peekaboo-min click-text
+type 7 a -- b                    => 'b' is left over; put a text of several words in quotes
+click-text Form Sign the book    => 'the book' is left over; put a text of several words in quotes
+screenshot Form out.png          => 'out.png' is left over; did you mean --path out.png?
+screenshot --app Form            => give the window's id or name without an option, as the first argument
+wait-for Form                    => 'Form' is left over; did you mean --app Form?
+wait-for --app Form --timeout 3  => '--timeout' is not an option; did you mean --timeout-s?
+agent goal                       => 'goal' is left over; did you mean --goal goal?
+open gedit                       => 'gedit' is left over; did you mean --app gedit?
+open /tmp/a.txt                  => '/tmp/a.txt' is left over; did you mean --path /tmp/a.txt?
+list window                      => did you mean peekaboo-min list windows?
+serve                            => to serve MCP on stdio, run peekaboo-min without a command
+config codex --env FOO=bar       => write FOO=bar peekaboo-min config codex --env FOO
+windows --jsn                    => use one of --app, --all, --json-output, --help, or put
+press ctrl+s                     => required: KEY; usage: peekaboo-min press WINDOW KEY
+click 120 48 Form                => argument Y: 'Form' is not a number; usage: peekaboo-min click WINDOW X Y
+type 7 -hello                    => or put -- before text that starts with -
 image --app -x                   => the value of --app begins with a dash; write --app=-x
 list                             => `list` needs a subcommand
                                  => no command was given
-image --path ~nosuchuser/a.png   => cannot be a path
+image --path ~nosuchuser/a.png   => is not a valid path
 list windows                     => --app
 windows --json=1                 => --json
 image --mode all                 => screen, window, multi, frontmost
 list windows --app x --include-details ids,size => 'size'
-focus 7 seven                    => unrecognized arguments: seven
-image --window-id 7 --window-title a => several of a window's title, index and id
+focus 7 seven                    => 'seven' is left over
+image --window-id 7 --window-title a => more than one of window title, index and id
 click 7 nan 1                    => 'nan'
 click 7 1 1 --clicks 4           => clicks is 4; give a number from 1 to 3
 click 7 1 1 --button side        => left, right, middle
 type 7 ''                        => the text is empty
-wait-for --window-id 7 --still --timeout-s 46 => timeout_s is 46; give a number from 1 to 45
-press 7 Retrun                   => known are a-z, 0-9, f1-f20, return
+wait-for --window-id 7 --still --timeout-s 601 => timeout_s is 601; give a number from 1 to 600
+press 7 Retrun                   => use a-z, 0-9, f1-f20, return
 press 7 a --modifiers hyper      => 'hyper'
 image --max-dimension 0          => max
 image --path a.webp              => .png or .jpg
@@ -85,7 +97,7 @@ ODD_USAGE = [
     (["click", "7", "1", "\x1b[2J\udcff"], "is not a number"),
 ]
 
-# words => the error's code => a part of the message; on a display that is there and empty
+# argv => error code => part of the message, on an empty display
 ON_A_DISPLAY = """
 screenshot 7                     => WINDOW_NOT_FOUND => there is no window 7; list the windows again
 focus 0x1F                       => WINDOW_NOT_FOUND => there is no window 31
@@ -110,7 +122,7 @@ analyze shot.png ?               => AI_NOT_CONFIGURED => AI_PROVIDERS environmen
 ODD_ON_A_DISPLAY = [
     (["image", "--path", f"{'x' * 300}.png"], "FILE_IO_ERROR", "name too long"),
     (["type", str(2**70), "x"], "WINDOW_NOT_FOUND", str(2**70)),
-    (["image", "--app", "\x1b[2J\udcff"], "APP_NOT_FOUND", "is called"),  # bytes that are no UTF-8
+    (["image", "--app", "\x1b[2J\udcff"], "APP_NOT_FOUND", "is called"),  # not UTF-8
 ]
 EXIT_CODES = {
     "AI_NOT_CONFIGURED": 1,
@@ -122,31 +134,31 @@ EXIT_CODES = {
 
 
 def rows(table: str) -> list[Any]:
-    """The rows of a table, their first column split as a shell does it."""
+    """Return a table's rows, the first column split like a shell line."""
     cells = [[cell.strip() for cell in line.split("=>")] for line in table.strip("\n").splitlines()]
-    return [(shlex.split(words), *others) for words, *others in cells]
+    return [(shlex.split(argv), *others) for argv, *others in cells]
 
 
-@pytest.mark.parametrize(("words", "message"), [*rows(USAGE), *ODD_USAGE], ids=lambda cell: str(cell)[:60])
-def test_usage_that_is_bad_is_refused_before_anything_is_asked(
-    forked: Program, words: list[str], message: str
+@pytest.mark.parametrize(("argv", "message"), [*rows(USAGE), *ODD_USAGE], ids=lambda cell: str(cell)[:60])
+def test_bad_usage_is_refused_before_the_display_is_used(
+    forked: Program, argv: list[str], message: str
 ) -> None:
-    assert_is_refused(forked.run("--json", *words), "INVALID_ARGUMENT", 2, message)
+    assert_is_refused(forked.run("--json", *argv), "INVALID_ARGUMENT", 2, message)
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"), [*rows(ON_A_DISPLAY), *ODD_ON_A_DISPLAY], ids=lambda cell: str(cell)[:60]
+    ("argv", "code", "message"), [*rows(ON_A_DISPLAY), *ODD_ON_A_DISPLAY], ids=lambda cell: str(cell)[:60]
 )
-def test_failure_has_a_code_a_next_step_and_replaces_nothing(
+def test_failure_has_a_code_a_next_step_and_changes_no_file(
     forked: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_display: str,
-    words: list[str], code: str, message: str,
+    argv: list[str], code: str, message: str,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     for name, text in {"file": "file", "notes.png": "my notes"}.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "link.png").symlink_to("notes.png")
     os.mkfifo(tmp_path / "pipe.png")
-    assert_fails(forked.having(DISPLAY=empty_display), words, code, EXIT_CODES[code], message)
+    assert_fails(forked.having(DISPLAY=empty_display), argv, code, EXIT_CODES[code], message)
     kept = [(tmp_path / name).read_text() for name in ("file", "notes.png", "link.png")]
     assert (kept, (tmp_path / "pipe.png").is_fifo()) == (["file", "my notes", "my notes"], True)
     folders = {"file", "notes.png", "link.png", "pipe.png", "home", "state", "tmp"}
@@ -155,25 +167,23 @@ def test_failure_has_a_code_a_next_step_and_replaces_nothing(
 
 DISPLAYS = {
     "": "DISPLAY is not set",
-    NOBODY: f"DISPLAY is '{NOBODY}': No such file or directory",
+    UNUSED_DISPLAY: f"DISPLAY is '{UNUSED_DISPLAY}': No such file or directory",
     "no display": "DISPLAY is 'no display'",
     "127.0.0.1:999.7": "DISPLAY is '127.0.0.1:999.7': Connection refused",
 }
 
 
 @pytest.mark.parametrize(
-    ("display", "words"),
+    ("display", "argv"),
     [("", "windows"), ("", "list apps"), ("", "image"), *((name, "windows") for name in [*DISPLAYS][1:])],
 )
-def test_display_that_is_missing_is_an_error_with_a_next_step(
-    forked: Program, display: str, words: str
-) -> None:
+def test_missing_display_is_an_error_with_a_next_step(forked: Program, display: str, argv: str) -> None:
     program = forked.having(DISPLAY=display) if display else forked
-    assert_fails(program, words.split(), "NO_GUI_SESSION", 1, "set DISPLAY to a running X server")
-    assert program.run(*words.split()).err.splitlines()[1:] == [f"  {DISPLAYS[display]}"]
+    assert_fails(program, argv.split(), "NO_GUI_SESSION", 1, "set DISPLAY to a running X server")
+    assert program.run(*argv.split()).err.splitlines()[1:] == [f"  {DISPLAYS[display]}"]
 
 
-def test_display_that_hangs_is_given_up_in_time(forked: Program) -> None:
+def test_display_that_hangs_is_a_timeout(forked: Program) -> None:
     need("Xvfb")
     reader, writer = os.pipe()
     server = subprocess.Popen(
@@ -193,6 +203,26 @@ def test_display_that_hangs_is_given_up_in_time(forked: Program) -> None:
     assert [(error["code"], "did not" in error["message"]) for error in errors] == [("TIMEOUT", True)] * 2
 
 
+AUTHORITIES: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a huge file": lambda path: (path.touch(), os.truncate(path, 10**12)),
+}
+
+
+@pytest.mark.parametrize("kind", AUTHORITIES)
+@pytest.mark.parametrize("name", ["XAUTHORITY", "HOME"])
+def test_special_file_as_xauthority_blocks_no_command(
+    program: Program, tmp_path: Path, empty_display: str, kind: str, name: str
+) -> None:
+    need("maim")
+    AUTHORITIES[kind](tmp_path / ".Xauthority")
+    given = str(tmp_path / ".Xauthority" if name == "XAUTHORITY" else tmp_path)
+    program = program.having(DISPLAY=empty_display, **{name: given})
+    assert program.run("windows", timeout_s=PATIENCE_S).code == 0
+    assert program.run("image", "--path", tmp_path / "a.png", timeout_s=PATIENCE_S).code == 0
+
+
 BAD_VARIABLES = {
     "PEEKABOO_TTL_SECONDS": "abc -1 1.5 nan",
     "PEEKABOO_READONLY": "maybe",
@@ -202,7 +232,7 @@ BAD_VARIABLES = {
 
 
 @pytest.mark.parametrize(("name", "values"), BAD_VARIABLES.items())
-def test_variable_that_is_bad_is_named_but_not_by_help(
+def test_bad_variable_is_an_error_except_with_help(
     forked: Program, empty_display: str, name: str, values: str
 ) -> None:
     for value in values.split():
@@ -211,26 +241,28 @@ def test_variable_that_is_bad_is_named_but_not_by_help(
         assert forked.having(**{name: value}).run("windows", "--help").code == 0
 
 
-def test_variable_that_is_empty_is_an_unset_one(forked: Program, empty_display: str) -> None:
+def test_empty_variable_counts_as_unset(forked: Program, empty_display: str) -> None:
     empty = dict.fromkeys(BAD_VARIABLES, "")
     assert forked.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
 
 
-def test_doctor_names_our_folders_the_log_and_what_has_no_effect(
+def test_doctor_names_folders_log_and_variables_without_effect(
     forked: Program, tmp_path: Path, empty_display: str
 ) -> None:
     program, log = forked.having(DISPLAY=empty_display), str(tmp_path / "the server.log")
-    data = program.data("doctor", PEEKABOO_LOG_FILE=log, PEEKABOO_READ_ONLY="1", PEEKABOO_READONLY="1")
+    variables = {"PEEKABOO_READ_ONLY": "1", "PEEKABOO_READONLY": "1", "PEEKABOO_LOG_LEVEL": "bogus"}
+    data = program.data("doctor", PEEKABOO_LOG_FILE=log, **variables)
     found = {check["name"]: check["found"] for check in data["checks"]}
     assert (found["server's log"], data["log_file"]) == (log, log)
-    assert [name for name in found if "PEEKABOO" in name] == ["PEEKABOO_READ_ONLY"]
+    assert [name for name in found if "PEEKABOO" in name] == ["PEEKABOO_READ_ONLY", "PEEKABOO_LOG_LEVEL"]
     assert found["PEEKABOO_READ_ONLY"].startswith("has no effect")
+    assert found["PEEKABOO_LOG_LEVEL"].endswith("; info is used")
     shown = program.run("doctor").out
     for name in ("temporary folder", "state folder", "server's log"):
         assert f"ok      {name}: /" in shown
 
 
-def test_doctor_says_what_a_python_without_gi_lacks(
+def test_doctor_names_the_missing_gi_module_and_its_package(
     forked: Program, tmp_path: Path, empty_display: str
 ) -> None:
     folder = tmp_path / "bin"
@@ -246,15 +278,13 @@ def test_doctor_says_what_a_python_without_gi_lacks(
     assert f"{problem}\n        install it: sudo apt-get install python3-gi " in done.out
 
 
-def test_wayland_is_warned_of_where_x11_alone_is_seen(
-    forked: Program, tmp_path: Path, empty_display: str
-) -> None:
+def test_wayland_session_causes_a_warning(forked: Program, tmp_path: Path, empty_display: str) -> None:
     session = {"DISPLAY": empty_display, "WAYLAND_DISPLAY": "wayland-0"}
-    sight = "a Wayland session: only programs that run through XWayland can be seen"
-    warning = f"{sight}; log in to an X11 session"
-    for words in (["windows"], ["image", "--path", str(tmp_path / "shot.png")]):
-        assert forked.having(**session).run(*words, "--json").json["messages"] == [warning]
-        assert forked.run(*words, "--json", DISPLAY=empty_display).json["messages"] == []
+    limitation = "a Wayland session: only programs that run through XWayland can be seen"
+    warning = f"{limitation}; log in to an X11 session"
+    for argv in (["windows"], ["image", "--path", str(tmp_path / "shot.png")]):
+        assert forked.having(**session).run(*argv, "--json").json["messages"] == [warning]
+        assert forked.run(*argv, "--json", DISPLAY=empty_display).json["messages"] == []
     assert warning in forked.error("doctor", **session)["details"]
 
 
@@ -262,27 +292,25 @@ def test_wayland_is_warned_of_where_x11_alone_is_seen(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "argv",
     ["-j windows", "windows --json", "windows --json-output --all -j", "-j list apps", "list --json apps"],
 )
-def test_json_is_one_document_wherever_the_flag_stands(
-    forked: Program, empty_display: str, words: str
-) -> None:
-    finished = forked.run(*words.split(), DISPLAY=empty_display)
-    data = {"applications": []} if "apps" in words else finished.data if "all" in words else {"windows": []}
+def test_json_is_one_document_wherever_the_flag_is(forked: Program, empty_display: str, argv: str) -> None:
+    finished = forked.run(*argv.split(), DISPLAY=empty_display)
+    data = {"applications": []} if "apps" in argv else finished.data if "all" in argv else {"windows": []}
     expected = {"success": True, "data": data, "messages": [], "debug_logs": finished.json["debug_logs"]}
     assert (finished.code, finished.json, finished.err) == (0, expected, "")
     assert all(isinstance(line, str) for line in expected["debug_logs"])
 
 
 @both_forms
-def test_json_holds_the_version_and_help_too(program: Program) -> None:
+def test_version_and_help_have_a_json_form(program: Program) -> None:
     assert program.run("--version") == Finished(0, f"{__version__}\n", "")
     assert program.data("--version") == {"version": __version__}
     assert program.data("help")["help"] == program.run("--help").out.rstrip()
 
 
-def test_text_is_what_people_get_without_the_flag(forked: Program, empty_display: str) -> None:
+def test_output_is_text_without_the_json_flag(forked: Program, empty_display: str) -> None:
     finished = forked.run("windows", DISPLAY=empty_display)
     assert finished == Finished(0, "0 window(s), front to back:\n", "")
 
@@ -295,24 +323,26 @@ def test_help_of_a_command_fits_80_columns_and_has_an_example(forked: Program, n
     finished = forked.run(*name.split(), "--help")
     assert (finished.code, finished.err) == (0, "")
     assert finished.out.startswith(f"usage: peekaboo-min {name}")
-    same = [other for other, place in COMMANDS.items() if place == COMMANDS[name]]
+    same = [other for other, row in COMMANDS.items() if row.function == COMMANDS[name].function]
     assert any(f"example:\n  peekaboo-min {other}" in finished.out for other in same)
-    assert_is_for_shells(finished.out.partition("\nexample:")[0])
+    assert "  -h, --help " in finished.out
+    assert lines_over_79_columns(finished.out.partition("\nexample:")[0]) == []
 
 
-def assert_is_for_shells(text: str) -> None:
-    """It fits, and names no tools but those whose name is the command's, too."""
-    assert [line for line in text.splitlines() if len(line) > 79] == []
-    tools = {tool.name for tool in TOOLS if "_" in tool.name}
-    assert sorted(tools & set(re.findall(r"\w+", text))) == []
+def lines_over_79_columns(text: str) -> list[str]:
+    return [line for line in text.splitlines() if len(line) > 79]
 
 
-def test_help_introduces_every_command_by_a_whole_sentence(forked: Program) -> None:
+def test_command_may_be_called_by_the_name_of_its_mcp_tool(forked: Program, empty_display: str) -> None:
+    finished = forked.run("list_windows", DISPLAY=empty_display)
+    assert finished == Finished(0, "0 window(s), front to back:\n", "")
+
+
+def test_help_lists_every_command_with_a_whole_sentence(forked: Program) -> None:
     finished = forked.run("--help")
     assert (finished.code, finished.err) == (0, "")
     assert finished.out == forked.run("-h").out == forked.run("help").out
-    assert_is_for_shells(finished.out)
-    assert_is_for_shells(forked.run("list", "--help").out)
+    assert lines_over_79_columns(finished.out + forked.run("list", "--help").out) == []
     unwrapped = re.sub(r"\n {10,}", " ", finished.out)
     commands = dict(re.findall(r"^  ([a-z].*?)  +(\S.*)$", unwrapped, re.M))
     assert list(commands) == list(COMMANDS)
@@ -322,37 +352,57 @@ def test_help_introduces_every_command_by_a_whole_sentence(forked: Program) -> N
         assert len(sentence) <= 140, (name, sentence)
 
 
-def test_help_shows_choices_before_a_command_or_after_it(forked: Program) -> None:
+def test_help_shows_choices_and_can_precede_the_command(forked: Program) -> None:
     assert "DIRECTION               {up,down,left,right} down shows" in forked.run("scroll", "--help").out
-    assert "find-text WINDOW_ID [TEXT] [options]" in forked.run("find-text", "--help").out
+    assert "find-text WINDOW [TEXT] [options]" in forked.run("find-text", "--help").out
     assert "list apps" in forked.run("list", "--help").out
-    for words in ("click --help", "-h click", "help click", "click -h"):
-        assert forked.run(*words.split()).out == forked.run("help", "click").out, words
     assert forked.run("help", "click").out.startswith("usage: peekaboo-min click ")
 
 
-# the surroundings -------------------------------------------------------------------------------------------
+HELP_ANYWHERE = {
+    "click": "click --help|-h click|click -h|click 7 --help|click 7 --button --help|click 7 1 -h 1 --json=1",
+    "list windows": "list windows --app Form --help|list --help windows",
+    "list": "list --help|list --app Form -h",
+    "exec": "exec image --help|exec -h -- --version",
+}
+
+
+@pytest.mark.parametrize(("name", "lines"), HELP_ANYWHERE.items())
+def test_help_flag_works_anywhere_before_two_dashes(forked: Program, name: str, lines: str) -> None:
+    expected = forked.run("help", *name.split())
+    for line in lines.split("|"):
+        assert forked.run(*line.split()) == expected, line
+    assert (expected.code, expected.err) == (0, "")
+
+
+def test_version_flag_works_anywhere_before_two_dashes(forked: Program) -> None:
+    for line in ("-V", "version", "click 7 --version", "image --app -V", "list --version"):
+        assert forked.run(*line.split()) == Finished(0, f"{__version__}\n", ""), line
+    assert __version__ not in forked.run("list", "--", "--version").err
+
+
+# streams, locale, imports -----------------------------------------------------------------------------------
 
 
 def test_stdin_is_never_read(forked: Program, tmp_path: Path, empty_display: str) -> None:
     (tmp_path / "stdin").write_text("windows\n" * 100)
     with open(tmp_path / "stdin") as f:
-        for words in (["windows", "-j"], ["type", "7", "x"], ["nonsense"]):
-            start(forked, words, stdin=f, DISPLAY=empty_display)
+        for argv in (["windows", "-j"], ["type", "7", "x"], ["nonsense"]):
+            start(forked, argv, stdin=f, DISPLAY=empty_display)
         assert os.lseek(f.fileno(), 0, os.SEEK_CUR) == 0
 
 
 def start(
     program: Program,
-    words: list[str],
+    argv: list[str],
     closing: str = "",
     stdout: int = -1,
     stdin: Any = None,
     **variables: str,
 ) -> tuple[int, bytes]:
-    """The exit code and stderr of a process that a shell starts with some streams closed."""
+    """Run under a shell with some streams closed; return exit code and stderr."""
     done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closing}', "sh", *program.words, *words],
+        ["sh", "-c", f'exec "$@" {closing}', "sh", *program.words, *argv],
         env={**program.environment, **variables},
         stdin=stdin or subprocess.DEVNULL,
         stdout=stdout,
@@ -362,13 +412,13 @@ def start(
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("words", [["--help"], ["windows", "--json"], ["nonsense", "--json"]])
-def test_reader_that_goes_away_is_no_error(forked: Program, empty_display: str, words: list[str]) -> None:
+@pytest.mark.parametrize("argv", [["--help"], ["windows", "--json"], ["nonsense", "--json"]])
+def test_closed_pipe_on_stdout_is_no_error(forked: Program, empty_display: str, argv: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = start(forked, words, stdout=writer, DISPLAY=empty_display)
+    done = start(forked, argv, stdout=writer, DISPLAY=empty_display)
     os.close(writer)
-    assert done == (2 if words[0] == "nonsense" else 0, b"")
+    assert done == (2 if argv[0] == "nonsense" else 0, b"")
 
 
 @both_forms
@@ -378,7 +428,7 @@ def test_closed_streams_change_no_exit_code(program: Program, closing: str) -> N
     assert (code, b"Traceback" in err) == (2, False)
 
 
-def test_closed_stdout_for_an_image_is_no_crash(forked: Program, empty_display: str) -> None:
+def test_image_to_a_closed_stdout_does_not_crash(forked: Program, empty_display: str) -> None:
     assert start(forked, ["image", "--path", "-"], ">&-", DISPLAY=empty_display) == (0, b"")
 
 
@@ -388,10 +438,10 @@ def test_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program
 
 
 @both_forms
-def test_command_line_without_words_on_a_terminal_is_help(program: Program) -> None:
+def test_no_arguments_on_a_terminal_prints_help(program: Program) -> None:
     ours, terminal = os.openpty()
-    words = ["timeout", "--foreground", str(PATIENCE_S), *program.words]
-    with subprocess.Popen(words, env=program.environment, stdin=terminal, stdout=terminal) as process:
+    argv = ["timeout", "--foreground", str(PATIENCE_S), *program.words]
+    with subprocess.Popen(argv, env=program.environment, stdin=terminal, stdout=terminal) as process:
         os.close(terminal)
         shown = b""
         with suppress(OSError):  # EIO: the last writer has closed it
@@ -400,7 +450,7 @@ def test_command_line_without_words_on_a_terminal_is_help(program: Program) -> N
     os.close(ours)
     text = shown.decode("utf-8").replace("\r\n", "\n")
     assert (process.returncode, text) == (0, program.run("--help").out)
-    assert "`config` prints what your MCP client needs" in text
+    assert "`doctor` checks this machine" in text
 
 
 @both_forms
@@ -413,12 +463,12 @@ def test_text_beyond_ascii_survives_every_locale(program: Program, locale: str) 
     assert_fails(program, ["Zoë😀"], "INVALID_ARGUMENT", 2, "there is no command 'Zoë😀'")
 
 
-# urllib.parse alone is what pathlib imports
+# not urllib.parse: pathlib imports it
 HEAVY = {"mcp", "pydantic", "anyio", "asyncio", "urllib.request", "http", "email", "ssl", "concurrent"}
 
 
 @both_forms
-def test_import_of_a_command_is_of_nothing_slow(program: Program, empty_display: str) -> None:
+def test_command_imports_no_slow_module(program: Program, empty_display: str) -> None:
     by_time = Program([program.words[0], "-X", "importtime", *program.words[1:]], program.environment)
     finished = by_time.run("windows", "--json", DISPLAY=empty_display)
     assert finished.json["success"]
@@ -427,10 +477,10 @@ def test_import_of_a_command_is_of_nothing_slow(program: Program, empty_display:
     assert sorted(imported & HEAVY) == []
 
 
-# what stays -------------------------------------------------------------------------------------------------
+# files that stay --------------------------------------------------------------------------------------------
 
 
-def test_files_are_written_into_our_folders_alone(
+def test_files_are_written_only_into_our_folders(
     program: Program, tmp_path: Path, empty_display: str
 ) -> None:
     need("maim")
@@ -449,7 +499,7 @@ echo done > result.txt
 """
 
 
-def test_clean_spares_the_folder_of_a_running_exec(forked: Program, tmp_path: Path) -> None:
+def test_clean_keeps_the_folder_of_a_running_exec(forked: Program, tmp_path: Path) -> None:
     (tmp_path / "waiting").write_text(WAITING)
     (tmp_path / "waiting").chmod(0o700)
     delegate = str(tmp_path / "waiting")
@@ -467,36 +517,48 @@ def test_clean_spares_the_folder_of_a_running_exec(forked: Program, tmp_path: Pa
     assert not folder.exists()
 
 
-def test_clean_all_leaves_nothing_but_what_is_the_users(
-    forked: Program, tmp_path: Path, empty_display: str
+@pytest.mark.leaves(".*/log")
+@pytest.mark.parametrize("argv", ["clean", "clean --all"])
+@pytest.mark.parametrize(
+    "name", ["home/.bashrc", "tmp/OURS/log", "tmp/OURS/logs/log", "state/peekaboo_min/log"]
+)
+def test_clean_never_deletes_the_file_named_by_the_log_variable(
+    forked: Program, tmp_path: Path, argv: str, name: str
 ) -> None:
+    path = tmp_path / name.replace("OURS", f"peekaboo_min-{os.getuid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("my own")
+    (tmp_path / "tmp" / "link").symlink_to(path.parent)
+    for named in (path, tmp_path / "tmp" / "link" / path.name):
+        forked.data(*argv.split(), PEEKABOO_LOG_FILE=str(named))
+        assert path.read_text() == "my own"
+
+
+def test_clean_all_leaves_only_the_users_files(forked: Program, tmp_path: Path, empty_display: str) -> None:
     def left() -> list[Path]:
         paths = [path for name in ("tmp", "state", "home") for path in (tmp_path / name).rglob("*")]
         return [path for path in paths if path.is_file() or not list(path.iterdir())]
 
+    def kept() -> list[str]:  # without the locks of this user's other processes
+        return [path for path in forked.data("clean", "--all")["kept"] if path.startswith(str(tmp_path))]
+
     need("maim")
-    (tmp_path / "tmp" / "peekaboo-mcp.log").write_text("a line")
     gmail = tmp_path / "gmail"
     gmail.mkdir(mode=0o700)
     state = tmp_path / "state" / "peekaboo_min"
     forked = forked.having(PEEKABOO_GMAIL_FOLDER=str(gmail))
     for name in ("token.json", "credentials.json"):
         (gmail / name).write_text("{}")
-    own_log = tmp_path / "home" / "own.log"
-    own_log.write_text("a line")
+    for suffix in ("", ".1", ".2"):
+        (tmp_path / "tmp" / f"peekaboo-mcp.log{suffix}").write_text("a line")
     forked.data("image", DISPLAY=empty_display)
-    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == []
-    assert left() == [tmp_path / "tmp" / "peekaboo-mcp.log"]
-    assert forked.data("clean", "--all")["kept"] == []
+    assert kept() == []
     assert (left(), os.listdir(gmail)) == ([], ["credentials.json"])
     stop = state / "STOP"
     state.mkdir(parents=True)
     stop.write_text("")
-    own_log.mkdir()
-    (own_log / "a note").write_text("no log")
-    assert forked.data("clean", "--all", PEEKABOO_LOG_FILE="~/own.log")["kept"] == [str(own_log), str(stop)]
-    assert left() == [stop, own_log / "a note"]
+    assert kept() == [str(stop)]
+    assert left() == [stop]
     stop.unlink()
-    shutil.rmtree(own_log)
-    assert forked.data("clean", "--all")["kept"] == []
+    assert kept() == []
     assert [path for name in ("tmp", "state", "home") for path in (tmp_path / name).iterdir()] == []

@@ -1,4 +1,4 @@
-"""Every printed configuration: read and started as its client does, in a foreign folder, it lists windows."""
+"""Printed client configurations start a server that lists windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, Program, cl
 
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
-# as a console script stands in an environment whose path a #! line cannot hold
+# the form of a console script if a #! line cannot hold the environment's path
 CONSOLE_SCRIPT = """#!/bin/sh
 '''exec' "{python}" "$0" "$@"
 ' '''
@@ -28,7 +28,7 @@ start()
 
 
 def make_environment(folder: Path, with_mcp: bool = True) -> Path:
-    """A virtual environment with what this one has; its Python."""
+    """Create a virtual environment with this one's packages; return its Python."""
     venv.create(folder, with_pip=False, symlinks=True)
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     site = folder / "lib" / version / "site-packages"
@@ -39,7 +39,7 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
 
 
 def install(folder: Path) -> Path:
-    """The package in an environment of its own; its console script, quoted as pip does it."""
+    """Install the package in a new environment; return its console script."""
     folder = folder.with_name(folder.name.replace('"', ""))
     python = make_environment(folder)
     (site,) = folder.glob("lib/*/site-packages")
@@ -53,7 +53,7 @@ def install(folder: Path) -> Path:
 
 
 def copied_file(folder: Path) -> list[Any]:
-    """The single file in a folder and an environment with an odd name."""
+    """Copy the single file into an oddly named folder; return its argv."""
     folder.mkdir()
     return [make_environment(folder / "venv"), shutil.copy(SINGLE_FILE, folder / "peek a boo.py")]
 
@@ -66,13 +66,13 @@ FORMS: dict[str, Callable[[Path], list[Any]]] = {
 }
 
 
-def config(words: list[Any], environment: dict[str, str], *more: str) -> Finished:
-    return Program([*map(str, words)], environment).run("config", *more)
+def config(argv: list[Any], environment: dict[str, str], *more: str) -> Finished:
+    return Program([*map(str, argv)], environment).run("config", *more)
 
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A terminal's environment; the clients, started by this process, know only the short one."""
+    """Return a terminal's environment. The clients inherit this process's shorter PATH."""
     made = clean_environment(tmp_path, DISPLAY="", XAUTHORITY=str(tmp_path / "Xauthority"))
     monkeypatch.setenv("HOME", made["HOME"])
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -80,7 +80,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
 
 
 def block_of(client: str, text: str) -> dict[str, Any]:
-    """The server's block of a configuration, by that client's rules."""
+    """Parse a client's configuration and return the server's block."""
     if client == "codex":
         tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
         return tomllib.loads(text)["mcp_servers"]["peekaboo"]
@@ -90,21 +90,21 @@ def block_of(client: str, text: str) -> dict[str, Any]:
 def start(
     client: str,
     block: dict[str, Any],
-    own: dict[str, str],
+    inherited: dict[str, str],
     folder: Path,
     talk: Callable[[ClientSession], Any],
 ) -> Any:
-    """What talk(session) returns, of a server started by the block. own: the client's own environment."""
-    passed = own if client in ("claude-code", "gemini", "vscode") else {}  # these pass all of it on
-    forwarded = {name: own[name] for name in block.get("env_vars", ()) if name in own}
+    """Start a server by the block and return talk(session). inherited: the client's environment."""
+    passed = inherited if client in ("claude-code", "gemini", "vscode") else {}  # these pass all of it on
+    forwarded = {name: inherited[name] for name in block.get("env_vars", ()) if name in inherited}
     environment = {**passed, **forwarded, **block.get("env", {})}
-    words = StdioServerParameters(command=block["command"], args=block["args"], env=environment, cwd=folder)
+    server = StdioServerParameters(command=block["command"], args=block["args"], env=environment, cwd=folder)
 
     async def session() -> Any:
         with anyio.fail_after(60):
-            async with stdio_client(words) as (reader, writer), ClientSession(reader, writer) as one:
-                await one.initialize()
-                return await talk(one)
+            async with stdio_client(server) as (reader, writer), ClientSession(reader, writer) as peer:
+                await peer.initialize()
+                return await talk(peer)
 
     return anyio.run(session)
 
@@ -112,13 +112,13 @@ def start(
 async def listed_titles(session: ClientSession) -> list[str]:
     answer = await session.call_tool("list_windows", {})
     assert not answer.is_error, answer.content
-    return [one["title"] for one in answer.structured_content["windows"]]
+    return [window["title"] for window in answer.structured_content["windows"]]
 
 
 CASES = [(client, list(FORMS)[number % 3]) for number, client in enumerate(CLIENTS)]
 
 
-@pytest.mark.parametrize(("client", "form_name"), CASES, ids=["-".join(one) for one in CASES])
+@pytest.mark.parametrize(("client", "form_name"), CASES, ids=["-".join(case) for case in CASES])
 def test_config_starts_a_server_that_lists_windows(
     tmp_path: Path, environment: dict[str, str], display: str, form: Form, client: str, form_name: str
 ) -> None:
@@ -136,7 +136,9 @@ def test_config_starts_a_server_that_lists_windows(
 
 
 @pytest.mark.parametrize("client", ["codex", "claude-code"])
-def test_config_holds_a_key_only_where_it_is_not_forwarded(environment: dict[str, str], client: str) -> None:
+def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
+    environment: dict[str, str], client: str
+) -> None:
     terminal = {**environment, "DISPLAY": ":7", "SOME_KEY": "se cret"}
     done = config(PACKAGE, terminal, client, "--env", "SOME_KEY")
     block = block_of(client, done.out)
@@ -144,7 +146,7 @@ def test_config_holds_a_key_only_where_it_is_not_forwarded(environment: dict[str
     note = "the value of SOME_KEY: let nobody else read that file"
     assert block["args"] == [str(ROOT / "peekaboo_min" / "__main__.py")]
     assert "se cret" not in done.err
-    if client == "codex":  # it filters what it passes on, and waits 10 s for a server otherwise
+    if client == "codex":  # it filters variables, and waits only 10 s by default
         assert (block["startup_timeout_sec"], block["env_vars"], block["env"]) == (60, ["SOME_KEY"], usual)
         assert "se cret" not in done.out and note not in done.err
     else:
@@ -158,16 +160,16 @@ FILES = {
 
 
 @pytest.mark.parametrize("client", FILES)
-def test_config_has_each_systems_paths_and_for_a_mac_no_display(
+def test_config_names_the_systems_file_and_has_no_display_on_a_mac(
     environment: dict[str, str], client: str
 ) -> None:
     terminal = {**environment, "DISPLAY": ":7"}
     for system, path in zip(("x11", "macos"), FILES[client]):
         there = {**terminal, "PEEKABOO_DESKTOP": system}
-        plain, told = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
-        data = told.data
+        plain, as_json = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
+        data = as_json.data
         assert (set(data), f"{data['text']}\n") == ({"client", "file", "text"}, plain.out)
-        assert [f"note: {message}" for message in told.json["messages"]] == plain.err.splitlines()
+        assert [f"note: {message}" for message in as_json.json["messages"]] == plain.err.splitlines()
         assert data["file"].startswith(f"~/{path}")
         assert ("DISPLAY" in data["text"]) is (system == "x11")
 
@@ -178,45 +180,47 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("words", "message"), REFUSED.items(), ids=REFUSED)
-def test_config_refuses_what_cannot_be_printed(environment: dict[str, str], words: str, message: str) -> None:
-    done = config(PACKAGE, environment, *words.split())
+@pytest.mark.parametrize(("argv", "message"), REFUSED.items(), ids=REFUSED)
+def test_config_refuses_an_unset_variable_and_an_unknown_client(
+    environment: dict[str, str], argv: str, message: str
+) -> None:
+    done = config(PACKAGE, environment, *argv.split())
     assert (done.code, done.out) == (2, "") and message in done.err
 
 
 @pytest.mark.parametrize("form_name", ["package", "single file"])
-def test_config_never_prints_a_python_without_mcp(
+def test_config_refuses_a_python_without_mcp(
     tmp_path: Path, environment: dict[str, str], form_name: str
 ) -> None:
     python = make_environment(tmp_path / "venv", with_mcp=False)
-    words = [python, SINGLE_FILE] if form_name == "single file" else [python, "-m", "peekaboo_min"]
-    done = config(words, environment, "cursor")
+    argv = [python, SINGLE_FILE] if form_name == "single file" else [python, "-m", "peekaboo_min"]
+    done = config(argv, environment, "cursor")
     assert (done.code, done.out) == (1, "")
     assert f"{python} needs the package mcp 2, and has none; " in done.err
     assert ("uv run " if form_name == "single file" else "uv tool install ") in done.err
 
 
-def test_config_never_prints_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:
     python = make_environment(tmp_path / "uv cache" / "environments-v2" / "peekaboo-1f2e")
     done = config([python, "-m", "peekaboo_min"], environment, "cursor")
     assert (done.code, done.out) == (2, "")
     assert "is in a cache that may be cleaned: " in done.err and "`uv tool install`" in done.err
 
     done = config([python, SINGLE_FILE], environment, "cursor")
-    assert (done.code, done.out) == (2, "") and "save the file somewhere lasting" in done.err
+    assert (done.code, done.out) == (2, "") and "save the file somewhere permanent" in done.err
     done = config([python, SINGLE_FILE], {**environment, "UV": "/opt/uv"}, "cursor")
     block = block_of("cursor", done.out)
     assert [block["command"], *block["args"]] == ["/opt/uv", "run", "--script", str(SINGLE_FILE)]
 
 
-def test_config_without_a_display_says_where_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_config_without_a_display_notes_how_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
     done = config(PACKAGE, environment, "cursor", "--env", "TMPDIR", "--env", "XDG_STATE_HOME")
     assert "note: DISPLAY is not set here: run this in a terminal of the desktop" in done.err
 
-    async def said(session: ClientSession) -> str:
+    async def refusal(session: ClientSession) -> str:
         answer = await session.call_tool("list_windows", {})
         assert answer.is_error
         return answer.content[0].text
 
-    text = start("cursor", block_of("cursor", done.out), {}, tmp_path, said)
+    text = start("cursor", block_of("cursor", done.out), {}, tmp_path, refusal)
     assert text.startswith("NO_GUI_SESSION: ") and "set DISPLAY in this server's configuration" in text

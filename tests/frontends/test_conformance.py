@@ -1,8 +1,8 @@
-"""What the server sends, against the protocol: every message for each version, the pinned tools/list.
+"""Server messages conform to each protocol version; tools/list is pinned.
 
-The models of each version come with mcp_types, generated from the protocol's schemas. They ignore what they
-do not know, and the versions up to 2025-11-25 share one set: so each message must also come back from its
-model unchanged, and what an older version has not is in tables here.
+mcp_types has the models of each version, generated from the protocol's schemas. They ignore unknown keys, and
+the versions up to 2025-11-25 share one set. So each message must also come back from its model unchanged, and
+tables here list the features that older versions lack.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from worlds import clean_environment
 PINNED = Path(__file__).with_name("tools_list.json")
 Message = dict[str, Any]
 
-# Kinds of content by the version that brought them; a client refuses a kind that it does not know.
+# the first version with each kind of content; clients refuse unknown kinds
 CONTENT_SINCE = {"text": "2024-11-05", "image": "2024-11-05", "resource_link": "2025-06-18"}
 
 
 class Recorded(Server):
-    """A session in one version of the protocol; it keeps which method each answer belongs to."""
+    """A session in one protocol version. It records the method of each request."""
 
     def __init__(self, environment: dict[str, str], version: str) -> None:
         super().__init__("package", environment)
         self.version = version
-        self._asked: dict[int, str] = {}
+        self._methods: dict[int, str] = {}
         self.listed: list[Message] = []
         self.answers: dict[str, Message] = {}
 
     def send(self, method: str, params: Optional[Message] = None, is_request: bool = True) -> int:
         about: Message = {"progressToken": 7} if method == "tools/call" else {}
         if self.version in MODERN_PROTOCOL_VERSIONS:
-            own = "io.modelcontextprotocol"
-            about[f"{own}/protocolVersion"] = self.version
-            about[f"{own}/clientInfo"] = {"name": "test", "version": "1"}
-            about[f"{own}/clientCapabilities"] = {}
+            prefix = "io.modelcontextprotocol"
+            about[f"{prefix}/protocolVersion"] = self.version
+            about[f"{prefix}/clientInfo"] = {"name": "test", "version": "1"}
+            about[f"{prefix}/clientCapabilities"] = {}
         number = super().send(method, {**(params or {}), "_meta": about}, is_request)
         if is_request:
-            self._asked[number] = method
+            self._methods[number] = method
         return number
 
     @property
@@ -64,23 +64,23 @@ class Recorded(Server):
         return [json.loads(line) for line in self.lines]
 
     def problems_of(self, message: Message) -> list[str]:
-        """What is wrong with a message that was sent, by this version's models."""
+        """Check a server message against this version's models; return the problems."""
         if message.get("jsonrpc") != "2.0":
             return [f"no JSON-RPC: {message}"]
         if "method" in message:
-            return unlike(methods.SERVER_NOTIFICATIONS.get((message["method"], self.version)), message)
+            return mismatches(methods.SERVER_NOTIFICATIONS.get((message["method"], self.version)), message)
         if "error" in message:
-            return unlike(NewError if self.version in MODERN_PROTOCOL_VERSIONS else OldError, message)
-        method = self._asked[message["id"]]
+            return mismatches(NewError if self.version in MODERN_PROTOCOL_VERSIONS else OldError, message)
+        method = self._methods[message["id"]]
         kinds = [part["type"] for part in message["result"].get("content", [])]
         foreign = [kind for kind in kinds if CONTENT_SINCE[kind] > self.version]
         extra = [key for key in message if key not in ("jsonrpc", "id", "result")]
-        told = unlike(methods.SERVER_RESULTS.get((method, self.version)), message["result"])
-        return [*told, *(f"{method}: {kind} is not of this version" for kind in foreign), *extra]
+        problems = mismatches(methods.SERVER_RESULTS.get((method, self.version)), message["result"])
+        return [*problems, *(f"{method}: {kind} is not of this version" for kind in foreign), *extra]
 
 
-def unlike(model: Any, message: Any) -> list[str]:
-    """Why a message is not exactly what a model describes: it must come back from it unchanged."""
+def mismatches(model: Any, message: Any) -> list[str]:
+    """Return the problem if a message does not come back from its model unchanged."""
     if model is None:
         return [f"unknown to this version: {message}"]
     adapter = TypeAdapter(model)
@@ -95,7 +95,7 @@ def unlike(model: Any, message: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def gmail(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an OAuth client, so that mail is offered."""
+    """Create a folder with an OAuth client; this offers the mail tool."""
     folder = tmp_path_factory.mktemp("gmail")
     (folder / "credentials.json").write_text("{}")
     return folder
@@ -103,7 +103,7 @@ def gmail(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=KNOWN_PROTOCOL_VERSIONS)
 def session(request: pytest.FixtureRequest, mac: FakeMac, ai: FakeAI, gmail: Path) -> Iterator[Recorded]:
-    """Each kind of answer once: texts, pictures, links, errors of tools and of the protocol, empty lists."""
+    """Request each kind of reply once: text, images, links, tool and protocol errors, empty lists."""
     version = request.param
     environment = mac_environment(mac, **ai.env("ollama", "llava:latest"), PEEKABOO_GMAIL_FOLDER=str(gmail))
     with closing(Recorded(environment, version)) as session:
@@ -120,6 +120,8 @@ def session(request: pytest.FixtureRequest, mac: FakeMac, ai: FakeAI, gmail: Pat
             for name, (tool, arguments, _) in calls_of(version).items()
         }
         session.answers = {name: session.answer_to(number)["result"] for name, number in calls.items()}
+        session.ask("resources/list")  # lists the file of "a file"
+        session.ask("resources/read", {"uri": session.answers["a file"]["structuredContent"]["uri"]})
         session.ask("no/such/method")
         session.ask("resources/read", {"uri": "file:///no/such/resource"})
         session.ask("prompts/get", {"name": "no such prompt"})
@@ -130,7 +132,7 @@ def session(request: pytest.FixtureRequest, mac: FakeMac, ai: FakeAI, gmail: Pat
 
 MULTI = {"app": "Safari", "mode": "multi", "return_data": True, "max_dimension": 64}
 CALLS: dict[str, tuple[str, Message, bool]] = {
-    # name: the tool, its arguments, whether it is refused
+    # name: tool, arguments, whether it is refused
     "a list": ("list", {"app": "Safari", "include_window_details": ["ids", "bounds"]}, False),
     "a picture": ("take_window_screenshot", {"window_id": 1090}, False),
     "a file": ("screenshot_app_window", {"appName": "Calculator"}, False),
@@ -138,7 +140,7 @@ CALLS: dict[str, tuple[str, Message, bool]] = {
     "a bad argument": ("click", {"window_id": "x"}, True),
     "an unknown tool": ("no_such_tool", {}, True),
 }
-# The models of the older versions are those of the newest that shakes hands: these need not be asked of each.
+# the older versions share the models of the newest one with a handshake; it alone gets these calls
 MORE_CALLS: dict[str, tuple[str, Message, bool]] = {
     "text alone": ("list", {"item_type": "server_status"}, False),
     "pictures": ("image", MULTI, False),
@@ -154,10 +156,10 @@ def calls_of(version: str) -> dict[str, tuple[str, Message, bool]]:
     return {**CALLS, **MORE_CALLS} if version in HAVE_OWN_MODELS else CALLS
 
 
-def test_messages_are_of_the_protocols_shape(session: Recorded) -> None:
+def test_every_message_conforms_to_the_protocol(session: Recorded) -> None:
     assert len(session.messages) >= 14
     assert [problem for message in session.messages for problem in session.problems_of(message)] == []
-    # otherwise an error would conform in a picture's place
+    # an error instead of an image would conform, too
     are_refused = {name: answer["isError"] for name, answer in session.answers.items()}
     assert are_refused == {name: is_refused for name, (_, _, is_refused) in calls_of(session.version).items()}
 
@@ -165,11 +167,11 @@ def test_messages_are_of_the_protocols_shape(session: Recorded) -> None:
 # tools/list -------------------------------------------------------------------------------------------------
 
 NOT_ON_X11 = """peekaboo_exec open_keynote get_slide_size draw_rectangle add_text_in_keynote screenshot_slide
-    send_email"""  # the last for want of an OAuth client
+    send_email"""  # the last needs an OAuth client
 
 
 def in_lines(tool: Message) -> dict[str, str]:
-    """All of a listed tool: a line for each of its keys and for each parameter, with its help first."""
+    """Flatten a listed tool: one line per key, one per parameter with its help first."""
     tool = json.loads(json.dumps(tool, sort_keys=True))
     parameters = tool["inputSchema"].pop("properties")
     helps = {name: parameter.pop("description") for name, parameter in parameters.items()}
@@ -192,53 +194,41 @@ def on_mac(mac: FakeMac, gmail: Path) -> list[Message]:
 def test_tools_list_on_a_mac_is_the_pinned_one_for_every_version(
     session: Recorded, on_mac: list[Message]
 ) -> None:
-    """The descriptions of image, analyze and list, and the beginnings of their parameters' help, are the
-    specification's, word for word.
-    """
+    """Quote the specification in the descriptions and parameter help of image, analyze and list."""
     listed = {tool["name"]: in_lines(tool) for tool in on_mac}
     document = json.dumps(listed, ensure_ascii=False, indent=1)
     is_pinned = (listed, list(listed)) == (pinned(), list(pinned()))
-    assert is_pinned, f"tools/list has changed. If that is meant, {PINNED.name} is now:\n{document}"
+    assert is_pinned, f"tools/list changed; if intended, replace {PINNED.name} with:\n{document}"
     assert session.listed == on_mac
 
 
-def test_tools_list_on_x11_is_the_pinned_one_but_the_macs(display: str, tmp_path: Path) -> None:
-    """And but for words of what X11 does not have; what is kept is said as it is kept here."""
-    words = [
-        ("macOS screen", "screen"),
-        (", super or fn", " or super"),
-        (", bundle ID,", ""),
-        (" or bundle id", ""),
-    ]
-    text = PINNED.read_text(encoding="utf-8").replace("for 10 minutes", "for 90 seconds")
-    for on_a_mac, here in words:
-        text = text.replace(on_a_mac, here)
+def test_tools_list_on_x11_is_the_pinned_one_without_mac_features(display: str, tmp_path: Path) -> None:
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_TTL_SECONDS="90")
     with serving("single file", environment) as server:
         server.shake_hands()
         tools = server.ask("tools/list")["result"]["tools"]
     listed = {tool["name"]: in_lines(tool) for tool in tools}
     sizes = [len(json.dumps(tool, ensure_ascii=False, separators=(",", ":"))) for tool in tools]
-    assert sum(sizes) / len(sizes) <= 1080, "it is not longer than a model wants to read"
+    assert sum(sizes) / len(sizes) <= 1120, "the tool definitions are too long for a model"
     assert [tool["name"] for tool in tools if len(tool["description"]) > 2048] == []
-    assert listed == {name: tool for name, tool in json.loads(text).items() if name not in NOT_ON_X11.split()}
+    assert listed == {name: tool for name, tool in pinned().items() if name not in NOT_ON_X11.split()}
 
 
 def schemas_in(schema: Any) -> list[Message]:
-    """Each object of a schema that is one itself; the names of properties are no keywords."""
+    """Return every nested schema; property names are not schemas."""
     found: list[Message] = []
-    json.loads(json.dumps(schema), object_hook=lambda one: found.append(one) or one)
-    return [one for one in found if isinstance(one.get("type"), str)]
+    json.loads(json.dumps(schema), object_hook=lambda part: found.append(part) or part)
+    return [part for part in found if isinstance(part.get("type"), str)]
 
 
 def test_tools_list_has_valid_and_plain_schemas(on_mac: list[Message]) -> None:
-    """For a strict client, and for one that shows a model the descriptions alone."""
+    """Serve strict clients, and clients that show a model only the descriptions."""
     for tool in on_mac:
         Draft202012Validator.check_schema(tool["inputSchema"])
-        for one in schemas_in(tool["inputSchema"]):
-            place = f"{tool['name']}: {one}"
-            assert one["type"] != "object" or one["additionalProperties"] is False, place
-            assert one["type"] != "array" or one["items"], place
-            if "default" in one:
-                assert Draft202012Validator(one).is_valid(one["default"]), place
-                assert "default" in one["description"].lower(), place
+        for schema in schemas_in(tool["inputSchema"]):
+            place = f"{tool['name']}: {schema}"
+            assert schema["type"] != "object" or schema["additionalProperties"] is False, place
+            assert schema["type"] != "array" or schema["items"], place
+            if "default" in schema:
+                assert Draft202012Validator(schema).is_valid(schema["default"]), place
+                assert "default" in schema["description"].lower(), place

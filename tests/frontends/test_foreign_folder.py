@@ -1,4 +1,4 @@
-"""Nothing of the folder that we are started in is executed, nor of the single file's own."""
+"""No code from the working folder or the single file's folder is executed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FORMS = {"package": PACKAGE, "single file": SINGLE_FILE}
 
 
 def pythons() -> list[str]:
-    """This Python, and one of each other version that is here."""
+    """Return this Python and one of each other installed version."""
     found = {sys.version_info[:2]: sys.executable}
     for minor in range(9, 16):
         brought = Path.home().glob(f".pyenv/versions/3.{minor}.*/bin/python")
         for path in filter(None, [shutil.which(f"python3.{minor}"), *map(str, brought)]):
             works = subprocess.run([path, "-c", ""], capture_output=True, timeout=30).returncode == 0
-            if works:  # a version manager's shim may stand for nothing
+            if works:  # a version manager's shim may have no Python behind it
                 found.setdefault((3, minor), path)
     return list(found.values())
 
@@ -37,9 +37,9 @@ def foreign(tmp_path: Path) -> ForeignFolder:
     return ForeignFolder(tmp_path / "foreign")
 
 
-def run(words: list[Any], folder: Path, environment: dict[str, str]) -> Finished:
+def run(argv: list[Any], folder: Path, environment: dict[str, str]) -> Finished:
     done = subprocess.run(
-        list(map(str, words)),
+        list(map(str, argv)),
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -58,11 +58,11 @@ def without_pythonpath(tmp_path: Path, **variables: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("python", pythons())
-def test_foreign_folder_gives_a_command_no_module(
+def test_command_imports_no_module_from_a_foreign_folder(
     tmp_path: Path, foreign: ForeignFolder, python: str, form: str
 ) -> None:
-    words = [python, FORMS[form], "exec", "--cwd", foreign.path, "--", "list", "server_status", "--json"]
-    done = run(words, foreign.path, without_pythonpath(tmp_path))
+    argv = [python, FORMS[form], "exec", "--cwd", foreign.path, "--", "list", "server_status", "--json"]
+    done = run(argv, foreign.path, without_pythonpath(tmp_path))
     assert foreign.executed() == []
     assert (done.code == 0 and '"server_name"' in done.out + done.err) or '"permissions"' in done.out, (
         done.err
@@ -71,7 +71,7 @@ def test_foreign_folder_gives_a_command_no_module(
 
 @cache
 def imported_by_m(python: str) -> list[str]:
-    """What `python -m PACKAGE` imports, from the working folder too, before the package's first line."""
+    """Return the modules that `python -m PACKAGE` imports before the package's first line."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "probe").mkdir()
@@ -86,7 +86,7 @@ STARTS = {"-m from elsewhere": "-m peekaboo_min", "-m in a checkout": "-m peekab
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("python", pythons())
 def test_foreign_modules_beside_us_are_not_imported(tmp_path: Path, python: str, start: str) -> None:
-    """By -m: none once our first line runs. In the checkout's own folder, and in that of the single file."""
+    """Ignore the modules that `-m` itself imports before our first line."""
     without = [*imported_by_m(python), "peekaboo_min"] if start else []
     beside = ForeignFolder(tmp_path / "beside", without=without)
     environment = without_pythonpath(tmp_path)
@@ -102,8 +102,8 @@ def test_foreign_modules_beside_us_are_not_imported(tmp_path: Path, python: str,
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.11 brought -P")
-def test_foreign_path_that_python_p_keeps_is_respected(tmp_path: Path) -> None:
-    """The first entry is PYTHONPATH's then, and stays."""
+def test_pythonpath_is_kept_with_python_p(tmp_path: Path) -> None:
+    """Keep the first entry: with -P it comes from PYTHONPATH."""
     (tmp_path / "textwrap.py").write_text("raise SystemExit('found by PYTHONPATH')\n")
     environment = clean_environment(tmp_path, PYTHONSAFEPATH="1", PYTHONPATH=str(tmp_path))
     for form in FORMS.values():
@@ -111,9 +111,9 @@ def test_foreign_path_that_python_p_keeps_is_respected(tmp_path: Path) -> None:
         assert done.err == "found by PYTHONPATH\n"
 
 
-# Both agents start their server by the same code, which knows two forms.
+# both agents start their server with the same code, in two forms
 @pytest.mark.parametrize("form", FORMS)
-def test_foreign_folder_gives_an_agents_server_no_module(
+def test_agents_server_imports_no_module_from_a_foreign_folder(
     own_mac: FakeMac, foreign: ForeignFolder, form: str
 ) -> None:
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", *["FINAL_ANSWER: [done]"] * 2])) as ai:
@@ -123,7 +123,7 @@ def test_foreign_folder_gives_an_agents_server_no_module(
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")
 
 
-def test_foreign_program_of_the_working_folder_is_not_executed(
+def test_program_in_the_working_folder_is_not_executed(
     tmp_path: Path, foreign: ForeignFolder, display: str
 ) -> None:
     for name in ("maim", "xdotool", "peekaboo"):
@@ -132,7 +132,7 @@ def test_foreign_program_of_the_working_folder_is_not_executed(
         program.chmod(0o755)
     path = os.pathsep.join([".", "", os.environ["PATH"]])
     environment = without_pythonpath(tmp_path, DISPLAY=display, PATH=path)
-    words = [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "image"]
-    done = run(words, foreign.path, environment)
+    argv = [sys.executable, PACKAGE, "exec", "--cwd", foreign.path, "--", "image"]
+    done = run(argv, foreign.path, environment)
     assert foreign.executed() == []
     assert done.code == 0 and "Captured 1 image(s)" in done.out, done.err

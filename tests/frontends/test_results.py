@@ -1,4 +1,4 @@
-"""What is sent can be sent: encodable, finite, bounded; and what strict clients send is understood."""
+"""Results fit into JSON and stay bounded; empty arguments count as absent."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Result
 from peekaboo_min.frontends.arguments import given_arguments, read_signature
-from peekaboo_min.frontends.capture_tools import image, screenshot_app_window
-from peekaboo_min.frontends.desktop_tools import click, focus_window, type_text
 from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
+from peekaboo_min.tools.act_tools import click, focus_window, type_text
+from peekaboo_min.tools.capture_tools import image, screenshot_app_window
 
 
 def as_sent(message: dict[str, Any]) -> str:
-    """The message as a JSON line; fails for what neither JSON nor UTF-8 can hold."""
+    """Encode the message as a JSON line; fail if JSON or UTF-8 cannot hold it."""
     return json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8").decode("utf-8")
 
 
@@ -33,7 +33,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize(("value", "sent"), VALUES.values(), ids=VALUES.keys())
-def test_value_is_sent_as_json_can_hold_it(value: Any, sent: Any) -> None:
+def test_value_is_converted_to_valid_json(value: Any, sent: Any) -> None:
     assert outgoing_data({"value": value}) == {"value": sent}
     message = success_message(Result("\udcff text", {"value": value}, messages=("\ud800",)))
     assert message["structuredContent"] == {"summary": "\ufffd text\nnote: \ufffd", "value": sent}
@@ -41,7 +41,7 @@ def test_value_is_sent_as_json_can_hold_it(value: Any, sent: Any) -> None:
     as_sent(message)
 
 
-def test_value_that_is_too_large_is_cut_and_the_answer_says_so() -> None:
+def test_value_that_is_too_large_is_cut_with_a_note() -> None:
     deep: Any = "x"
     for _ in range(100):
         deep = [deep]
@@ -55,7 +55,7 @@ def test_value_that_is_too_large_is_cut_and_the_answer_says_so() -> None:
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(200_000, False), (200_001, True)])
-def test_value_is_cut_beyond_its_largest_size(length: int, is_cut: bool) -> None:
+def test_value_is_cut_above_the_limit(length: int, is_cut: bool) -> None:
     message = success_message(Result("ran", {"stdout": "x" * length}))
     assert ("note: stdout is cut" in message["content"][0]["text"]) is is_cut
     assert (message["structuredContent"]["stdout"] == "x" * length) is not is_cut
@@ -76,7 +76,7 @@ def test_error_can_always_be_sent() -> None:
     assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED"}
 
 
-# the tool, its arguments, and those that are left where they are not the same
+# tool, arguments, remaining arguments if some are absent
 GIVEN: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
     (image, {"app": "", "path": "", "question": ""}, {}),
     (image, {"window_id": 0, "max_dimension": 0}, {}),
@@ -97,6 +97,6 @@ KEPT: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-def test_arguments_that_strict_clients_leave_out_are_absent() -> None:
+def test_empty_arguments_of_strict_clients_count_as_absent() -> None:
     for tool, arguments, given in [*GIVEN, *((tool, kept, kept) for tool, kept in KEPT)]:
         assert given_arguments(read_signature(tool), arguments) == given, arguments

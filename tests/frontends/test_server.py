@@ -1,10 +1,12 @@
-"""The server over raw JSON-RPC: life, log, tools, results, progress, resources, and a form filled in."""
+"""The server over raw JSON-RPC: lifetime, log, tools, results, resources."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pty
+import re
 import signal
 import stat
 import subprocess
@@ -13,39 +15,42 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
+import anyio
 import pytest
 from answers import pictures_of, refused, seen
-from fake_ai import FakeAI
+from fake_ai import FakeAI, picture
 from fakemac import FakeMac
 from macs import mac_environment
+from mcp import ClientSession, MCPError, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp_server import FORMS, SLOW, Server, assert_all_dead, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, wait_for
 
-from peekaboo_min.frontends.server import _as_error
-from peekaboo_min.system.images import sniff_image
+from peekaboo_min.frontends.server import _as_error, _resource_content
+from peekaboo_min.system.bitmaps import note_saved, sniff_image
+from peekaboo_min.tools import status
 
 
 @pytest.fixture(scope="module")
 def shared(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server, shaken hands with, for what changes nothing in it."""
+    """Start one initialized server for tests that change nothing in it."""
     folder = tmp_path_factory.mktemp("server")
     with serving("package", clean_environment(folder, DISPLAY=display)) as server:
         server.shake_hands()
-        server.call("list")  # takes the status text, which comes once
+        server.call("list")  # consumes the status text, which is sent once
         yield server
 
 
-SLOW_CALL: dict[str, Any] = {"tool": "image", "app": "Form"}  # of itself given up after 45 seconds
+SLOW_CALL: dict[str, Any] = {"tool": "image", "app": "Form"}  # times out after 45 seconds
 SOON_S = 30
 
 
 @pytest.fixture
 def slow_world(tmp_path: Path, display: str) -> dict[str, str]:
-    """An environment whose programs note their pids and do not end. What SLOW_CALL runs
-    is given up of itself so late that whatever ends it within SOON_S was something else.
-    """
+    """Return an environment whose programs record their pids and hang for longer than SOON_S."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("maim", "other_peekaboo"):
@@ -63,12 +68,11 @@ def assert_only_messages(server: Server) -> None:
         assert message["jsonrpc"] == "2.0" and ("id" in message or "method" in message), line
 
 
-# life -------------------------------------------------------------------------------------------------------
+# start and end ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form_name", FORMS)
-def test_server_shakes_hands_and_ends_with_its_stdin(tmp_path: Path, display: str, form_name: str) -> None:
-    """Each version of the protocol: test_conformance."""
+def test_server_initializes_and_ends_with_its_stdin(tmp_path: Path, display: str, form_name: str) -> None:
     with serving(form_name, clean_environment(tmp_path, DISPLAY=display)) as server:
         answer = server.shake_hands()
         assert (answer["serverInfo"]["name"], answer["serverInfo"]["version"]) == ("PeekabooMCP", "0.1.0")
@@ -83,7 +87,7 @@ def test_server_shakes_hands_and_ends_with_its_stdin(tmp_path: Path, display: st
 JUNK = (b"", b"{}", b"[1]", b"null", b"\xff\xfe", b'{"jsonrpc": "2.0", "id": 1, "method":' + b"[" * 100_000)
 
 
-def test_stdin_that_holds_no_message_ends_no_server(tmp_path: Path) -> None:
+def test_junk_on_stdin_does_not_end_the_server(tmp_path: Path) -> None:
     with serving("package", clean_environment(tmp_path)) as server:
         server.shake_hands()
         for line in JUNK:
@@ -92,7 +96,7 @@ def test_stdin_that_holds_no_message_ends_no_server(tmp_path: Path) -> None:
         assert_only_messages(server)
 
 
-# what a model, or a client of it, may send for any parameter
+# odd values that a model or client may send
 ODD: tuple[Any, ...] = (
     *("", " ", "a\0b", "\x1b[2J\u202e", "-", "~nosuchuser/x.png", "a/../../x.png", "PID:-1", "x" * 100_000),
     *("1e999", -1, 0.5, 2**64, 10**400, 1e308, True, [], {}, [[]], {"type": "x"}, [None] * 50),
@@ -100,7 +104,7 @@ ODD: tuple[Any, ...] = (
 
 
 def test_tools_refuse_odd_arguments_as_expected_errors(tmp_path: Path, display: str) -> None:
-    """Each parameter of each tool; what opens something or sends a mail is not called."""
+    """Try every value for every parameter, except in tools that open apps or send mail."""
     log = tmp_path / "log"
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_LOG_FILE=str(log))
     with serving("package", environment) as server:
@@ -121,10 +125,10 @@ def test_tools_refuse_odd_arguments_as_expected_errors(tmp_path: Path, display: 
         assert "error" in server.ask("no/such/method")
         assert_only_messages(server)
         assert server.errors == ""
-    assert "unexpected" not in log.read_text(), "no error of ours"
+    assert "unexpected" not in log.read_text(), "no internal error"
 
 
-def test_cancelled_call_kills_its_programs_and_the_next_works(
+def test_cancelled_call_kills_its_programs_and_the_next_call_works(
     tmp_path: Path, slow_world: dict[str, str]
 ) -> None:
     with serving("package", slow_world) as server:
@@ -139,7 +143,7 @@ def test_cancelled_call_kills_its_programs_and_the_next_works(
 
 
 @pytest.mark.parametrize("form_name", FORMS)
-def test_end_of_stdin_in_the_middle_of_a_call_ends_everything(
+def test_end_of_stdin_during_a_call_ends_server_and_programs(
     form_name: str, tmp_path: Path, slow_world: dict[str, str]
 ) -> None:
     with serving(form_name, slow_world) as server:
@@ -157,12 +161,11 @@ def test_end_of_stdin_in_the_middle_of_a_call_ends_everything(
     ("form_name", "number"),
     [("package", signal.SIGTERM), ("package", signal.SIGINT), ("single file", signal.SIGHUP)],
 )
-def test_signal_ends_the_server_and_all_that_it_runs(
+def test_signal_ends_the_server_and_its_programs(
     form_name: str, tmp_path: Path, slow_world: dict[str, str], number: signal.Signals
 ) -> None:
-    """ "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
-    process.exit(0);)."
-    """
+    # spec: "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
+    # process.exit(0);)."
     environment = {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
     with serving(form_name, environment) as server:
         server.shake_hands()
@@ -183,18 +186,18 @@ def test_closed_stream_is_reported_in_one_sentence(tmp_path: Path, closing: str)
         capture_output=True,
         timeout=PATIENCE_S,
     )
-    message = b"peekaboo-min: an MCP client must hold stdin and stdout open\n"
+    message = b"peekaboo-min: stdin or stdout is closed; an MCP client must keep both open\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, b"", message)
 
 
-def test_terminal_reads_what_the_server_is(tmp_path: Path) -> None:
+def test_server_on_a_terminal_prints_a_hint(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     try:
         with serving("single file", clean_environment(tmp_path), theirs, sys.executable) as server:
             hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
-            wait_for(lambda: hint in server.errors, "the hint stands on stderr")
+            wait_for(lambda: hint in server.errors, "the hint is on stderr")
             log = tmp_path / "tmp" / "peekaboo-mcp.log"
-            wait_for(lambda: log.exists() and "serves" in log.read_text("utf-8"), "it serves")
+            wait_for(lambda: log.exists() and "serves" in log.read_text("utf-8"), "the server is ready")
             server.process.send_signal(signal.SIGINT)
             assert (server.wait(), server.lines) == (0, [])
     finally:
@@ -222,7 +225,7 @@ def test_log_is_json_for_the_owner_and_holds_no_typed_text(tmp_path: Path, displ
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_log_may_go_to_stderr_besides_the_default_file(tmp_path: Path, display: str) -> None:
+def test_log_can_go_to_stderr_and_the_default_file(tmp_path: Path, display: str) -> None:
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_CONSOLE_LOGGING="true")
     with serving("package", environment) as server:
         server.shake_hands()
@@ -232,15 +235,25 @@ def test_log_may_go_to_stderr_besides_the_default_file(tmp_path: Path, display: 
     assert "serves" in (tmp_path / "tmp" / "peekaboo-mcp.log").read_text()
 
 
+def test_unknown_log_level_is_reported_and_info_is_used(tmp_path: Path, display: str) -> None:
+    variables = {"DISPLAY": display, "PEEKABOO_LOG_LEVEL": "bogus"}
+    with serving("package", clean_environment(tmp_path, **variables)) as server:
+        server.shake_hands()
+        assert server.end() == 0
+    assert server.errors.startswith("peekaboo-min: PEEKABOO_LOG_LEVEL: 'bogus' is not one of trace, ")
+    log = [json.loads(line) for line in (tmp_path / "tmp" / "peekaboo-mcp.log").read_text().splitlines()]
+    assert [line["level"] for line in log] == ["info", "warn", "info"]
+
+
 # which tools ------------------------------------------------------------------------------------------------
 
-LOOKING = """image analyze list screenshot_app_window list_windows take_window_screenshot find_text
-    find_elements wait_for"""
-# variables: the tools that are offered on X11 without mail
+READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_elements wait_for list
+    screenshot_app_window analyze"""
+# variable: the tools that are offered on X11 without mail
 CHOICES = {
-    "PEEKABOO_TOOLS=capture, click": "image analyze list screenshot_app_window click",
-    "PEEKABOO_TOOLS=image, list_windows": "image list_windows",
-    "PEEKABOO_READONLY=1": LOOKING,
+    "PEEKABOO_TOOLS=capture, click": "image list screenshot_app_window click analyze",
+    "PEEKABOO_TOOLS=image, list_windows": "list_windows image",
+    "PEEKABOO_READONLY=1": READ_ONLY_TOOLS,
 }
 
 
@@ -259,7 +272,7 @@ def test_tools_are_chosen_by_the_environment(tmp_path: Path, display: str, varia
     ("form_name", "name", "value"),
     [("package", "PEEKABOO_TOOLS", "clik"), ("single file", "PEEKABOO_TTL_SECONDS", "abc")],
 )
-def test_variable_that_is_bad_keeps_the_server_from_starting(
+def test_bad_variable_keeps_the_server_from_starting(
     form_name: str, tmp_path: Path, name: str, value: str
 ) -> None:
     with serving(form_name, clean_environment(tmp_path, **{name: value})) as server:
@@ -271,10 +284,9 @@ def test_variable_that_is_bad_keeps_the_server_from_starting(
 # arguments --------------------------------------------------------------------------------------------------
 
 
-def test_arguments_that_strict_clients_leave_out_are_absent(shared: Server) -> None:
-    """ "app: z.string().optional().describe("Optional. [...] If omitted, captures screen(s). Uses fuzzy
-    matching.")"
-    """
+def test_empty_arguments_of_strict_clients_count_as_absent(shared: Server) -> None:
+    # spec: "app: z.string().optional().describe("Optional. [...] If omitted, captures screen(s). Uses fuzzy
+    # matching.")"
     assert seen(shared.call("list", item_type=None, app=None, include_window_details=None))
     assert seen(shared.call("list", app=""))["application_list"] is not None
     left_out = {"app": "", "path": "", "question": "", "window_id": 0, "max_dimension": 0}
@@ -297,12 +309,12 @@ def window_id(shared: Server, form: Form) -> int:
     return int(window_of(shared, form)["window_id"])
 
 
-def test_error_that_nobody_expected_is_no_traceback_to_the_model() -> None:
+def test_unexpected_error_sends_no_traceback() -> None:
     error = _as_error(ZeroDivisionError("/home/ada/secret"), "click")
     assert (error.code_name, error.message) == ("INTERNAL_ERROR", "click failed unexpectedly")
 
 
-def test_status_without_any_program_is_reported_and_holds_no_key(tmp_path: Path, display: str) -> None:
+def test_status_works_without_programs_and_holds_no_key(tmp_path: Path, display: str) -> None:
     (tmp_path / "bin").mkdir()
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
     keys = {name: f"secret-{name}" for name in names}
@@ -314,8 +326,8 @@ def test_status_without_any_program_is_reported_and_holds_no_key(tmp_path: Path,
         assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)
 
 
-def test_status_tells_what_is_down_also_while_a_program_hangs(mac: FakeMac) -> None:
-    """ "list server_status" has two seconds, shared by all that it asks."""
+def test_status_names_the_problems_while_a_program_hangs(mac: FakeMac) -> None:
+    """Share the two seconds of server_status among its checks."""
     providers = "ollama/llava:latest, openai/gpt-5.4-mini"
     nowhere = {"PEEKABOO_AI_PROVIDERS": providers, "PEEKABOO_OLLAMA_BASE_URL": "http://127.0.0.1:9"}
     with serving("package", mac_environment(mac, **nowhere)) as server:
@@ -328,40 +340,134 @@ def test_status_tells_what_is_down_also_while_a_program_hangs(mac: FakeMac) -> N
         finally:
             mac.heal()
     _, problems = status.split("Problems:\n")
-    assert "- display: osascript did not end within" in problems
+    assert "- display: osascript did not finish within" in problems
     assert "- ollama/llava:latest: " in problems and "OPENAI_API_KEY is not set" in problems
 
 
+def test_status_names_the_application_that_lacks_a_grant(
+    own_mac: FakeMac, ai: FakeAI, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(**own_mac.env(), **ai.env("ollama", "llava:latest"))
+    monkeypatch.setattr(status, "_STATUS_S", PATIENCE_S)  # a busy machine needs more than two seconds
+    own_mac.deny("accessibility")
+    text, problems = status.server_status_text(status.this_desktop()).split("Problems:\n")
+    assert "ollama/llava:latest: available" in text and "ok      Screen Recording: granted" in text
+    assert re.search("- Accessibility: NOT granted .*switch Terminal on in System Settings", problems)
+
+
 @pytest.mark.parametrize("tools", ["none", "slow"])
-def test_first_start_on_a_mac_acts_without_a_helper(own_mac: FakeMac, tools: str) -> None:
+def test_first_start_on_a_mac_works_without_a_helper(own_mac: FakeMac, tools: str) -> None:
     mac = own_mac
     mac.tools(tools)
     with serving("package", mac_environment(mac, PEEKABOO_LOG_LEVEL="debug")) as server:
         server.shake_hands()
         program = "xcrun" if tools == "slow" else "xcode-select"
-        wait_for(lambda: bool(mac.calls(program)), "it looks for a compiler", PATIENCE_S / 2)
+        wait_for(lambda: bool(mac.calls(program)), "a compiler is looked up", PATIENCE_S / 2)
         server.call("press_key", window_id=1080, key="escape")
         assert [event["key"] for event in mac.events("key")] == ["escape"]
         lines = [json.loads(line) for line in (mac.folder / "log").read_text().splitlines()]
-        mac.deny("accessibility")
-
-        def status() -> Any:  # has two seconds for all
-            return server.call("list", item_type="server_status")["content"][0]["text"]
-
-        wait_for(lambda: "switch Terminal on in System Settings" in status(), "it names what lacks the grant")
-        assert "- Accessibility: NOT granted" in status()
         assert server.end() == 0
     assert "input by JXA" in [line["msg"] for line in lines]
     assert not [line for line in lines if line["level"].lower() in ("warn", "warning", "error")]
 
 
-def test_server_deletes_images_as_often_as_they_expire(mac: FakeMac) -> None:
+def test_server_deletes_expired_images(mac: FakeMac) -> None:
     with serving("package", mac_environment(mac, PEEKABOO_TTL_SECONDS="1")) as server:
         server.shake_hands()
         answer = server.call("screenshot_app_window", appName="Calculator")
         assert "it is kept for 1 second" in answer["content"][0]["text"]
         path = Path(answer["structuredContent"]["path"])
-        wait_for(lambda: not path.exists(), "the image is swept", PATIENCE_S / 2)
+        wait_for(lambda: not path.exists(), "the image is deleted", PATIENCE_S / 2)
+
+
+# resources --------------------------------------------------------------------------------------------------
+
+
+def save_image(server: Server, path: Path) -> str:
+    """Save a screenshot with the server; return its URI."""
+    assert seen(server.call("image", path=str(path)))["saved_files"][0]["path"] == str(path)
+    return path.as_uri()
+
+
+def listed_uris(server: Server) -> list[str]:
+    return [resource["uri"] for resource in server.ask("resources/list")["result"]["resources"]]
+
+
+def test_resource_is_the_screenshot_named_by_the_result(tmp_path: Path, display: str, form: Form) -> None:
+    # spec: "`content` (text/resource)", "MCP リソース返却"
+    environment = clean_environment(tmp_path, DISPLAY=display)
+    command = StdioServerParameters(command=sys.executable, args=["-m", "peekaboo_min"], env=environment)
+
+    async def session() -> None:
+        async with stdio_client(command) as (reader, writer), ClientSession(reader, writer) as client:
+            assert (await client.initialize()).capabilities.resources
+            assert (await client.list_resources()).resources == []
+            result = await client.call_tool("screenshot_app_window", {"appName": "Form", "format": "jpg"})
+            assert [part.type for part in result.content] == ["text"], "some clients fail on a link"
+            path, uri = (result.structured_content[key] for key in ("path", "uri"))
+            (resource,) = (await client.list_resources()).resources
+            size = Path(path).stat().st_size
+            listed = (resource.uri, resource.name, resource.mime_type, resource.size)
+            assert listed == (uri, Path(path).name, "image/jpeg", size)
+            (content,) = (await client.read_resource(uri)).contents
+            assert (content.uri, content.mime_type) == (uri, "image/jpeg")
+            assert base64.b64decode(content.blob) == Path(path).read_bytes()
+            Path(path).unlink()
+            assert (await client.list_resources()).resources == []
+            with pytest.raises(MCPError, match="was deleted, or is not the image that was saved"):
+                await client.read_resource(uri)
+
+    anyio.run(session)
+
+
+def test_resources_are_the_newest_50_first(shared: Server, tmp_path: Path) -> None:
+    names = [f"{number} ä.png" for number in range(52)]
+    uris = [save_image(shared, tmp_path / "images" / name) for name in [*names, names[9]]]
+    newest_first = [*reversed(uris)]
+    assert listed_uris(shared) == newest_first[:43] + newest_first[44:51]
+    (tmp_path / "images" / names[9]).unlink()
+    assert listed_uris(shared)[0] == newest_first[1]
+    (content,) = shared.ask("resources/read", {"uri": uris[0]})["result"]["contents"]
+    assert base64.b64decode(content["blob"]) == (tmp_path / "images" / names[0]).read_bytes()
+
+
+# shell lines that replace a resource's file
+SWAPS = (
+    "rm a.png",
+    "rm a.png; cp other.png a.png",
+    "rm a.png; ln -s other.png a.png",
+    "mv a.png b.png; ln -s b.png a.png",
+    "rm a.png; mkfifo a.png",
+    "echo secret > a.png",
+)
+
+
+@pytest.mark.parametrize("swap", SWAPS)
+def test_replaced_resource_file_is_refused(shared: Server, tmp_path: Path, swap: str) -> None:
+    uri = save_image(shared, tmp_path / "a.png")
+    (tmp_path / "other.png").write_bytes((tmp_path / "a.png").read_bytes())
+    subprocess.run(["sh", "-c", swap], cwd=tmp_path, check=True)
+    error = shared.ask("resources/read", {"uri": uri})["error"]
+    message = f"{tmp_path}/a.png was deleted, or is not the image that was saved; take the screenshot again"
+    assert (error["code"], error["message"]) == (-32602, message)
+
+
+def test_other_files_are_not_resources(shared: Server, tmp_path: Path) -> None:
+    save_image(shared, tmp_path / "a.png")
+    (tmp_path / "other.png").write_bytes((tmp_path / "a.png").read_bytes())
+    for path in ("other.png", "images/../other.png", "a.png/../other.png", "a.png%00", "..%2fother.png"):
+        error = shared.ask("resources/read", {"uri": f"file://{tmp_path}/{path}"})["error"]
+        assert error["code"] == -32602 and error["message"].startswith("there is no resource file://"), path
+    for uri in ("", "a.png", "file:///etc/passwd", "http://127.0.0.1/a.png", "x" * 100_000):
+        assert shared.ask("resources/read", {"uri": uri})["error"]["code"] == -32602, uri[:20]
+
+
+def test_resource_that_no_message_can_carry_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.write_bytes(picture() + bytes(11_000_000))
+    note_saved([path])
+    with pytest.raises(ResourceNotFoundError, match="is too large for a message; capture it with a max_dim"):
+        _resource_content(path.as_uri())
 
 
 # progress ---------------------------------------------------------------------------------------------------
@@ -373,7 +479,7 @@ def start_with_token(server: Server, tool: str, **arguments: Any) -> int:
 
 def reported(server: Server) -> list[dict[str, Any]]:
     messages = [json.loads(line) for line in list(server.lines)]
-    return [each["params"] for each in messages if each.get("method") == "notifications/progress"]
+    return [message["params"] for message in messages if message.get("method") == "notifications/progress"]
 
 
 @pytest.mark.parametrize("form_name", FORMS)
@@ -388,8 +494,8 @@ def test_progress_is_reported_while_a_model_thinks(tmp_path: Path, display: str,
         environment = clean_environment(tmp_path, DISPLAY=display, **ai.env("ollama", "qwen3-vl:8b"))
         with serving(form_name, environment) as server:
             server.shake_hands()
-            number = start_with_token(server, "image", question="What is there?")
-            wait_for(lambda: len(reported(server)) >= 3, "the server says that the call still runs")
+            number = start_with_token(server, "image", question="Is it a screen?")
+            wait_for(lambda: len(reported(server)) >= 3, "progress is reported")
             may_answer.set()
             answer = server.answer_to(number)["result"]
             assert "A screen." in answer["content"][0]["text"]
@@ -400,7 +506,7 @@ def test_progress_is_reported_while_a_model_thinks(tmp_path: Path, display: str,
             assert json.loads(server.lines[-1])["id"] == number, "nothing follows the answer"
 
 
-def test_progress_is_for_clients_with_a_token(shared: Server, window_id: int) -> None:
+def test_progress_is_sent_only_with_a_token(shared: Server, window_id: int) -> None:
     shared.call("wait_for", window_id=window_id, still=True)
     assert reported(shared) == []
     shared.answer_to(start_with_token(shared, "wait_for", window_id=window_id, title="Visitor"))
@@ -409,17 +515,17 @@ def test_progress_is_for_clients_with_a_token(shared: Server, window_id: int) ->
     assert [row["message"] for row in reported(shared)][:1] == [still]
 
 
-# the loop ---------------------------------------------------------------------------------------------------
+# capture and act --------------------------------------------------------------------------------------------
 
 
-def test_screenshot_is_the_window_and_a_click_by_it_arrives(shared: Server, form: Form) -> None:
+def test_screenshot_is_the_window_and_a_click_at_its_point_arrives(shared: Server, form: Form) -> None:
     window = window_of(shared, form)
     result = shared.call("take_window_screenshot", window_id=window["window_id"])
     (data,) = pictures_of(result)
     shot, info, bounds = seen(result), sniff_image(data), window["bounds"]
     assert info is not None and (info.kind, result["content"][1]["mimeType"]) == ("jpg", "image/jpeg")
-    told = {"window_id", "bounds", "image_width", "image_height", "scale", "screenshot_id"}
-    assert (set(shot), set(result)) == (told, {"content", "isError"})
+    keys = {"window_id", "bounds", "image_width", "image_height", "scale", "screenshot_id"}
+    assert (set(shot), set(result)) == (keys, {"content", "isError"})
     assert (info.width, info.height) == (shot["image_width"], shot["image_height"])
     assert (info.width, info.height, shot["scale"]) == (bounds["width"], bounds["height"], 1.0)
     assert len(data) < 700_000

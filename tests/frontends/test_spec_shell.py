@@ -1,4 +1,4 @@
-"""The specified command line: options of image and list, the original's argv, JSON shapes, plain text."""
+"""The specified command line: argv, JSON shapes and text of image and list."""
 
 from __future__ import annotations
 
@@ -16,36 +16,35 @@ from macs import mac_environment
 from worlds import Form, clean_environment, wait_for
 
 from peekaboo_min import __version__
-from peekaboo_min.system.images import sniff_image
+from peekaboo_min.system.bitmaps import sniff_image
 
 
 class Shell(InProcessProgram):
-    """The command line, with a look at the shape of what it answers."""
+    """The command line, with checks of each reply's shape."""
 
-    def answer(self, *words: Any) -> dict[str, Any]:
-        """The envelope of a success; --json-output stands last."""
-        done = self.run(*words, "--json-output")
+    def answer(self, *argv: Any) -> dict[str, Any]:
+        """Return the envelope of a successful command."""
+        done = self.run(*argv, "--json-output")
         assert (done.code, done.err) == (0, ""), done
         assert done.json == {"success": True, "data": ANY, "messages": ANY, "debug_logs": ANY}
         assert all(isinstance(line, str) for line in [*done.json["messages"], *done.json["debug_logs"]])
         return done.json
 
-    def data(self, *words: Any, **variables: str) -> dict[str, Any]:
+    def data(self, *argv: Any, **variables: str) -> dict[str, Any]:
         assert not variables
-        data: dict[str, Any] = self.answer(*words)["data"]
+        data: dict[str, Any] = self.answer(*argv)["data"]
         return data
 
-    def refusal(self, *words: Any) -> str:
-        """Exit code and error code of a failure."""
-        done = self.run(*words, "--json-output")
+    def refusal(self, *argv: Any) -> str:
+        """Return exit code and error code of a failed command."""
+        done = self.run(*argv, "--json-output")
         error = {"code": ANY, "message": ANY, "details": ANY}
         assert (done.json, done.err) == ({"success": False, "error": error, "debug_logs": ANY}, "")
         assert done.error["message"] and isinstance(done.error["details"], str)
         return f"{done.code} {done.error['code']}"
 
-    def text(self, *words: Any) -> str:
-        """What people read."""
-        done = self.run(*words)
+    def text(self, *argv: Any) -> str:
+        done = self.run(*argv)
         assert (done.code, done.err) == (0, ""), done
         return done.out
 
@@ -62,12 +61,12 @@ def x11(display: str, shared_form: Form, tmp_path_factory: pytest.TempPathFactor
     return shell
 
 
-# the words that the original sends --------------------------------------------------------------------------
+# the argv that the original sends ---------------------------------------------------------------------------
 
 START, BUG = (1012, "Start Page"), (1004, "Bug 12/34: crash in usr/bin")
 MAIN, SECOND = "Display 1 / Main", "Display 2"
 
-# What the original makes of a client's target, and the labels of the images, or the refusal. The targets:
+# the original's argv for a client's target, and the images' labels or the refusal. The targets:
 # nothing, screen:0, screen:1.5, screen:007, SCREEN:0, frontmost, Safari, com.apple.calculator, PID:450,
 # PID:450:WINDOW_INDEX:0, TextEdit:window_title:..., TextEdit:WINDOW_TITLE:Letter, Calculator:WINDOW_INDEX:0,
 # Calculator:FOO:1, a space, a:b
@@ -91,24 +90,24 @@ TARGETS: dict[str, Any] = {
     "--app PID:9": "18 APP_NOT_FOUND",
     "--app Notes": "15 WINDOW_NOT_FOUND",
 }
-TAILS = [("png", "background"), ("png", "auto"), ("jpg", "auto")]  # foreground changes the world: see below
+TAILS = [("png", "background"), ("png", "auto"), ("jpg", "auto")]  # foreground has its own test below
 
 
 @pytest.mark.parametrize(("target", "outcome"), TARGETS.items(), ids=TARGETS)
-def test_image_does_what_the_originals_words_say(
+def test_image_accepts_the_originals_argv(
     shell: Shell, mac: FakeMac, tmp_path: Path, target: str, outcome: Any
 ) -> None:
     kind, focus = TAILS[list(TARGETS).index(target) % len(TAILS)]
     album, before = tmp_path / "album", kept_by(mac)
     tail = ["--path", album, "--format", kind, "--capture-focus", focus]
-    words = ["image", *shlex.split(target), *tail]
+    argv = ["image", *shlex.split(target), *tail]
     if isinstance(outcome, str):
-        assert shell.refusal(*words) == outcome
+        assert shell.refusal(*argv) == outcome
         assert (album.exists(), kept_by(mac)) == (False, before)
         return
-    rows = shell.data(*words)["saved_files"]
+    rows = shell.data(*argv)["saved_files"]
     mime_type = {"png": "image/png", "jpg": "image/jpeg"}[kind]
-    assert [(row["item_label"], row["mime_type"]) for row in rows] == [(one, mime_type) for one in outcome]
+    assert [(row["item_label"], row["mime_type"]) for row in rows] == [(name, mime_type) for name in outcome]
     assert files_in(album) == sorted(Path(row["path"]).name for row in rows)
     assert {Path(row["path"]).suffix for row in rows} == {f".{kind}"}
     infos = [sniff_image(Path(row["path"]).read_bytes()) for row in rows]
@@ -118,13 +117,15 @@ def test_image_does_what_the_originals_words_say(
 
 
 @pytest.mark.parametrize("denied", ["screen_recording", "accessibility"])
-def test_list_permissions_are_two_truths_and_never_an_error(shell: Shell, mac: FakeMac, denied: str) -> None:
-    told = {"screen_recording": True, "accessibility": True}
-    assert shell.data("list", "server_status")["permissions"] == told
+def test_list_permissions_reports_both_grants_without_an_error(
+    shell: Shell, mac: FakeMac, denied: str
+) -> None:
+    granted = {"screen_recording": True, "accessibility": True}
+    assert shell.data("list", "server_status")["permissions"] == granted
     mac.deny(denied)
     try:
         for word in ("server_status", "permissions"):
-            assert shell.data("list", word)["permissions"] == {**told, denied: False}
+            assert shell.data("list", word)["permissions"] == {**granted, denied: False}
         text = shell.text("list", "server_status")
     finally:
         mac.grant(denied)
@@ -150,7 +151,7 @@ WINDOWS: list[dict[str, Any]] = [
     }
     for index, title in enumerate(TITLES)
 ]
-# options: how many windows, and what is listed of each besides title and index
+# options: number of windows, and their keys in addition to title and index
 DETAILS = {
     "": (2, []),
     "--include-details off_screen": (3, ["is_on_screen"]),
@@ -159,45 +160,45 @@ DETAILS = {
 }
 
 
-def test_list_apps_has_the_shape_that_the_original_reads(shell: Shell) -> None:
+def test_list_apps_has_the_original_shape(shell: Shell) -> None:
     assert shell.data("list", "apps") == {"applications": APPLICATIONS}
 
 
-@pytest.mark.parametrize(("options", "told"), DETAILS.items(), ids=DETAILS)
-def test_list_windows_has_the_shape_that_the_original_reads(
-    shell: Shell, options: str, told: tuple[int, list[str]]
+@pytest.mark.parametrize(("options", "expected"), DETAILS.items(), ids=DETAILS)
+def test_list_windows_has_the_original_shape(
+    shell: Shell, options: str, expected: tuple[int, list[str]]
 ) -> None:
-    count, keys = told
+    count, keys = expected
     rows = [{key: row[key] for key in ["window_title", "window_index", *keys]} for row in WINDOWS[:count]]
     data = shell.data("list", "windows", "--app", "Safari", *shlex.split(options))
     assert data == {"windows": rows, "target_application_info": SAFARI}
 
 
-@pytest.mark.parametrize("words", ["image --app Form", "image", "list windows --app Form"])
-def test_failure_without_screen_recording_leaves_nothing(shell: Shell, mac: FakeMac, words: str) -> None:
+@pytest.mark.parametrize("argv", ["image --app Form", "image", "list windows --app Form"])
+def test_failure_without_screen_recording_leaves_no_file(shell: Shell, mac: FakeMac, argv: str) -> None:
     before = kept_by(mac)
     mac.deny("screen_recording")
     try:
-        assert shell.refusal(*words.split()) == "11 PERMISSION_DENIED_SCREEN_RECORDING"
+        assert shell.refusal(*argv.split()) == "11 PERMISSION_DENIED_SCREEN_RECORDING"
     finally:
         mac.grant("screen_recording")
     assert kept_by(mac) == before
 
 
 @pytest.mark.parametrize("world", ["usual", "stubborn", "no Accessibility"])
-def test_image_in_the_foreground_raises_the_window_or_says_why_not(
+def test_image_in_the_foreground_raises_the_window_or_reports_why_not(
     own_mac: FakeMac, tmp_path: Path, world: str
 ) -> None:
     if world == "stubborn":
         own_mac.switch(activation="stubborn")
     elif world == "no Accessibility":
         own_mac.deny("accessibility")
-    words = ["image", "--app", "Safari", "--window-index", "1", "--capture-focus", "foreground"]
-    answer = Shell(mac_environment(own_mac)).answer(*words, "--path", tmp_path / "a.png")
+    argv = ["image", "--app", "Safari", "--window-index", "1", "--capture-focus", "foreground"]
+    answer = Shell(mac_environment(own_mac)).answer(*argv, "--path", tmp_path / "a.png")
     (row,) = answer["data"]["saved_files"]
     assert (row["window_id"], row["window_title"]) == BUG
     assert (own_mac.front_window()["id"] == BUG[0]) is (world == "usual")
-    assert (own_mac.front_window()["pid"] == SAFARI["pid"]) is (world != "stubborn"), "the app itself"
+    assert (own_mac.front_window()["pid"] == SAFARI["pid"]) is (world != "stubborn"), "the app is activated"
     problem = "Could not raise specific window; proceeding with frontmost of activated app."
     assert (problem in answer["debug_logs"]) is (world != "usual")
     assert ("Accessibility" in "".join(answer["messages"])) is (world == "no Accessibility")
@@ -206,27 +207,27 @@ def test_image_in_the_foreground_raises_the_window_or_says_why_not(
 # image ------------------------------------------------------------------------------------------------------
 
 
-def test_image_without_a_path_is_still_there_when_its_path_is_read(shell: Shell) -> None:
+def test_image_without_a_path_is_a_private_file(shell: Shell) -> None:
     (row,) = shell.data("image", "--app", "Form")["saved_files"]
     assert Path(row["path"]).is_absolute() and image_size(Path(row["path"])) == (960, 720)
     assert Path(row["path"]).stat().st_mode & 0o777 == 0o600
 
 
-def test_image_file_is_what_its_name_says_whatever_the_format(shell: Shell, tmp_path: Path) -> None:
-    words = ["image", "--app", "Form", "--format", "png", "--path", tmp_path / "a.jpg"]
-    (row,) = shell.data(*words)["saved_files"]
+def test_image_suffix_overrides_the_format(shell: Shell, tmp_path: Path) -> None:
+    argv = ["image", "--app", "Form", "--format", "png", "--path", tmp_path / "a.jpg"]
+    (row,) = shell.data(*argv)["saved_files"]
     assert (row["mime_type"], (tmp_path / "a.jpg").read_bytes()[:3]) == ("image/jpeg", b"\xff\xd8\xff")
 
 
-# for people -------------------------------------------------------------------------------------------------
+# text output -----------------------------------------------------------------------------------------------
 
 
-def test_image_text_shows_every_file_and_what_it_shows(shell: Shell, tmp_path: Path) -> None:
+def test_image_text_lists_every_file_with_its_window(shell: Shell, tmp_path: Path) -> None:
     folder = tmp_path / "shots"
     text = shell.text("image", "--app", "Safari", "--mode", "multi", "--path", folder / "a.png")
     lines = [re.sub(r"screenshot_id [0-9a-f]{16}", "screenshot_id S", line) for line in text.splitlines()]
     assert lines == [
-        "Captured 2 image(s). Saved files:",
+        "Captured 2 image(s):",
         f"1. {folder / 'a_window0_Start_Page.png'} (Start Page, 2000x1400, window 1012, screenshot_id S)",
         f"2. {folder / 'a_window1_Bug_12_34_crash_in_usr_bin.png'} "
         "(Bug 12/34: crash in usr/bin, 1800x1280, window 1004, screenshot_id S)",
@@ -239,11 +240,11 @@ def test_image_text_shows_every_file_and_what_it_shows(shell: Shell, tmp_path: P
 def test_list_and_image_on_x11_have_the_same_shapes(x11: Shell, shared_form: Form, tmp_path: Path) -> None:
     (app,) = x11.data("list", "apps")["applications"]
     assert app == {"app_name": "Form", "bundle_id": None, "pid": ANY, "is_active": ANY, "window_count": 1}
-    told = x11.data("list", "windows", "--app", "Form", "--include-details", "off_screen,bounds,ids")
-    (row,) = told["windows"]
-    wanted = {"window_title": shared_form.title, "window_index": 0, "window_id": ANY, "is_on_screen": True}
-    assert row == {**wanted, "bounds": dict.fromkeys(SIDES, ANY)}
-    assert told["target_application_info"] == {"app_name": "Form", "pid": app["pid"], "bundle_id": None}
+    listed = x11.data("list", "windows", "--app", "Form", "--include-details", "off_screen,bounds,ids")
+    (row,) = listed["windows"]
+    expected = {"window_title": shared_form.title, "window_index": 0, "window_id": ANY, "is_on_screen": True}
+    assert row == {**expected, "bounds": dict.fromkeys(SIDES, ANY)}
+    assert listed["target_application_info"] == {"app_name": "Form", "pid": app["pid"], "bundle_id": None}
 
     bounds = row["bounds"]
     tail = ["--format", "png", "--capture-focus", "auto", "--path", tmp_path / "a.png"]

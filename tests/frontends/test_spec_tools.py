@@ -1,4 +1,4 @@
-"""The specified tools over MCP: rows, refusals and the status. tools_list.json has their descriptions."""
+"""The specified tools over MCP: rows, refusals and status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcp_server import Server, is_alive, pids_in, serving
 from worlds import Form, clean_environment, wait_for
 
 from peekaboo_min import __version__
-from peekaboo_min.system.images import sniff_image
+from peekaboo_min.system.bitmaps import sniff_image
 
 NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
@@ -41,7 +41,7 @@ NO_PROVIDERS = "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
 
 
 def table(text: str) -> list[list[str]]:
-    """The rows of a table, a line each, with ` => ` between the columns."""
+    """Split a table into rows; ` => ` separates the columns."""
     return [[cell.strip() for cell in line.split(" =>")] for line in text.strip().splitlines()]
 
 
@@ -52,17 +52,17 @@ def status_text(providers: str) -> str:
     )
 
 
-# the worlds -------------------------------------------------------------------------------------------------
+# the servers ------------------------------------------------------------------------------------------------
 
-# of each server's first answers: three without the status, its first success, and the same call again
+# each server's first replies: three without the status, the first success, the same call again
 greetings: dict[str, list[Answer]] = {}
 
 
 def greet(name: str, server: Server, tool: str, **arguments: Any) -> None:
     server.shake_hands()
     greetings[name] = [
-        server.call("list", item_type="server_status"),  # is the status, and does not count
-        server.call("list_windows"),  # not of the specification
+        server.call("list", item_type="server_status"),  # the status itself does not count
+        server.call("list_windows"),  # not a specified tool
         server.call("list", app="no app of that name"),  # a failure
         server.call(tool, **arguments),
         server.call(tool, **arguments),
@@ -71,24 +71,24 @@ def greet(name: str, server: Server, tool: str, **arguments: Any) -> None:
 
 @pytest.fixture(scope="module")
 def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
-    """The server on the fake Mac, with a model to ask, and a `peekaboo` that is a small shell."""
+    """Start a server on the fake Mac with a model and a `peekaboo` that runs shell lines."""
     (mac.bin_dir / "peekaboo").write_text('#!/bin/sh\neval "$1"\n')
     (mac.bin_dir / "peekaboo").chmod(0o755)
     (mac.folder / "a.png").write_bytes(picture())
-    with serving("package", mac_environment(mac, **ai.env("ollama", "llava:latest"))) as one:
-        greet("server", one, "analyze", image_path=str(mac.folder / "a.png"), question="?")
-        yield one
+    with serving("package", mac_environment(mac, **ai.env("ollama", "llava:latest"))) as started:
+        greet("server", started, "analyze", image_path=str(mac.folder / "a.png"), question="?")
+        yield started
 
 
 @pytest.fixture(scope="module")
 def bare_mac(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeMac]:
-    with fake_mac(tmp_path_factory.mktemp("bare")) as one:
-        yield one
+    with fake_mac(tmp_path_factory.mktemp("bare")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def bare(bare_mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
-    """A server whose models do not answer, with a folder for pictures, and without a `peekaboo`."""
+    """Start a server with unreachable models, a save folder and no `peekaboo`."""
     environment = mac_environment(
         bare_mac,
         PEEKABOO_AI_PROVIDERS=UNTIDY_PROVIDERS,
@@ -100,26 +100,26 @@ def bare(bare_mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
     for name, age_s in {"old.png": 601, "young.png": 300}.items():
         (folder / name).write_bytes(picture())
         os.utime(folder / name, (time.time() - age_s,) * 2)
-    with serving("single file", environment) as one:
-        greet("bare", one, "image", app="Calculator", return_data=True, max_dimension=64)
-        yield one
+    with serving("single file", environment) as started:
+        greet("bare", started, "image", app="Calculator", return_data=True, max_dimension=64)
+        yield started
 
 
 @pytest.fixture(scope="module")
 def linux(display: str, tmp_path_factory: pytest.TempPathFactory, shared_form: Form) -> Iterator[Server]:
-    """The server on X11 with a form, and without any model."""
+    """Start a server on X11 with a form and no model."""
     log = tmp_path_factory.getbasetemp() / "linux.log"
     folder = tmp_path_factory.mktemp("linux")
     environment = clean_environment(folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(log))
-    with serving("package", environment) as one:
-        greet("linux", one, "list")
-        wait_for(lambda: "Visitor book" in json.dumps(one.call("list_windows")), "the form is listed")
-        yield one
+    with serving("package", environment) as started:
+        greet("linux", started, "list")
+        wait_for(lambda: "Visitor book" in json.dumps(started.call("list_windows")), "the form is listed")
+        yield started
 
 
 # refusals ---------------------------------------------------------------------------------------------------
 
-# Calls that are INVALID_ARGUMENT => how they say it, `list` whole; some in the specification's words.
+# calls => start of the INVALID_ARGUMENT message (`list`: all of it); some quote the specification
 # "Specifies which window for 'window' mode. Defaults to main/frontmost of target app."
 INVALID = """
 click {"window_id": 7, "x": 1, "y": 1, "btn": "right"}   => click: btn: Extra inputs are not permitted
@@ -165,7 +165,7 @@ peekaboo_exec {"args": ["a\\u0000b"]}                    =>
 REFUSALS = """
 focus_window {"window_id": 7} => WINDOW_NOT_FOUND: there is no window 7. Next step: list the windows again
 image {"app": "Zzzz"}                                    => APP_NOT_FOUND:
-image {"app": "Ca"} => AMBIGUOUS_APP_IDENTIFIER: 'Ca' could be 2 applications. Next step: name one of them: \
+image {"app": "Ca"} => AMBIGUOUS_APP_IDENTIFIER: 'Ca' matches 2 applications. Next step: name one of them: \
 Calendar (com.apple.iCal, PID:440), Calculator (com.apple.calculator, PID:450)
 image {"app": "Notes"}                                   => WINDOW_NOT_FOUND:
 image {"app": "Safari", "window_specifier": {"title": "no such page"}} => WINDOW_NOT_FOUND:
@@ -181,20 +181,20 @@ screenshot_app_window {"appName": "Notes"}               => NoWindow:
 
 
 CALLS = [
-    *([call, f"INVALID_ARGUMENT: {said}"] for call, said in table(INVALID)),
+    *([call, f"INVALID_ARGUMENT: {message}"] for call, message in table(INVALID)),
     *table(REFUSALS),
 ]
 
 
-@pytest.mark.parametrize(("call", "said"), CALLS, ids=lambda cell: cell[:60])
-def test_refusal_says_what_is_wrong_and_nothing_was_captured(
-    server: Server, mac: FakeMac, call: str, said: str
+@pytest.mark.parametrize(("call", "message"), CALLS, ids=lambda cell: cell[:60])
+def test_refusal_names_the_problem_and_captures_nothing(
+    server: Server, mac: FakeMac, call: str, message: str
 ) -> None:
     before = (len(mac.calls("screencapture")), kept_by(mac))
     tool, _, arguments = call.partition(" ")
-    told = refused(server.call(tool, **json.loads(arguments)))
-    text = f"{told['code']}: {told['said']}"
-    assert text.startswith(said) and (tool != "list" or text == said)
+    error = refused(server.call(tool, **json.loads(arguments)))
+    text = f"{error['code']}: {error['said']}"
+    assert text.startswith(message) and (tool != "list" or text == message)
     assert tool in ("list", "analyze") or ". Next step: " in text
     assert "pydantic" not in text and "Traceback" not in text
     assert (len(mac.calls("screencapture")), kept_by(mac)) == before
@@ -212,29 +212,20 @@ DETAILS: list[dict[str, Any]] = [
 ]
 
 
-def test_list_has_the_specifications_rows_with_the_asked_details(server: Server) -> None:
-    """Each detail alone: test_spec_shell."""
+def test_list_returns_the_specified_rows_with_the_requested_details(server: Server) -> None:
     assert seen(server.call("list", item_type="running_applications")) == {"application_list": APPLICATIONS}
     everything = [{**row, **details} for row, details in zip(ROWS, DETAILS)]
-    asked = {"item_type": "application_windows", "app": "safari"}
+    requested = {"item_type": "application_windows", "app": "safari"}
     for details, rows in (([], ROWS[:2]), (["off_screen", "bounds", "ids"], everything)):
-        told = seen(server.call("list", **asked, include_window_details=details))
-        assert told == {"window_list": rows, "target_application_info": SAFARI}
+        data = seen(server.call("list", **requested, include_window_details=details))
+        assert data == {"window_list": rows, "target_application_info": SAFARI}
 
 
-def test_list_server_status_is_text_alone(server: Server) -> None:
+def test_list_server_status_is_only_text(server: Server) -> None:
     answer = server.call("list", item_type="server_status")
     (block,) = answer["content"]
     assert answer == {"content": [block], "isError": False}
     assert block["text"].startswith(status_text("ollama/llava:latest").strip() + "\n\nok      ")
-    grants = ["ok      Screen Recording: granted", "ok      Accessibility: granted"]
-    wanted = ["ollama/llava:latest: available", *grants]
-
-    def tells_all() -> bool:
-        (block,) = server.call("list", item_type="server_status")["content"]
-        return all(words in block["text"] for words in wanted)
-
-    wait_for(tells_all, "within its two seconds a busy machine has answered all")
 
 
 FIRST = {
@@ -251,7 +242,7 @@ def test_status_is_appended_once_to_the_first_success(
 ) -> None:
     request.getfixturevalue(name)
     *before, first, again = greetings[name]
-    assert [json.dumps(each).count("Peekaboo MCP Server Status") for each in before] == [1, 0, 0]
+    assert [json.dumps(reply).count("Peekaboo MCP Server Status") for reply in before] == [1, 0, 0]
     text, _, status = first["content"][0]["text"].partition("\n\n---")
     assert f"\n\n---{status}" == status_text(providers)
     if "structuredContent" in first:
@@ -263,8 +254,8 @@ def test_status_is_appended_once_to_the_first_success(
 # image ------------------------------------------------------------------------------------------------------
 
 
-def shots(folder: Path) -> dict[str, Any]:
-    """For each form of the call, as JSON, the rows of saved_files."""
+def expected_rows(folder: Path) -> dict[str, Any]:
+    """Return the expected saved_files for each call's JSON arguments."""
     start = window_row(folder / "a.png", 1012, "Start Page", 0, (2000, 1400), 2.0)
     bug = window_row(folder / "a.png", 1004, "Bug 12/34: crash in usr/bin", 1, (1800, 1280), 2.0)
     both = [
@@ -288,9 +279,9 @@ def shots(folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("arguments", shots(Path("/")))
-def test_image_saved_files_has_a_row_for_each(server: Server, tmp_path: Path, arguments: str) -> None:
-    rows = shots(tmp_path)[arguments]
+@pytest.mark.parametrize("arguments", expected_rows(Path("/")))
+def test_image_saved_files_has_a_row_per_image(server: Server, tmp_path: Path, arguments: str) -> None:
+    rows = expected_rows(tmp_path)[arguments]
     data = seen(server.call("image", path=str(tmp_path / "a.png"), **json.loads(arguments)))
     assert data == {"saved_files": rows}
     assert files_in(tmp_path) == sorted(Path(row["path"]).name for row in rows)
@@ -311,7 +302,7 @@ def test_image_raises_the_window_only_in_the_foreground(server: Server, mac: Fak
     mac.activate("Terminal")
 
 
-# the last two: within what a model is shown
+# the last two are reduced to a model's image size
 RETURNED = {
     '{"app": "Form"}': ["Form image/png 960 720"],
     '{"app": "Form", "max_dimension": 48}': ["Form image/png 48 36"],
@@ -325,35 +316,35 @@ RETURNED = {
 
 
 @pytest.mark.parametrize(("arguments", "rows"), RETURNED.items(), ids=RETURNED)
-def test_image_returned_is_listed_and_leaves_only_records(
+def test_returned_image_is_listed_and_leaves_no_file(
     server: Server, mac: FakeMac, arguments: str, rows: list[str]
 ) -> None:
     before = kept_by(mac)
     answer = server.call("image", return_data=True, **json.loads(arguments))
     data = seen(answer)
     keys = ("item_label", "mime_type", "image_width", "image_height")
-    told = [" ".join(str(image[key]) for key in keys) for image in data["images"]]
+    listed = [" ".join(str(image[key]) for key in keys) for image in data["images"]]
     infos = filter(None, map(sniff_image, pictures_of(answer)))
     sent = [
         f"{image['item_label']} {info.mime_type} {info.width} {info.height}"
         for image, info in zip(data["images"], infos)
     ]
-    assert (data["saved_files"], told, sent) == ([], rows, rows)
+    assert (data["saved_files"], listed, sent) == ([], rows, rows)
     assert [part["mimeType"] for part in answer["content"][1:]] == [row.split()[-3] for row in rows]
     assert kept_by(mac) == before
 
 
 def test_image_with_data_and_a_path_is_saved_and_returned(server: Server, tmp_path: Path) -> None:
-    """The specification: `metadata?: { item_label?: string, window_title?: string, window_id?: number,
-    source_path?: string }`.
-    """
+    # spec: "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?:
+    # string }"
     path = tmp_path / "new" / "form.png"
     answer = server.call("image", app="Form", return_data=True, path=str(path))
     (entry,) = seen(answer)["images"]
     (row,) = seen(answer)["saved_files"]
-    told = {key: row[key] for key in ("item_label", "window_title", "window_id")}
-    assert entry.items() >= {**told, "source_path": str(path)}.items()
+    shared = {key: row[key] for key in ("item_label", "window_title", "window_id")}
+    assert entry.items() >= {**shared, "source_path": str(path)}.items()
     assert (row["path"], image_size(path), len(pictures_of(answer))) == (str(path), (960, 720), 1)
+    assert path.stat().st_mode & 0o777 == 0o600, "the saved file is private"
 
 
 # a question -------------------------------------------------------------------------------------------------
@@ -361,27 +352,27 @@ def test_image_with_data_and_a_path_is_saved_and_returned(server: Server, tmp_pa
 
 @pytest.fixture
 def brain(ai: FakeAI) -> Iterator[FakeAI]:
-    """The model, to be given answers; healthy again at the end."""
+    """Let a test set the model's replies; restore them at the end."""
     usual = ai.brain
     yield ai
     ai.brain = usual
     ai.heal()
 
 
-def test_image_with_a_question_is_answered_and_kept_only_by_a_path(
+def test_image_with_a_question_is_answered_and_saved_only_with_a_path(
     server: Server, mac: FakeMac, brain: FakeAI, tmp_path: Path
 ) -> None:
     brain.brain = script(["A form.", "Again.", "Still a form."])
     before = kept_by(mac)
-    data = seen(server.call("image", app="Form", question="What is it?"))
-    (shown,) = data.pop("images")  # so that what was asked about can be acted on
+    data = seen(server.call("image", app="Form", question="Is it a form?"))
+    (shown,) = data.pop("images")  # with the keys that a click needs
     assert (shown["window_id"], len(shown["screenshot_id"]), "path" in shown) == (1090, 16, False)
     assert data == {"saved_files": [], "analysis_text": "A form.", "model_used": "ollama/llava:latest"}
-    asked = brain.questions[-1]
-    assert [(image.real_type, image.width, image.height) for image in asked.images] == [
+    request = brain.questions[-1]
+    assert [(image.real_type, image.width, image.height) for image in request.images] == [
         ("image/png", 960, 720)
     ]
-    assert ("What is it?" in asked.prompt, kept_by(mac)) == (True, before)
+    assert ("Is it a form?" in request.prompt, kept_by(mac)) == (True, before)
     data = seen(server.call("image", app="Form", question="?", path=str(tmp_path / "form.png")))
     assert (data["saved_files"][0]["path"], data["analysis_text"]) == (str(tmp_path / "form.png"), "Again.")
     assert files_in(tmp_path) == ["form.png"]
@@ -389,21 +380,21 @@ def test_image_with_a_question_is_answered_and_kept_only_by_a_path(
     assert (seen(answer)["analysis_text"], len(pictures_of(answer))) == ("Still a form.", 1)
 
 
-def test_image_of_several_windows_is_answered_below_each_name(server: Server, brain: FakeAI) -> None:
+def test_image_of_several_windows_has_an_answer_per_window(server: Server, brain: FakeAI) -> None:
     brain.brain = script(["Bookmarks.", "A bug report."])
-    data = seen(server.call("image", app="Safari", mode="multi", question="What is it?"))
+    data = seen(server.call("image", app="Safari", mode="multi", question="Is it a form?"))
     first, second = (f'Analysis for "{title}":\n' for title in TITLES[:2])
     assert data["analysis_text"] == f"{first}Bookmarks.\n\n{second}A bug report."
 
 
-def test_image_whose_question_fails_is_refused_and_does_not_stay(
+def test_image_with_a_failed_question_is_kept_only_with_a_path(
     server: Server, mac: FakeMac, brain: FakeAI
 ) -> None:
     brain.fail_with("empty", times=None)
     before = kept_by(mac)
-    assert refused(server.call("image", app="Form", question="What is it?"))["code"] == "AI_PROVIDER_ERROR"
+    assert refused(server.call("image", app="Form", question="Is it a form?"))["code"] == "AI_PROVIDER_ERROR"
     assert kept_by(mac) == before
-    failed = server.call("image", app="Form", question="What is it?", path=str(mac.folder / "kept.png"))
+    failed = server.call("image", app="Form", question="Is it a form?", path=str(mac.folder / "kept.png"))
     assert failed["isError"] and str(mac.folder / "kept.png") in failed["content"][1]["text"]
     assert (mac.folder / "kept.png").is_file()
 
@@ -411,16 +402,16 @@ def test_image_whose_question_fails_is_refused_and_does_not_stay(
 # analyze ----------------------------------------------------------------------------------------------------
 
 
-def test_analyze_answers_with_the_text_and_its_model(server: Server, brain: FakeAI, mac: FakeMac) -> None:
+def test_analyze_returns_the_text_and_its_model(server: Server, brain: FakeAI, mac: FakeMac) -> None:
     brain.brain = script(["Two lines:\nA and B."])
-    answer = server.call("analyze", image_path=str(mac.folder / "a.png"), question="What does it say?")
+    answer = server.call("analyze", image_path=str(mac.folder / "a.png"), question="Which letters?")
     (block,) = answer["content"]
     text, _, document = block["text"].rpartition("\n")
     assert (answer["isError"], text) == (False, "Two lines:\nA and B.")
     assert answer["structuredContent"] == {"summary": text, "analysis_text": text, **json.loads(document)}
     counts = {"seconds": ANY, "tokens_in": ANY, "tokens_out": ANY}
     assert json.loads(document) == {"model_used": "ollama/llava:latest", **counts}
-    assert "What does it say?" in brain.questions[-1].prompt
+    assert "Which letters?" in brain.questions[-1].prompt
 
 
 MODELS = {"hf.co/someone/vision:q4": "hf.co/someone/vision:q4", "": "llava:latest", " ": "llava:latest"}
@@ -430,7 +421,7 @@ MODELS = {"hf.co/someone/vision:q4": "hf.co/someone/vision:q4", "": "llava:lates
 def test_analyze_uses_the_chosen_model_or_the_configured_one(
     server: Server, brain: FakeAI, mac: FakeMac, model: str, used: str
 ) -> None:
-    """ "model: z.string().optional() [...] If omitted, uses model from server's AI_PROVIDERS"."""
+    # spec: "model: z.string().optional() [...] If omitted, uses model from server's AI_PROVIDERS".
     brain.brain = script(["yes"])
     chosen = {"type": "ollama", "model": model}
     answer = server.call(
@@ -445,17 +436,17 @@ def test_analyze_uses_the_chosen_model_or_the_configured_one(
 def test_analyze_without_a_model_is_refused_and_logged_as_an_error(
     linux: Server, tmp_path_factory: pytest.TempPathFactory, tool: str, target: dict[str, str]
 ) -> None:
-    told = refused(linux.call(tool, question="?", **target))
-    assert (told["code"], told["said"][: len(NOT_CONFIGURED)]) == ("AI_NOT_CONFIGURED", NOT_CONFIGURED)
+    error = refused(linux.call(tool, question="?", **target))
+    assert (error["code"], error["said"][: len(NOT_CONFIGURED)]) == ("AI_NOT_CONFIGURED", NOT_CONFIGURED)
     log = tmp_path_factory.getbasetemp() / "linux.log"
     logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert ("error", NOT_CONFIGURED) in [(line["level"], line["msg"]) for line in logged]
 
 
-def test_analyze_by_models_that_do_not_answer_is_refused(bare: Server) -> None:
-    told = refused(bare.call("analyze", image_path="/a.png", question="?"))
-    assert (told["code"], told["said"][: len(NONE_OPERATIONAL)]) == ("AI_PROVIDER_ERROR", NONE_OPERATIONAL)
-    assert "OPENAI_API_KEY is not set" in told["said"]
+def test_analyze_with_unreachable_models_is_refused(bare: Server) -> None:
+    error = refused(bare.call("analyze", image_path="/a.png", question="?"))
+    assert (error["code"], error["said"][: len(NONE_OPERATIONAL)]) == ("AI_PROVIDER_ERROR", NONE_OPERATIONAL)
+    assert "OPENAI_API_KEY is not set" in error["said"]
 
 
 # screenshot_app_window --------------------------------------------------------------------------------------
@@ -472,7 +463,7 @@ APP_WINDOWS = table("""
 
 
 def saved(answer: Answer) -> dict[str, Any]:
-    """The data of a success whose file is of the size that it says; no link, which models refuse."""
+    """Return the data of a success; check the file, and that there is no link: models refuse links."""
     data = seen(answer)
     assert [part["type"] for part in answer["content"]] == ["text"]
     assert "the file is temporary: it is kept for 10 minutes" in answer["content"][0]["text"]
@@ -485,12 +476,12 @@ def saved(answer: Answer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("arguments", "row"), APP_WINDOWS)
-def test_screenshot_app_window_has_its_place_and_scale(server: Server, arguments: str, row: str) -> None:
+def test_screenshot_app_window_returns_its_bounds_and_scale(server: Server, arguments: str, row: str) -> None:
     name, *place, scale, kind = row.split()
     rect = dict(zip("xywh", map(int, place)))
     data = saved(server.call("screenshot_app_window", **json.loads(arguments)))
-    told = {"appName": name, "rect": rect, "scale": float(scale), "format": kind}
-    assert data == {"path": ANY, "uri": ANY, **told}
+    expected = {"appName": name, "rect": rect, "scale": float(scale), "format": kind}
+    assert data == {"path": ANY, "uri": ANY, **expected}
 
 
 def test_screenshot_app_window_on_x11_is_the_same(linux: Server, shared_form: Form) -> None:
@@ -501,7 +492,9 @@ def test_screenshot_app_window_on_x11_is_the_same(linux: Server, shared_form: Fo
 
 
 @pytest.mark.parametrize("name", ["CaptureFailed", "Timeout", "PermissionDenied"])
-def test_screenshot_app_window_fails_by_its_documents_names(server: Server, mac: FakeMac, name: str) -> None:
+def test_screenshot_app_window_uses_the_specified_error_codes(
+    server: Server, mac: FakeMac, name: str
+) -> None:
     before = kept_by(mac)
     if name == "CaptureFailed":
         mac.fail("screencapture", "could not create image from window")
@@ -510,17 +503,17 @@ def test_screenshot_app_window_fails_by_its_documents_names(server: Server, mac:
     else:
         mac.deny("screen_recording")
     try:
-        time_ms = 1200 if name == "Timeout" else 10_000
-        told = refused(server.call("screenshot_app_window", appName="Calculator", timeoutMs=time_ms))
+        time_ms = 1200 if name == "Timeout" else 50_000
+        error = refused(server.call("screenshot_app_window", appName="Calculator", timeoutMs=time_ms))
     finally:
         mac.heal()
         mac.grant("screen_recording")
-    assert (told["code"], kept_by(mac), mac.running()) == (name, before, [])
+    assert (error["code"], kept_by(mac), mac.running()) == (name, before, [])
 
 
-def test_image_file_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac) -> None:
+def test_expired_image_file_is_deleted(bare: Server, bare_mac: FakeMac) -> None:
     folder = bare_mac.folder / "tmp" / f"peekaboo_min-{os.getuid()}"
-    wait_for(lambda: not (folder / "old.png").exists(), "the server has swept")
+    wait_for(lambda: not (folder / "old.png").exists(), "the expired image is deleted")
     assert (folder / "young.png").exists()
 
 
@@ -528,12 +521,12 @@ def test_image_file_lives_its_time_and_no_longer(bare: Server, bare_mac: FakeMac
 
 
 def run(server: Server, line: str, **arguments: Any) -> Answer:
-    """peekaboo_exec of a shell line, which the `peekaboo` of this world runs."""
+    """Call peekaboo_exec with a shell line; the fake `peekaboo` runs it."""
     return server.call("peekaboo_exec", args=[line], **arguments)
 
 
 def files(folder: Path) -> Path:
-    """A folder of pictures to copy from, with names and without."""
+    """Create a folder of images, one without an image suffix."""
     folder.mkdir()
     kinds = {"a.png": "png", "b.jpg": "jpeg", "c.jpeg": "jpeg", "d.gif": "gif", "e.webp": "webp"}
     for name, kind in {**kinds, "f.PNG": "png", "picture.txt": "png"}.items():
@@ -550,7 +543,7 @@ def attached(answer: Answer) -> list[str]:
     return data["attachments"]
 
 
-# a line's stdout, stderr, exit code and document: no number is one, nor what only looks like one
+# shell line: stdout, stderr, exit code, JSON document (a number or broken JSON does not count)
 METADATA: dict[str, tuple[str, str, int, Any]] = {
     "echo out; echo err >&2; exit 3": ("out\n", "err\n", 3, None),
     "echo '{not json'": ("{not json\n", "", 0, None),
@@ -561,9 +554,9 @@ METADATA: dict[str, tuple[str, str, int, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("line", "told"), METADATA.items(), ids=METADATA)
-def test_exec_shows_stdout_stderr_code_and_document(
-    server: Server, mac: FakeMac, line: str, told: Any
+@pytest.mark.parametrize(("line", "expected"), METADATA.items(), ids=METADATA)
+def test_exec_returns_stdout_stderr_exit_code_and_document(
+    server: Server, mac: FakeMac, line: str, expected: Any
 ) -> None:
     data = seen(run(server, line))
     assert (
@@ -571,25 +564,25 @@ def test_exec_shows_stdout_stderr_code_and_document(
         data.pop("stderr"),
         data.pop("exit_code"),
         data.pop("json", None),
-    ) == told
+    ) == expected
     program = {"program": f"{mac.bin_dir}/peekaboo", "version": ANY}
     assert data == {"attachments": [], "cwd": ANY, **program}
 
 
-def test_exec_passes_every_word_on_as_it_is_and_asks_no_shell(server: Server, tmp_path: Path) -> None:
-    words = ["$HOME", "a b", "-x", "", "'", "*", "ä", f"$(touch {tmp_path}/x) \"'\\", "x" * 10_000]
-    answer = server.call("peekaboo_exec", args=["shift; printf '%s\\n' \"$@\"", *words])
-    assert seen(answer)["stdout"] == "".join(f"{word}\n" for word in words)
+def test_exec_passes_arguments_unchanged_without_a_shell(server: Server, tmp_path: Path) -> None:
+    argv = ["$HOME", "a b", "-x", "", "'", "*", "ä", f"$(touch {tmp_path}/x) \"'\\", "x" * 10_000]
+    answer = server.call("peekaboo_exec", args=["shift; printf '%s\\n' \"$@\"", *argv])
+    assert seen(answer)["stdout"] == "".join(f"{word}\n" for word in argv)
     assert files_in(tmp_path) == []
 
 
-def test_exec_works_in_a_private_temporary_folder_of_its_own(server: Server, mac: FakeMac) -> None:
+def test_exec_runs_in_a_private_temporary_folder(server: Server, mac: FakeMac) -> None:
     first, second = (seen(run(server, "pwd; stat -c %a .; cat; echo end")) for _ in range(2))
     assert first["cwd"] != second["cwd"] and Path(first["cwd"]).is_relative_to(mac.folder / "tmp")
     assert first["stdout"] == f"{first['cwd']}\n700\nend\n"
 
 
-def test_exec_works_in_the_given_folder_and_attaches_what_changed(server: Server, tmp_path: Path) -> None:
+def test_exec_runs_in_the_given_folder_and_attaches_changed_images(server: Server, tmp_path: Path) -> None:
     folder = files(tmp_path / "mine")
     assert attached(run(server, "pwd > where; rm c.jpeg", cwd=str(folder))) == []
     assert (folder / "where").read_text() == f"{folder}\n"
@@ -597,7 +590,7 @@ def test_exec_works_in_the_given_folder_and_attaches_what_changed(server: Server
     assert attached(run(server, "cp a.png new.png; touch b.jpg", cwd=str(folder))) == ["b.jpg", "new.png"]
 
 
-def test_exec_attaches_images_by_their_bytes_but_no_links(server: Server, tmp_path: Path) -> None:
+def test_exec_detects_images_by_content_and_skips_links(server: Server, tmp_path: Path) -> None:
     source = shlex.quote(str(files(tmp_path / "files")))
     links = f"ln -s {source}/a.png link.png; ln -s {source} linked; mkfifo pipe.png"
     answer = run(server, f"cp {source}/* .; mkdir -p deep/er; cp {source}/a.png deep/er/z.png; {links}")
@@ -615,10 +608,9 @@ def test_exec_attaches_no_more_than_the_limit(server: Server, tmp_path: Path, li
     assert f", {10 - count} more not attached" in answer["content"][0]["text"]
 
 
-def test_exec_that_is_killed_returns_what_it_left(server: Server, tmp_path: Path) -> None:
-    """ "Execute with `exec.CommandContext`", "Collect `stdout`, `stderr`, `exit_code`", "Scan `cwd` for
-    images".
-    """
+def test_killed_exec_returns_its_output_and_images(server: Server, tmp_path: Path) -> None:
+    # spec: "Execute with `exec.CommandContext`", "Collect `stdout`, `stderr`, `exit_code`", "Scan `cwd` for
+    # images".
     source, pids = shlex.quote(str(files(tmp_path / "files"))), tmp_path / "pids"
     left = f"echo halfway; echo waiting >&2; cp {source}/a.png left.png"
     line = f"trap '' TERM INT; {left}; echo $$ >> {pids}; sleep 600 & echo $! >> {pids}; wait"
@@ -626,7 +618,7 @@ def test_exec_that_is_killed_returns_what_it_left(server: Server, tmp_path: Path
     assert [pid for pid in pids_in(pids) if is_alive(pid)] == []
     error, result, image = answer["content"]
     assert (answer["isError"], answer["_meta"]["backend_error_code"]) == (True, "TIMEOUT")
-    assert error["text"].startswith("TIMEOUT: peekaboo did not end within 3 seconds and was killed")
+    assert error["text"].startswith("TIMEOUT: peekaboo did not finish within 3 seconds and was killed")
     assert result["text"].startswith("killed: [left.png]\n") and image["type"] == "image"
     data = json.loads(result["text"].split("\n", 1)[1])
     assert (data["exit_code"], data["stdout"], data["stderr"]) == (None, "halfway\n", "waiting\n")
@@ -635,6 +627,6 @@ def test_exec_that_is_killed_returns_what_it_left(server: Server, tmp_path: Path
 def test_exec_without_a_peekaboo_runs_our_own_command_line(bare: Server) -> None:
     data = seen(bare.call("peekaboo_exec", args=["list", "windows", "--app", "Form", "--json-output"]))
     assert data["json"]["data"]["target_application_info"]["pid"] == 500
-    words = ["image", "--app", "Form", "--path", "form.png", "--json-output"]
-    answer = bare.call("peekaboo_exec", args=words)
+    argv = ["image", "--app", "Form", "--path", "form.png", "--json-output"]
+    answer = bare.call("peekaboo_exec", args=argv)
     assert (attached(answer), seen(answer)["json"]["success"]) == (["form.png"], True)

@@ -1,0 +1,170 @@
+"""The shell's own form of the few tools whose parameters differ from MCP's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+from ..automation.listing import window_catalogue
+from ..core.errors import invalid
+from ..core.models import Result
+from ..core.settings import settings_with_env_file
+from ..desktop.select import this_desktop
+from ..tools.parameters import AnalyzeType, Region, RegionScreenshotId, WindowId
+
+# Each function imports its job: `windows`, the most frequent command, must start fast.
+SavePath = Annotated[
+    Optional[str], "a file (.png, .jpg), a folder, or - for stdout; default: a temporary file"
+]
+MaxDimension = Annotated[Optional[int], "shrink to this many pixels on the long side"]
+
+
+def windows(
+    app: Annotated[Optional[str], "only this app's windows"] = None,
+    all: Annotated[bool, "include docks, menus, minimised and tiny windows"] = False,
+) -> Result:
+    """List the windows, front to back: id, owner, title, bounds in screen points.
+
+    The other commands take these ids.
+
+    Example: peekaboo-min windows --app Safari
+    """
+    return window_catalogue(this_desktop(), app, all)
+
+
+def screenshot(
+    window_id: WindowId,
+    region: Region = None,
+    screenshot_id: RegionScreenshotId = None,
+    path: SavePath = None,
+    max_dimension: MaxDimension = None,
+) -> Result:
+    """Take a screenshot of a window and save it.
+
+    `click` takes pixels of this image. With --region X,Y,WIDTH,HEIGHT save only that part; `click` still
+    takes pixels of the whole screenshot.
+
+    Example: peekaboo-min screenshot 14680078 --path window.png
+    leaves window.png
+    """
+    from ..automation import capture
+    from ..system.bitmaps import kind_by_name
+    from ..system.files import asked_path, new_temporary_path
+
+    desktop = this_desktop()
+    target = asked_path(path) if path else None
+    kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
+    capture.check_dimension(max_dimension)
+    if region is not None and kind != "png":
+        raise invalid("a region is saved as png", "end the path in .png")
+    image = capture.capture_window_or_region(desktop, window_id, kind, region, screenshot_id)
+    image = capture.shrunk(desktop, image, max_dimension)
+    file = target or new_temporary_path("peekaboo", kind)
+    (image,) = capture.save_images([image], [file], by_umask=target is not None)
+    image = capture.recorded(desktop, image, supersedes_older=True)
+    data = image.window_data()
+    size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
+    clicks = f", screenshot_id {data['screenshot_id']}" if image.screenshot else ""
+    text = f"{image.region_text() or f'{image.title()} ({size}{clicks})'}: {image.path}"
+    return Result(text, {**data, "path": image.path}, messages=image.warnings())
+
+
+def image(
+    app: Annotated[Optional[str], "the application: name, bundle id, PID:n or a part of the name"] = None,
+    path: SavePath = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi", "frontmost"]],
+        "what to capture; default: window if an app is given, else screen",
+    ] = None,
+    format: Annotated[Optional[Literal["png", "jpg"]], "default: by the path's extension, else png"] = None,
+    capture_focus: Annotated[
+        Literal["background", "foreground", "auto"],
+        "foreground: bring the window to the front before the capture; default background",
+    ] = "background",
+    question: Annotated[Optional[str], "ask the first operational AI provider about the images"] = None,
+    window_id: Annotated[Optional[int], "a window's id, instead of an app"] = None,
+    max_dimension: MaxDimension = None,
+    window_title: Annotated[Optional[str], "the window with this title, or with this in its title"] = None,
+    window_index: Annotated[Optional[int], "the window with this index, 0 = frontmost"] = None,
+    screen_index: Annotated[Optional[int], "only this screen, 0 = the main one"] = None,
+) -> Result:
+    """Capture screens, one window, or all windows of an app, as files.
+
+    Example: peekaboo-min image --app Safari --path shot.png
+    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
+    """
+    from ..automation.image import ImageRequest, image_result
+
+    window = (window_title, window_index, window_id)
+    request = ImageRequest(app, mode, *window, screen_index, format, path, max_dimension, in_shell=True)
+    return image_result(this_desktop(), request, capture_focus, question=question)
+
+
+def wait_for(
+    window_id: Annotated[Optional[int], "the window; give this or --app"] = None,
+    app: Annotated[Optional[str], "an app's name or bundle id: any of its windows"] = None,
+    text: Annotated[
+        Optional[str], "wait until the window shows this text: whole words, case is ignored"
+    ] = None,
+    title: Annotated[Optional[str], "wait until a window title contains this text"] = None,
+    closed: Annotated[bool, "wait until the window, or the app's last window, is closed"] = False,
+    still: Annotated[bool, "wait until the window has not changed for a second"] = False,
+    timeout_s: Annotated[float, "seconds, 1 to 600; default 10"] = 10.0,
+) -> Result:
+    """Wait until a window shows a text or a title, opens, closes, or stops changing.
+
+    Give one of --text (the result has its x and y), --title, --closed and --still, or only --app to wait for
+    its first window.
+
+    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
+    """
+    from ..automation import wait
+
+    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s, 600.0)
+
+
+def analyze(
+    image_path: Annotated[str, "the image file: .png, .jpg or .webp"],
+    question: Annotated[str, "the question about the image"],
+    provider: Annotated[
+        AnalyzeType, "default auto: the first operational one of PEEKABOO_AI_PROVIDERS"
+    ] = "auto",
+    model: Annotated[Optional[str], "default: the configured one"] = None,
+) -> Result:
+    """Ask a configured model about an image file. Keys may be in a file .env in this folder.
+
+    Example: peekaboo-min analyze shot.png "What does it say?"
+    """
+    from ..ai.client import analyze_file
+
+    settings_with_env_file(Path.cwd())
+    return analyze_file(this_desktop(), image_path, question, provider, (model or "").strip() or None)
+
+
+def run_peekaboo(
+    args: Annotated[list[str], "the arguments after `peekaboo`"],
+    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
+    timeout_seconds: Annotated[
+        float, "seconds until it is killed with all that it started; default 120"
+    ] = 120,
+    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
+) -> Result:
+    """Run the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one.
+
+    Names the images that it leaves.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
+    """
+    from ..integrations.peekaboo_cli import run_peekaboo as run_program
+
+    run = run_program(args, cwd, timeout_seconds, max_attachments)
+    done = run.done
+    return Result(
+        done.text.rstrip("\n"),
+        run.data(),
+        messages=(f"new images in {run.folder}: {run.names}",) if run.names else (),
+        failure=run.failure,
+        exit_code=done.code if done.code >= 0 else 128 - done.code,
+        stderr=done.stderr,
+    )

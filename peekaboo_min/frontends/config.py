@@ -1,0 +1,103 @@
+"""Print the configuration with which an MCP client starts this installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, Optional
+
+from ..core.errors import invalid
+from ..core.models import Result
+from ..core.settings import child_environment
+from ..desktop.select import this_desktop
+from ..system.programs import own_command, single_file
+from ..tools.status import mcp_version
+from .arguments import PROGRAM
+
+# uv and pipx run a command from an environment in their cache, and delete it when the cache is cleaned.
+_CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
+_FILES = {
+    "claude-code": "~/.claude.json",
+    "claude-desktop": "~/.config/Claude/claude_desktop_config.json",
+    "codex": "~/.codex/config.toml",
+    "cursor": "~/.cursor/mcp.json",
+    "gemini": "~/.gemini/settings.json",
+    "vscode": "~/.config/Code/User/mcp.json (or .vscode/mcp.json of one project)",
+}
+
+
+def client_configuration(
+    client: Annotated[
+        Literal["claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode"], "the MCP client"
+    ],
+    env: Annotated[
+        Optional[list[str]], "name of a variable that the server gets too, with its value here; repeatable"
+    ] = None,
+) -> Result:
+    """Print the configuration with which an MCP client starts this installation; on stderr, where to put it.
+
+    Example: peekaboo-min config claude-desktop
+    """
+    names, here = env or [], child_environment()
+    unset = [name for name in names if name not in here]
+    if unset and "=" in unset[0]:
+        name, _, value = unset[0].partition("=")
+        hint = f"write {name[:40]}={value[:40]} {PROGRAM} config {client} --env {name[:40]}"
+        raise invalid("--env takes the name of a variable, and copies its value from here", hint)
+    if unset:
+        problem = f"the environment variable {unset[0][:40]} is not set here"
+        raise invalid(problem, f"set it: NAME=VALUE {PROGRAM} config ... --env NAME")
+    desktop = this_desktop()
+    needed = desktop.variables
+    usual = {name: here[name] for name in needed if here.get(name)}
+    text = _configuration(client, _lasting_argv(), usual, {name: here[name] for name in names})
+    file = _FILES[client].replace("~/.config", desktop.config_folder)
+    messages = [f"put this into {file}"]
+    if names and client != "codex":
+        messages.append(f"the file contains the value of {', '.join(names)}: keep it private")
+    if "DISPLAY" in needed and not here.get("DISPLAY"):
+        messages.append("DISPLAY is not set here: run this in a terminal of the desktop")
+    return Result(text, {"client": client, "file": file, "text": text}, messages=tuple(messages))
+
+
+def _lasting_argv() -> list[str]:
+    """Return an argv that serves, and still works after caches are cleaned. Raises INVALID_ARGUMENT."""
+    file = single_file()
+    if _CACHES.search(f"{sys.prefix}/"):
+        uv = child_environment().get("UV")  # `uv run` sets it to its own path
+        if file and uv:
+            return [uv, "run", "--script", file]
+        hint = f"install it with `uv tool install` or `pipx install`, then run `{PROGRAM} config` again"
+        if file:
+            hint = "save the file somewhere permanent, and run it by `uv run /path/peekaboo.py config CLIENT`"
+        raise invalid(f"this Python is in a cache that may be cleaned: {sys.prefix}", hint)
+    mcp_version()
+    started_by = os.path.abspath(sys.argv[0])
+    if not file and os.path.basename(started_by) == PROGRAM and os.access(started_by, os.X_OK):
+        return [started_by]  # the console script survives a new version of Python
+    return own_command()
+
+
+def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chosen: dict[str, str]) -> str:
+    """Return JSON, or for Codex TOML, whose strings and lists are JSON's if characters are not escaped."""
+    as_json = partial(json.dumps, ensure_ascii=False)
+    if client == "codex":
+        pairs = [f"{name} = {as_json(value)}" for name, value in usual.items()]
+        lines = [
+            "[mcp_servers.peekaboo]",
+            f"command = {as_json(argv[0])}",
+            f"args = {as_json(argv[1:])}",
+            # the first start under uv downloads; Codex calls tools of a slow server "unsupported"
+            "startup_timeout_sec = 60",
+            f"env = {{ {', '.join(pairs)} }}",
+            f"env_vars = {as_json(list(chosen))}",  # Codex passes these on, so keys stay out of the file
+        ]
+        return "\n".join(lines)
+    block: dict[str, Any] = {"command": argv[0], "args": argv[1:], "env": {**usual, **chosen}}
+    if client in ("claude-code", "vscode"):
+        block = {"type": "stdio", **block}
+    return as_json({"servers" if client == "vscode" else "mcpServers": {"peekaboo": block}}, indent=2)

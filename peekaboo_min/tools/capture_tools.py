@@ -1,0 +1,265 @@
+"""The specified tools: image, analyze, list, screenshot_app_window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, Union
+
+from ..automation.capture import recorded, save_images, scene_to_capture, screenshot_rect, screenshot_window
+from ..automation.image import ImageRequest, image_result
+from ..core.call import time_budget
+from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
+from ..core.models import Result
+from ..core.settings import image_lifetime, settings
+from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_windows, windows_of
+from ..desktop.select import this_desktop
+from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
+from ..system.files import new_temporary_path
+from .list_tools import list_app_windows, list_apps
+from .parameters import AnalyzeType
+
+
+@dataclass(frozen=True)
+class ProviderConfig:
+    """Which provider and model to ask."""
+
+    type: AnalyzeType = field(
+        default="auto",
+        metadata={
+            "description": "AI provider. 'auto' uses server's PEEKABOO_AI_PROVIDERS ENV preference. Specific "
+            "provider must be enabled in server's PEEKABOO_AI_PROVIDERS. Default: auto."
+        },
+    )
+    model: Optional[str] = field(
+        default=None, metadata={"description": "Optional. Default: the configured model."}
+    )
+
+
+@dataclass(frozen=True)
+class WindowTitle:
+    """A window by its title, or a part of it."""
+
+    title: str = field(metadata={"description": "Capture window by title."})
+
+
+@dataclass(frozen=True)
+class WindowIndex:
+    """A window by its position among its app's windows."""
+
+    index: int = field(
+        metadata={
+            "description": "Capture window by index (0=frontmost). 'capture_focus' might need to be "
+            "'foreground'.",
+            "ge": 0,
+        }
+    )
+
+
+# The specification of screenshot_app_window has its own names for our codes.
+_DOCUMENT_NAMES = {
+    ErrorCode.APP_NOT_FOUND: "ProcessNotFound",
+    ErrorCode.AMBIGUOUS_APP_IDENTIFIER: "ProcessNotFound",
+    ErrorCode.WINDOW_NOT_FOUND: "NoWindow",
+    ErrorCode.TIMEOUT: "Timeout",
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied",
+    ErrorCode.CAPTURE_FAILED: "CaptureFailed",
+    ErrorCode.PROGRAM_FAILED: "CaptureFailed",
+    ErrorCode.SCREEN_LOCKED: "CaptureFailed",
+    ErrorCode.NO_GUI_SESSION: "CaptureFailed",
+    ErrorCode.FILE_IO_ERROR: "CaptureFailed",
+}
+
+
+def image(
+    app: Annotated[
+        Optional[str],
+        "Optional. Target application: name, bundle ID, or partial name. If omitted, captures screen(s). "
+        "Uses fuzzy matching.",
+    ] = None,
+    path: Annotated[
+        Optional[str],
+        "Optional. Base absolute path for saving. One image is saved at exactly this path; several get "
+        "display/window suffixes. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment "
+        "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
+        "returned if a path is determined (either from input or ENV).",
+    ] = None,
+    mode: Annotated[
+        Optional[Literal["screen", "window", "multi"]],
+        "Capture mode. Defaults to 'window' if 'app' is provided, otherwise 'screen'.",
+    ] = None,
+    window_specifier: Annotated[
+        Optional[Union[WindowTitle, WindowIndex]],
+        'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0}. Defaults to '
+        "main/frontmost of target app.",
+    ] = None,
+    format: Annotated[Optional[Literal["png", "jpg"]], "Output image format. Defaults to 'png'."] = None,
+    return_data: Annotated[
+        bool,
+        "Optional. If true, image data is returned in response content (one item for 'window' mode, "
+        "multiple for 'screen' or 'multi' mode). Defaults to false.",
+    ] = False,
+    capture_focus: Annotated[
+        Literal["background", "foreground"],
+        "Optional. Focus behavior. 'background' (default): capture without altering window focus. "
+        "'foreground': bring target to front before capture.",
+    ] = "background",
+    question: Annotated[
+        Optional[str],
+        "Optional. A question about the image(s), answered by the first operational AI provider.",
+    ] = None,
+    window_id: Annotated[Optional[int], "Optional. A window's id from list_windows, instead of app."] = None,
+    max_dimension: Annotated[Optional[int], "Optional. Shrink to this many pixels on the long side."] = None,
+) -> Result:
+    """Capture screen content.
+
+    Targets: entire screen (each display separately), a specific application window, or all windows of an
+    application. Supports foreground/background capture. Captured image(s) can be saved to file(s) and/or
+    returned directly as image data. Window shadows/frames are automatically excluded. Application
+    identification uses intelligent fuzzy matching. The pixels of a screen are not for click.
+    """
+    specifier = window_specifier
+    has_file = bool(path or settings().default_save_path)
+    request = ImageRequest(
+        app=app,
+        mode=mode,
+        window_title=specifier.title if isinstance(specifier, WindowTitle) else None,
+        window_index=specifier.index if isinstance(specifier, WindowIndex) else None,
+        window_id=window_id,
+        kind=format,
+        path=path,
+        max_dimension=max_dimension,
+        is_temporary=(return_data or question is not None) and not has_file,
+    )
+    if program := (delegate_path() if question is None else None):
+        return image_by_cli(this_desktop(), program, request, capture_focus, return_data)
+    return image_result(this_desktop(), request, capture_focus, return_data, question)
+
+
+def analyze(
+    image_path: Annotated[str, "Required. Absolute path to image file (.png, .jpg, .webp) to be analyzed."],
+    question: Annotated[str, "Required. Question for the AI about the image."],
+    provider_config: Annotated[
+        Optional[ProviderConfig],
+        'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
+        "against server's PEEKABOO_AI_PROVIDERS.",
+    ] = None,
+) -> Result:
+    """Analyze an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and return a
+    textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by the
+    server's PEEKABOO_AI_PROVIDERS environment variable and client overrides.
+    """  # noqa: D205 - the words of the specification
+    from ..ai.client import analyze_file  # 25 ms that the capture tools do not need
+
+    config = provider_config or ProviderConfig()
+    model = (config.model or "").strip() or None  # strict clients send an empty string for "not given"
+    return analyze_file(this_desktop(), image_path, question, config.type, model)
+
+
+def list_items(
+    item_type: Annotated[
+        Optional[Literal["running_applications", "application_windows", "server_status"]],
+        "What to list. 'server_status' returns Peekaboo server info. Defaults to 'application_windows' when "
+        "'app' is given, otherwise 'running_applications'.",
+    ] = None,
+    app: Annotated[
+        Optional[str],
+        "Required if 'item_type' is 'application_windows'. Target application. Uses fuzzy matching.",
+    ] = None,
+    include_window_details: Annotated[
+        Optional[list[Literal["off_screen", "bounds", "ids"]]],
+        "Optional, for 'application_windows'. Additional window details; 'ids' are what other tools take as "
+        "window_id. Example: ['bounds', 'ids']",
+    ] = None,
+) -> Result:
+    """List system items: all running applications, windows of a specific app, or server status.
+
+    Allows specifying window details. App ID uses fuzzy matching.
+    """
+    item_type = item_type or ("application_windows" if app is not None else "running_applications")
+    details = include_window_details
+    if item_type == "application_windows" and not (app or "").strip():
+        raise invalid("For 'application_windows', 'app' identifier is required.")
+    if item_type == "server_status" and (app or details):
+        raise invalid("'app' and 'include_window_details' not applicable for 'server_status'.")
+    if details and item_type != "application_windows":
+        raise invalid("'include_window_details' only for 'application_windows'.")
+    if item_type == "server_status":
+        from .status import server_status_text  # it imports the models' client
+
+        return Result(server_status_text(this_desktop()))
+    program = delegate_path()
+    if item_type == "running_applications":
+        answer = list_by_cli(program, None, ()) if program else list_apps()
+        return answer._replace(data={"application_list": answer.data["applications"]})
+    if program:
+        answer = list_by_cli(program, app, details or [])
+    else:
+        answer = list_app_windows(app=app or "", include_details=details)
+    windows = [dict(window) for window in answer.data["windows"]]
+    for window in windows:
+        if isinstance(bounds := window.get("bounds"), dict):
+            window["bounds"] = _with_short_names(bounds)
+    info = answer.data["target_application_info"]
+    return answer._replace(data={"window_list": windows, "target_application_info": info})
+
+
+def screenshot_app_window(
+    bundleId: Annotated[Optional[str], "the app's bundle id; this or appName is required"] = None,
+    appName: Annotated[Optional[str], "the app's name; this or bundleId is required"] = None,
+    windowIndex: Annotated[int, "which of its windows, 0 = frontmost; default 0"] = 0,
+    format: Annotated[Literal["png", "jpg"], "png or jpg; default png"] = "png",
+    includeShadow: Annotated[bool, "include the window's shadow; default false"] = False,
+    timeoutMs: Annotated[int, "milliseconds for the whole call, 100 to 50000; default 10000"] = 10_000,
+    preferWindowId: Annotated[
+        bool, "capture the window itself, even if covered; false: what the screen shows there; default true"
+    ] = True,
+) -> Result:
+    """Save a screenshot of one window of an app as a temporary file; return path, URI, rectangle and scale.
+
+    To look at the image itself, use take_window_screenshot.
+
+    Example: peekaboo-min screenshot-app-window --appName Safari
+    """
+    bundle_id = (bundleId or "").strip()
+    if not bundle_id and not (appName or "").strip():
+        raise invalid("Either bundleId or appName must be given.", "name the app")
+    check_range("timeoutMs", timeoutMs, 100, 50_000)
+    desktop = this_desktop()
+    try:
+        with time_budget(timeoutMs / 1000):
+            scene = scene_to_capture(desktop)
+            apps = scene.apps
+            app = app_by_bundle_id(bundle_id, apps) if bundle_id else find_app(appName or "", apps)
+            window = find_window(app, visible_windows(windows_of(app, scene.windows)), index=windowIndex)
+            if preferWindowId:
+                image = screenshot_window(desktop, scene, window, format, includeShadow)
+                if not includeShadow:  # a shadow's margin would shift every pixel
+                    image = recorded(desktop, image)
+            else:
+                image = screenshot_rect(desktop, window, format)
+            (image,) = save_images([image], [new_temporary_path("peekaboo", format)])
+    except PeekabooError as e:
+        if e.code not in _DOCUMENT_NAMES:
+            raise
+        hint = f"raise timeoutMs; {e.hint}" if e.code is ErrorCode.TIMEOUT else e.hint
+        raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+    window = image.subject.window or window
+    has_shadow = includeShadow and not image.is_of_rect
+    data = {
+        "path": image.path,
+        "uri": Path(image.path).as_uri(),
+        "appName": app.name,
+        "rect": _with_short_names(window.bounds.as_data()),
+        # the shadow's margin makes the image larger than the window
+        "scale": window.scale if has_shadow else image.scale,
+        "format": image.info.kind,
+    }
+    no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
+    messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
+    kept = f"the file is temporary: it is kept {image_lifetime()}"
+    return Result(f"screenshot of {app.name}: {image.path}", data, messages=(kept, *messages))
+
+
+def _with_short_names(bounds: dict[str, Any]) -> dict[str, Any]:
+    return {{"width": "w", "height": "h"}.get(name, name): value for name, value in bounds.items()}

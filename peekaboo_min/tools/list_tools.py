@@ -1,0 +1,51 @@
+"""The tools that list windows, apps and screens; few imports, to start fast."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+from ..automation import listing
+from ..core.models import Result
+from ..desktop.select import this_desktop
+
+WindowDetails = Annotated[
+    Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
+]
+
+
+def list_windows() -> Result:
+    """List the open windows of this desktop, front to back: window_id, owner, title, bounds in screen points.
+
+    Call it first, because the other tools take a window_id. Menus and dialogs are windows of their own.
+
+    Example: peekaboo-min windows --app Safari
+    """
+    return listing.window_catalogue(this_desktop())
+
+
+def list_apps() -> Result:
+    """List the running applications, with their process ids and how many windows they show.
+
+    Example: peekaboo-min list apps --json-output
+    """
+    return listing.running_apps(this_desktop())
+
+
+def list_app_windows(
+    *,
+    app: Annotated[str, "name, bundle id, PID:n or a part of the name"],
+    include_details: WindowDetails = None,
+) -> Result:
+    """List an application's windows, front to back.
+
+    Example: peekaboo-min list windows --app Safari --include-details bounds,ids
+    """
+    return listing.app_windows(this_desktop(), app, include_details or [])
+
+
+def list_screens() -> Result:
+    """List the screens, the main one first, with their bounds and scales.
+
+    Example: peekaboo-min list screens
+    """
+    return listing.screens(this_desktop())

@@ -1,0 +1,86 @@
+"""The tools that look at one window: screenshot, find, wait."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+from ..automation import capture, find, wait
+from ..core.models import Result
+from ..desktop.select import this_desktop
+from .parameters import Region, RegionScreenshotId, WindowId
+
+
+def take_window_screenshot(
+    window_id: WindowId, region: Region = None, screenshot_id: RegionScreenshotId = None
+) -> Result:
+    """Take a screenshot of a window, to see what is on it, and return the image.
+
+    A JPEG with a long side of at most 1568 pixels; image_width, image_height, scale and screenshot_id come
+    with it. The x and y of click are pixels of this image. With a region: that part of the window at full
+    resolution; clicks still use the pixels of the whole screenshot.
+
+    Example: peekaboo-min screenshot 14680078 --path window.png
+    """
+    desktop = this_desktop()
+    image = capture.capture_window_or_region(desktop, window_id, "jpg", region, screenshot_id)
+    image = capture.recorded(desktop, capture.for_client(desktop, image), supersedes_older=True)
+    text = image.region_text() or image.title()
+    return Result(text, image.window_data(), (image.content,), messages=image.warnings())
+
+
+def find_text(
+    window_id: WindowId,
+    text: Annotated[
+        Optional[str], "a label, or whole words of one; case is ignored; default: list every line"
+    ] = None,
+    *,
+    region: Region = None,
+    screenshot_id: RegionScreenshotId = None,
+) -> Result:
+    """Find text in a window by text recognition (OCR), or read all of it, without a model.
+
+    Returns x and y of each place, as pixels for click, with the screenshot_id. Whole labels come first, then
+    parts of longer labels; similar text is listed apart. Without a text: every line, at most 200. For buttons
+    and fields use find_elements.
+
+    Example: peekaboo-min find-text 14680078 "Sign the book"
+    """
+    return find.find_text(this_desktop(), window_id, text, region, screenshot_id)
+
+
+def find_elements(
+    window_id: WindowId,
+    text: Annotated[Optional[str], "only elements with this in their name or value; case is ignored"] = None,
+    role: Annotated[
+        Optional[str], "only this role: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
+    ] = None,
+) -> Result:
+    """List the buttons, fields, links and other controls of a window, from its accessibility tree.
+
+    At most 200, in reading order, such as button "Save" 120,48 [focused]. The numbers are x and y for click,
+    with the screenshot_id of the result. If an app has no tree, use find_text.
+
+    Example: peekaboo-min elements 14680078 --role button
+    """
+    return find.find_elements(this_desktop(), window_id, text, role)
+
+
+def wait_for(
+    window_id: Annotated[Optional[int], "the window's id, from list_windows; give this or app"] = None,
+    app: Annotated[Optional[str], "an app's name or bundle id: any of its windows"] = None,
+    text: Annotated[
+        Optional[str], "wait until the window shows this text: whole words, case is ignored"
+    ] = None,
+    title: Annotated[Optional[str], "wait until a window title contains this text"] = None,
+    closed: Annotated[bool, "wait until the window, or the app's last one, is gone; default false"] = False,
+    still: Annotated[bool, "wait until the window has not changed for a second; default false"] = False,
+    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
+) -> Result:
+    """Wait until a window shows a text or a title, opens, closes, or stops changing (a download, a page).
+
+    Give one of text (the result has its x and y), title, closed, still; or only an app, to wait for a window
+    of it. If it does not happen in time, the error is TIMEOUT, with what was last seen.
+
+    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
+    """
+    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s)

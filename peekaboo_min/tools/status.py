@@ -1,0 +1,288 @@
+"""Check this machine and clean it: doctor, permissions, status, clean."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import partial
+from typing import Annotated, Any, Callable, NamedTuple, Optional
+
+from .. import __version__
+from ..ai.client import parse_providers, provider_status
+from ..automation.policy import stop_file
+from ..core.call import in_parallel, time_budget
+from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.log import OLDER_LOGS
+from ..core.models import Result
+from ..core.settings import ignored_variables, settings
+from ..desktop.base import Desktop
+from ..desktop.select import this_desktop
+from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
+from ..integrations.peekaboo_cli import peekaboo_program
+from ..system.files import default_log_file, log_file, remove_all, state_folder, sweep, temporary_folder
+from ..system.process import program_path, run_program
+from ..system.programs import PACKAGES, how_to_install, missing_program
+
+SERVER_NAME = "PeekabooMCP"
+_PURPOSES = {
+    ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "images, titles",
+    ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: "click, type, press, raise",
+    ErrorCode.PERMISSION_DENIED_AUTOMATION: "Keynote",
+}
+_STATUS_S = 1.8  # the design allows the status two seconds
+
+
+class Check(NamedTuple):
+    """The result of one check; `advice` is empty if all is well."""
+
+    name: str
+    found: str
+    ok: bool = True
+    needed: bool = True
+    advice: str = ""
+    code: ErrorCode = ErrorCode.MISSING_PROGRAM  # the error if it fails
+
+    @property
+    def is_problem(self) -> bool:
+        return self.needed and not self.ok
+
+    def line(self) -> str:
+        mark = "ok      " if self.ok else "MISSING " if self.needed else "-       "
+        return f"{mark}{self.name}: {self.found}" + (f"\n        {self.advice}" if self.advice else "")
+
+
+def doctor(
+    compile: Annotated[bool, "build the Swift helper for mouse and keyboard now (macOS)"] = False,
+    request: Annotated[
+        bool, "let macOS ask you for its permissions; then the app that you started this in is in their lists"
+    ] = False,
+) -> Result:
+    """Check programs, display, folders and permissions; report what is missing and how to get it.
+
+    Example: peekaboo-min doctor
+    """
+    desktop = this_desktop()
+    if request and not (sys.stdin and sys.stdin.isatty()):
+        raise invalid("--request asks a person", "run it yourself, in a terminal")
+    if compile:
+        desktop.prepare(in_background=False)
+    if request:
+        desktop.request_permissions()
+    checks = _checks(desktop, runs_programs=True)
+    missing = [check for check in checks if check.is_problem]
+    if missing:
+        packages = sorted({PACKAGES[check.name] for check in missing if check.name in PACKAGES})
+        hint = f"sudo apt-get install {' '.join(packages)}" if packages else missing[0].advice
+        message = f"missing: {', '.join(check.name for check in missing)}"
+        raise PeekabooError(missing[0].code, message, hint, details=_lines(checks))
+    rows = [{key: value for key, value in check._asdict().items() if key != "code"} for check in checks]
+    optional = [check.name for check in checks if not check.ok]
+    left = f"; optional and missing: {', '.join(optional)}" if optional else ""
+    data = {"checks": rows, **_machine_data(desktop)}
+    return Result(f"{_lines(checks)}\nall required programs are installed{left}", data)
+
+
+def permissions() -> Result:
+    """Show each permission: whether it is granted, which application needs it, how to grant it.
+
+    Exits 0, 11, 12 or 13.
+
+    Example: peekaboo-min permissions
+    """
+    desktop = this_desktop()
+    checks = _permission_checks(desktop)
+    for check in checks:
+        if check.is_problem:
+            error = desktop.denied(check.code, f"{check.name} is not granted")
+            raise PeekabooError(error.code, error.message, error.hint, _lines(checks))
+    text = _lines(checks) or "an X11 desktop has no permissions to grant"
+    return Result(text, {"permissions": _permission_data(checks)})
+
+
+def server_status() -> Result:
+    """Show the version, the AI providers and the granted permissions.
+
+    `list server_status` and `list permissions` are the same.
+
+    Example: peekaboo-min list server_status --json-output
+    """
+    desktop = this_desktop()
+    checks = _permission_checks(desktop)
+    text = "\n".join(filter(None, [initial_status().strip(), _lines(checks)]))
+    return Result(text, {"permissions": _permission_data(checks), **_machine_data(desktop)})
+
+
+def clean(
+    all: Annotated[
+        bool, "also the state folder, the log and Gmail's token: all that we left outside your own folders"
+    ] = False,
+) -> Result:
+    """Delete every image and record in our temporary folder that is not in use.
+
+    Files saved to a path of your choice stay. With --all, to uninstall, it also deletes everything else that
+    we left in this account.
+
+    Example: peekaboo-min clean
+    """
+    if not all:
+        count = sweep(0)
+        return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
+    log = default_log_file()  # not the file that PEEKABOO_LOG_FILE names, which may hold other things
+    # the user's own files in our folders: the stop file, which only the user may remove, and Gmail's client
+    kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
+    logs = [log, *(log.with_name(log.name + suffix) for suffix in OLDER_LOGS)]
+    folders = [str(temporary_folder()), str(state_folder())]
+    staying = [str(path) for path in remove_all(kept, [gmail_folder() / "token.json", *logs])]
+    rest = f"; kept, because they are yours or in use: {', '.join(staying)}" if staying else ""
+    if settings().log_file:
+        rest += f"; the log {log_file()} is yours to delete"
+    text = f"deleted {', '.join(folders)} and {log}{rest}; agents' runs and logs are where you started them"
+    return Result(text, {"folders": folders, "log": str(log), "kept": staying})
+
+
+def initial_status() -> str:
+    """Return the specification's status text, which a server appends once to its first result."""
+    providers = ", ".join(choice.name for choice in parse_providers(settings().ai_providers))
+    providers = providers or "None Configured. Set PEEKABOO_AI_PROVIDERS ENV."
+    return (
+        "\n\n--- Peekaboo MCP Server Status ---\n"
+        f"Name: {SERVER_NAME}\nVersion: {__version__}\n"
+        f"Configured AI Providers (from PEEKABOO_AI_PROVIDERS ENV): {providers}\n---"
+    )
+
+
+def server_status_text(desktop: Desktop) -> str:
+    """Return the text of the tool `list` for server_status, within two seconds."""
+    with time_budget(_STATUS_S):
+        checks = _checks(desktop)
+    problems = [(f"- {check.name}: {check.found}", check.advice) for check in checks if not check.ok]
+    lines = "\n".join("; ".join(filter(None, problem)) for problem in problems)
+    return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{lines or 'none'}"
+
+
+def mcp_version() -> str:
+    """Return the version of the package mcp. Raises MISSING_PROGRAM unless it is 2.x."""
+    from importlib import metadata  # 15 ms that only these commands need
+
+    try:
+        version = metadata.version("mcp")
+    except metadata.PackageNotFoundError:
+        version = "none"
+    if not version.startswith("2."):
+        problem = f"{sys.executable} needs the package mcp 2, and has {version}"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, problem, how_to_install())
+    return version
+
+
+def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
+    # each of these may wait for something that hangs
+    asks_version = runs_programs or "exec" in desktop.extra_tools
+    slow: list[Callable[[], list[Check]]] = [
+        _provider_checks,
+        lambda: [_check("peekaboo", partial(_original, asks_version), "peekaboo_exec")],
+        partial(_desktop_checks, desktop),
+    ]
+    # threads cost more than an X server's answer; on a Mac each question is a program
+    is_slow = desktop.answers_by_programs
+    checks = in_parallel(lambda check: check(), slow) if is_slow else [run() for run in slow]
+    models, original, display = checks
+    has_gi = [_check("python3's gi", _gi, "elements")] if runs_programs and "python3" in desktop.uses else []
+    return [
+        *(_check(name, partial(program_path, name)) for name in desktop.needs),
+        *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
+        *has_gi,
+        *display,
+        _check("temporary folder", temporary_folder),
+        _check("state folder", state_folder),
+        _check("server's log", log_file),
+        *(Check(name, problem, ok=False, needed=False) for name, problem in ignored_variables().items()),
+        *models,
+        _check("package mcp", mcp_version, "the server and the agents"),
+        *original,
+        *([_check("Gmail", gmail_state, "send_email")] if has_gmail_credentials() else []),
+        Check("mouse and keyboard by", desktop.input_backend()),
+    ]
+
+
+def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
+    try:
+        return Check(name, str(look()), needed=not purpose)
+    except PeekabooError as e:
+        problem = f"{e.message} (only for {purpose})" if purpose else e.message
+        return Check(name, problem, False, not purpose, e.hint, e.code)
+
+
+def _provider_checks() -> list[Check]:
+    return [
+        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
+        for status in provider_status()
+    ]
+
+
+def _original(runs_programs: bool) -> str:
+    program = peekaboo_program()
+    if program.is_ours:
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed; our own command line takes its place")
+    return f"{program.argv[0]} {program.version()}" if runs_programs else program.argv[0]
+
+
+def _desktop_checks(desktop: Desktop) -> list[Check]:
+    display = _check("display", partial(_display, desktop))
+    try:
+        return [display, *(_permission_checks(desktop) if display.ok else ())]
+    except PeekabooError as e:
+        return [display, Check("permissions", e.message, False, True, e.hint, e.code)]
+
+
+def _display(desktop: Desktop) -> str:
+    for warning in desktop.warnings():
+        raise PeekabooError(ErrorCode.NO_GUI_SESSION, warning)
+    scene = desktop.snapshot()
+    sizes = [f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays]
+    return f"{', '.join(sizes)}; {len(scene.windows)} windows"
+
+
+def _permission_checks(desktop: Desktop) -> list[Check]:
+    def check(permission: tuple[ErrorCode, Optional[bool]]) -> Check:
+        code, is_granted = permission
+        purpose = _PURPOSES[code]
+        name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
+        is_asked = is_granted is None and code is ErrorCode.PERMISSION_DENIED_AUTOMATION
+        unknown = "macOS asks at first use" if is_asked else "unknown: granted, but macOS shows no titles"
+        state = {True: "granted", False: "NOT granted", None: unknown}[is_granted]
+        advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
+        return Check(name, f"{state} ({purpose})", is_granted is not False, True, advice, code)
+
+    # in parallel, because for each missing one a program finds out which application needs it
+    return in_parallel(check, list(desktop.permissions().items()))
+
+
+def _permission_data(checks: Iterable[Check]) -> dict[str, bool]:
+    """Return the permissions by the original's names; a system without such a permission needs none."""
+    missing = {check.code for check in checks if check.is_problem}
+    return {
+        "screen_recording": ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING not in missing,
+        "accessibility": ErrorCode.PERMISSION_DENIED_ACCESSIBILITY not in missing,
+    }
+
+
+def _gi() -> str:
+    path = program_path("python3")
+    try:
+        script = "import gi; gi.require_version('Atspi', '2.0')"
+        run_program([path, "-I", "-c", script], timeout_s=10.0)
+    except PeekabooError as e:
+        raise missing_program("python3", f"{path} has no gi with Atspi") from e
+    return "with Atspi"
+
+
+def _lines(checks: Iterable[Check]) -> str:
+    return "\n".join(check.line() for check in checks)
+
+
+def _machine_data(desktop: Desktop) -> dict[str, Any]:
+    import platform  # 2 ms that only a report needs
+
+    machine = {"system": platform.platform(terse=True), "python": platform.python_version()}
+    ours = {"version": __version__, "platform": desktop.name, "input": desktop.input_backend()}
+    return {**ours, **machine, "log_file": str(log_file())}
