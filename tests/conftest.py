@@ -1,10 +1,11 @@
-"""Fixtures of all tests: an X server, forms, fake Macs, fake models, our program; no test leaves files.
+"""Fixtures for all tests: an X server, forms, fake Macs, fake models, the program, and a check for leftovers.
 
-A plain name (`form`, `mac`, `ai`) is new for each test; `shared_...` is one for all tests of a file.
+A plain name (`form`, `mac`, `ai`) is new for each test; `shared_...` lives as long as its test file.
 """
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,26 +17,28 @@ from fakemac import FakeMac
 from in_process import InProcessProgram
 from leftovers import Leftovers, forget_watched, watch
 from macs import fake_mac
-from worlds import Form, Program, clean_environment, program_words, wait_for, x_server
+from worlds import KEPT_VARIABLES, Form, Program, clean_environment, program_words, wait_for, x_server
 
 from peekaboo_min.core.settings import forget_environment
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "leaves(*patterns): files that the test leaves; see leftovers.py")
-    config.addinivalue_line("markers", "mac: on a Mac it asks that Mac, elsewhere a fake one")
+    config.addinivalue_line("markers", "mac: runs on the real Mac if there is one, else on a fake")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Home and temporary folder of the session: other programs may use the real ones meanwhile."""
+    """Replace the user's home, umask and environment, also for programs that tests start."""
     folder = tmp_path_factory.mktemp("session")
+    os.umask(0o022)
     with pytest.MonkeyPatch.context() as patch:
-        # for what tests call in this very process
-        for name, variable in (("home", "HOME"), ("tmp", "TMPDIR"), ("state", "XDG_STATE_HOME")):
-            (folder / name).mkdir()
-            patch.setenv(variable, str(folder / name))
-        patch.setenv("GSK_RENDERER", "cairo")  # as headless.x_server sets it, late
+        for name in {*os.environ}:
+            if not KEPT_VARIABLES.fullmatch(name):
+                patch.delenv(name)
+        for name, value in clean_environment(folder).items():
+            patch.setenv(name, value)
+        patch.delenv("PYTHONPATH")
         patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
         yield folder
 
@@ -47,14 +50,14 @@ def watched_folders(own_home: Path) -> Iterator[None]:
     forget_watched()
 
 
-_newest: list[Leftovers] = []  # of the test that runs
+_newest: list[Leftovers] = []  # of the running test
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Fails the test that leaves a file, a process, a thread or a changed environment; see leftovers.py."""
+    """Fail a test that leaves a file, a process, a thread or a changed environment; see leftovers.py."""
     _newest[:] = [Leftovers(tmp_path_factory.getbasetemp())]
     yield
     marker = request.node.get_closest_marker("leaves")
@@ -65,7 +68,7 @@ def nothing_is_left(
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
-    """Sets variables, as if this process had started with them."""
+    """Set variables as if this process had started with them."""
 
     def start(**variables: str) -> None:
         for name, value in variables.items():
@@ -88,20 +91,20 @@ def display() -> Iterator[str]:
 
 @pytest.fixture
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> Program:
-    """The package, with `@both_forms` the single file too; a test adds DISPLAY where it needs one."""
+    """Return the package, or with `@both_forms` also the single file; a test adds DISPLAY if it needs it."""
     return Program(program_words(getattr(request, "param", "package")), clean_environment(tmp_path))
 
 
 @pytest.fixture
 def on_x11(program: Program, display: str) -> Program:
-    """The same on the session's display; the package's commands run in this process."""
+    """Return `program` on the session's display; the package's commands run in this process."""
     is_package = list(program.words) == program_words("package")
     return (InProcessProgram(program.environment) if is_package else program).having(DISPLAY=display)
 
 
 @pytest.fixture
 def open_form(display: str, tmp_path: Path) -> Iterator[Callable[..., Form]]:
-    """Opens a form on the session's display; all are closed at the end, and gone."""
+    """Open forms on the session's display; close them after the test."""
     forms: list[Form] = []
 
     def open_one(title: str = "Visitor book", place: str = "+60+60") -> Form:
@@ -120,8 +123,6 @@ def form(open_form: Callable[..., Form]) -> Form:
 
 @pytest.fixture
 def form_window(on_x11: Program, form: Form) -> Any:
-    """The id of the form's window."""
-
     def find() -> list[int]:
         windows = on_x11.data("windows")["windows"]
         return [

@@ -1,4 +1,4 @@
-"""The single file: made by bundle.py and nothing else, readable, 3.9 without mcp."""
+"""The single file: made by bundle.py, readable, runs on 3.9 without mcp."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BUNDLE = ROOT / "scripts" / "bundle.py"
 LOADER = ROOT / "scripts" / "single_file_loader.py"
 
 
-def bundle(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """bundle.py of a tree, in which it finds its package by its own place."""
+def bundle(root: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run the tree's bundle.py, which bundles the package beside it."""
     script = root / "scripts" / "bundle.py"
     return subprocess.run(
-        [sys.executable, str(script), *words], capture_output=True, encoding="utf-8", timeout=60
+        [sys.executable, str(script), *argv], capture_output=True, encoding="utf-8", timeout=60
     )
 
 
@@ -53,7 +53,7 @@ SMALL_ANSWER = [
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A package of few modules, and the bundler."""
+    """Create a small package and the bundler."""
     for name, text in SMALL_PACKAGE.items():
         path = tmp_path / "peekaboo_min" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,17 +65,16 @@ def tree(tmp_path: Path) -> Path:
 
 
 def run_single_file(tree: Path) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run(
         [sys.executable, str(tree / "scripts" / "peekaboo.py")],
-        env={**environment, "HOME": str(tree), "XDG_STATE_HOME": str(tree / "state")},
+        env={**os.environ, "HOME": str(tree), "XDG_STATE_HOME": str(tree / "state")},
         capture_output=True,
         encoding="utf-8",
         timeout=60,
     )
 
 
-def kept_bytecode(tree: Path) -> list[Path]:
+def cached_bytecode(tree: Path) -> list[Path]:
     return sorted((tree / "state" / "peekaboo_min" / "bytecode").glob("*"))
 
 
@@ -94,16 +93,16 @@ def test_bundler_writes_what_it_prints(tree: Path) -> None:
     assert (made.returncode, made.stdout, made.stderr) == (2, "", "usage: bundle.py [--write]\n")
 
 
-def test_single_file_of_a_small_package_runs_by_kept_bytecode_too(tree: Path) -> None:
+def test_single_file_of_a_small_package_also_runs_from_cached_bytecode(tree: Path) -> None:
     bundle(tree, "--write")
-    for step in ("compiled", "by the bytecode that was kept", "by bytecode that is cut short"):
-        if "cut" in step:
-            for path in kept_bytecode(tree):
+    for step in ("compiled", "from cached bytecode", "from truncated bytecode"):
+        if "truncated" in step:
+            for path in cached_bytecode(tree):
                 path.write_bytes(path.read_bytes()[:9])
         done = run_single_file(tree)
         assert (done.returncode, done.stderr, json.loads(done.stdout)) == (7, "", SMALL_ANSWER), step
-        # the package, two wings, two modules
-        modes = [path.stat().st_mode & 0o777 for path in kept_bytecode(tree) if path.stat().st_size > 9]
+        # the package, two subpackages, two modules
+        modes = [path.stat().st_mode & 0o777 for path in cached_bytecode(tree) if path.stat().st_size > 9]
         assert modes == [0o600] * 5
     version = tree / "peekaboo_min" / "__init__.py"
     version.write_text(version.read_text().replace("7.0", "7.1"))
@@ -111,14 +110,14 @@ def test_single_file_of_a_small_package_runs_by_kept_bytecode_too(tree: Path) ->
     assert json.loads(run_single_file(tree).stdout)[0] == "7.1", "bytecode of another source is not used"
 
 
-def test_single_file_uses_no_bytecode_of_others(tree: Path) -> None:
+def test_single_file_uses_no_bytecode_from_a_shared_folder(tree: Path) -> None:
     bundle(tree, "--write")
     folder = tree / "state" / "peekaboo_min" / "bytecode"
     folder.mkdir(parents=True)
     folder.parent.chmod(0o700)
     folder.chmod(0o777)
     assert json.loads(run_single_file(tree).stdout) == SMALL_ANSWER
-    assert kept_bytecode(tree) == []
+    assert cached_bytecode(tree) == []
 
 
 def test_single_file_traceback_shows_its_lines(tree: Path) -> None:
@@ -127,12 +126,12 @@ def test_single_file_traceback_shows_its_lines(tree: Path) -> None:
     bundle(tree, "--write")
     lines = (tree / "scripts" / "peekaboo.py").read_text().splitlines()
     number = next(n for n, line in enumerate(lines, 1) if line.endswith("# here"))
-    for _ in ("compiled", "by the bytecode that was kept"):
+    for _ in ("compiled", "from cached bytecode"):
         done = run_single_file(tree)
         assert f'peekaboo.py", line {number}, in start\n    1 / 0  # here\n' in done.stderr
 
 
-def test_single_file_has_every_source_of_the_package_as_it_is() -> None:
+def test_single_file_contains_every_source_unchanged() -> None:
     lines = SINGLE_FILE.read_text(encoding="utf-8").splitlines()
     titles = {number: re.match(r"SOURCES\['(.+?)'\] = ", line) for number, line in enumerate(lines)}
     starts = {title[1]: number for number, title in titles.items() if title}
@@ -141,10 +140,10 @@ def test_single_file_has_every_source_of_the_package_as_it_is() -> None:
     assert set(starts) == {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
     for path, number in starts.items():
         text = (ROOT / path).read_text(encoding="utf-8").splitlines()
-        assert lines[number + 1 : number + len(text)] == text[1:], f"{path}, behind its first line"
+        assert lines[number + 1 : number + len(text)] == text[1:], f"{path}, after its first line"
 
 
-def test_single_file_header_for_uv_asks_for_what_the_project_asks() -> None:
+def test_single_file_uv_header_matches_pyproject() -> None:
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 reads TOML")
     # the expression of PEP 723
     pattern = r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$"
@@ -163,8 +162,8 @@ def test_single_file_is_written_in_python_3_9() -> None:
     ast.parse(SINGLE_FILE.read_text(encoding="utf-8"), feature_version=(3, 9))
 
 
-def old(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A copy of the file, alone in a folder, by Python 3.9 that has nothing installed."""
+def run_on_python_3_9(tmp_path: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Run a copy of the file, alone in a folder, on a bare Python 3.9."""
     python = old_python()
     if not python:
         pytest.skip("there is no Python 3.9 here, and no package installs it")
@@ -172,7 +171,7 @@ def old(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     shutil.copy(SINGLE_FILE, tmp_path / "alone" / "peek.py")
     environment = {name: value for name, value in clean_environment(tmp_path).items() if name != "PYTHONPATH"}
     return subprocess.run(
-        [python, "-I", "-W", "error", "peek.py", *words],
+        [python, "-I", "-W", "error", "peek.py", *argv],
         cwd=tmp_path / "alone",
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -182,15 +181,15 @@ def old(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("words", [["--help"], ["click", "--help"], ["clean", "--json"]])
-def test_single_file_alone_runs_on_python_3_9_without_mcp(tmp_path: Path, words: list[str]) -> None:
-    done = old(tmp_path, *words)
+@pytest.mark.parametrize("argv", [["--help"], ["click", "--help"], ["clean", "--json"]])
+def test_single_file_alone_runs_on_python_3_9_without_mcp(tmp_path: Path, argv: list[str]) -> None:
+    done = run_on_python_3_9(tmp_path, *argv)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     assert [path.name for path in (tmp_path / "alone").iterdir()] == ["peek.py"]
 
 
-def test_serve_without_mcp_says_how_to_get_it(tmp_path: Path) -> None:
+def test_serve_without_mcp_names_the_install_command(tmp_path: Path) -> None:
     (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
     package = Program(
         [sys.executable, "-m", "peekaboo_min"],
@@ -198,7 +197,7 @@ def test_serve_without_mcp_says_how_to_get_it(tmp_path: Path) -> None:
     ).run()
     assert (package.code, package.out, package.err.count("\n")) == (2, "", 1)
     assert f"uv tool install {ROOT}" in package.err and f".venv/bin/pip install {ROOT}" in package.err
-    done = old(tmp_path)
+    done = run_on_python_3_9(tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert done.stderr.startswith(
         "peekaboo-min: serving MCP needs Python 3.10 or newer and the package mcp: "

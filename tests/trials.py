@@ -1,10 +1,10 @@
-"""Thousands of hostile cases by class, decided by what the windows themselves report; not part of the suite.
+"""Run thousands of hostile cases and check replies against the windows' reports; not part of the suite.
 
     python tests/trials.py [--class NAME ...] [--kind KIND] [--trials N] [--seed S]
 
-prints a table and the most frequent findings of each class. The same seed gives the same cases; how a race
-ends is up to the machine. Each class has X servers of its own, ends by itself and leaves nothing. A few run
-in the suite (tests/automation/test_trials.py). What the table counts:
+prints a table and the most frequent findings of each class. The same seed gives the same cases; the winner of
+a race depends on the machine. Each class starts its own X servers and cleans up. A few cases run in the suite
+(tests/automation/test_trials.py). The columns of the table:
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Driver = Callable[[Stage, random.Random, int, Optional[str]], None]
 
 
 class TrialClass(NamedTuple):
-    """share: of --trials; desktop: see stage()."""
+    """A driver, its share of --trials, and its desktop (see stage())."""
 
     driver: Driver
     share: float
@@ -44,13 +44,19 @@ CLASSES = {
     "wheel-race": TrialClass(partial(clicks.race, act="scroll"), 0.5),
     "standing-cover": TrialClass(partial(clicks.race, standing=True), 0.1),
     "typing": TrialClass(keys.steal_focus, 0.5),
+    "lost-keys": TrialClass(keys.lose_keys, 0.5),
+    "slow-display": TrialClass(keys.type_slowly, 0.05),
     "crowd": TrialClass(keys.crowd, 0.5),
+    "crowd-own-folders": TrialClass(partial(keys.crowd, own_folders=True), 0.3),
     "paste": TrialClass(paste.break_pastes, 0.2),
+    "paste-slow": TrialClass(paste.slow_pastes, 0.2),
+    "paste-vain": TrialClass(paste.vain_pastes, 0.05),
     "paste-ended": TrialClass(paste.end_pastes, 0.1),
     "person": TrialClass(person.stay_beside, 0.5),
     "programs": TrialClass(faults.break_programs, 0.5),
     "display-gone": TrialClass(faults.end_displays, 0.1, "none"),
     "calm": TrialClass(calm.stay_calm, 0.5),
+    "effect": TrialClass(calm.verify_effects, 0.5),
 }
 
 
@@ -72,9 +78,9 @@ def main() -> int:
     )
     parser.add_argument("--trials", type=int, default=100, help="the size of the largest class; default 100")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--kind", help="only this kind of case, in the words of the driver: `menu`, `steal`")
+    parser.add_argument("--kind", help="only this kind of case; each driver has its own, such as `menu`")
     arguments = parser.parse_args()
-    # ended from outside, the X servers and programs of a class end as well
+    # on SIGTERM, unwind so that the X servers and programs of a class end too
     signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     tallies = []
     for name in arguments.names or CLASSES:
@@ -83,7 +89,7 @@ def main() -> int:
         print(table(tallies[-1:]), flush=True)
     if len(tallies) > 1:
         print(table(tallies))
-    return 1 if any(one.violations("wrong", "lost", "leaked") for one in tallies) else 0
+    return 1 if any(tally.violations("wrong", "lost", "leaked") for tally in tallies) else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""scripts/check.sh, the public workflow and CONTRIBUTING.md: they parse, and what they name is there."""
+"""check.sh, the workflow and CONTRIBUTING.md parse and name existing files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_workflow_runs_our_scripts_on_the_oldest_and_newest_python() -> None:
     assert 'CI: "true"' in text and "secrets" not in text and "\t" not in text
 
 
-def test_contributing_names_only_what_is_there() -> None:
+def test_contributing_names_only_existing_files() -> None:
     text = CONTRIBUTING.read_text(encoding="utf-8")
     named = re.findall(
         r"(?:peekaboo_min|tests|scripts|support|desktop|frontends|system|automation)/[\w./]*", text
     )
     folders = (ROOT, ROOT / "tests", ROOT / "peekaboo_min")
     missing = [
-        name for name in named if not any(list(each.glob(f"{name.rstrip('./')}*")) for each in folders)
+        name for name in named if not any(list(folder.glob(f"{name.rstrip('./')}*")) for folder in folders)
     ]
     assert len(named) > 20 and missing == []

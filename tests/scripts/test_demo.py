@@ -1,4 +1,4 @@
-"""scripts/demo.py on machines that lack what it needs: one sentence with the next step, no process left."""
+"""scripts/demo.py: missing or hanging programs, models, displays, signals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HANGS = "sleep 1000"
 FAILS = "echo 'it is not installed here' >&2; exit 1"
 MISSING = ""
 
-# A program that only the demo itself needs: what stands in its place, first on PATH and alone; the advice.
+# a program that only the demo needs, its replacement script, and the advice
 OWN_PROGRAMS = [
     ("Xvfb", MISSING, "apt-get install xvfb"),
     ("openbox", FAILS, "apt-get install --reinstall openbox"),
@@ -33,28 +33,27 @@ OWN_HANGING = {"Xvfb": "xvfb", "openbox": "openbox", "wish": "tk"}
 
 
 class Demo:
-    """A copy of the demo, so that its output folder is the test's own."""
+    """A copy of the demo with its own output folder."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "scripts").mkdir()
         for name in ("demo.py", "headless.py", "demo_form.tcl"):
             shutil.copy(ROOT / "scripts" / name, folder / "scripts")
         self.output = folder / "demo-output"
-        self.words = [sys.executable, str(folder / "scripts" / "demo.py")]
+        self.argv = [sys.executable, str(folder / "scripts" / "demo.py")]
         self.environment = clean_environment(folder)
 
-    def run(self, **variables: str) -> Finished:
-        return finished(self.start(**variables))
+    def run(self, *options: str, **variables: str) -> Finished:
+        return finished(self.start(*options, **variables))
 
-    def start(self, **variables: str) -> subprocess.Popen[str]:
+    def start(self, *options: str, **variables: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in {**self.environment, **variables}.items() if value}
         pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(
-            self.words, env=environment, cwd=self.output.parent, encoding="utf-8", **pipes
-        )
+        argv = [*self.argv, *options]
+        return subprocess.Popen(argv, env=environment, cwd=self.output.parent, encoding="utf-8", **pipes)
 
-    def completes(self, **variables: str) -> Finished:
-        """A demo that does all that it should."""
+    def run_completely(self, **variables: str) -> Finished:
+        """Run the demo to its end and check its output."""
         done = self.run(**variables)
         assert done.code == 0, done.err
         assert "the application confirms: its dialog is open" in done.out, done.out + done.err
@@ -71,8 +70,8 @@ def finished(process: subprocess.Popen[str]) -> Finished:
     return Finished(process.returncode, out, err)
 
 
-def sentence_of(done: Finished) -> str:
-    """The one sentence of a demo that failed."""
+def error_line(done: Finished) -> str:
+    """Return the single error line of a failed demo."""
     assert done.code > 0 and "Traceback" not in done.out, done.out
     lines = done.err.splitlines()
     assert len(lines) == 1 and lines[0].startswith("demo: "), done.err
@@ -83,11 +82,11 @@ def sentence_of(done: Finished) -> str:
 def demo(tmp_path: Path) -> Iterator[Demo]:
     need(*X_PROGRAMS, "tesseract")
     yield Demo(tmp_path)
-    wait_for(lambda: not processes_of(tmp_path), "all that the demo started has ended")
+    wait_for(lambda: not processes_of(tmp_path), "all processes of the demo have ended")
 
 
-def stranger(folder: Path, name: str, body: str) -> Path:
-    """A program of this name that does something else; without a body a file that cannot be run."""
+def fake_program(folder: Path, name: str, body: str) -> Path:
+    """Create a fake program; without a body, a file that is not executable."""
     folder.mkdir(exist_ok=True)
     (folder / name).unlink(missing_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{body}\n")
@@ -99,64 +98,67 @@ def stranger(folder: Path, name: str, body: str) -> Path:
 def test_demo_names_a_missing_or_broken_program_and_its_package(
     demo: Demo, tmp_path: Path, name: str, body: str, advice: str
 ) -> None:
-    sentence = sentence_of(demo.run(PATH=only_path(tmp_path / "bin", name, body)))
-    assert name in sentence and advice in sentence
+    error = error_line(demo.run(PATH=only_path(tmp_path / "bin", name, body)))
+    assert name in error and advice in error
 
 
 def only_path(folder: Path, name: str, body: str) -> str:
-    """A PATH with all programs that the demo needs, but a stranger for the one of this name."""
+    """Return a PATH with the demo's programs, one of them replaced by a fake."""
     folder.mkdir()
     for program in {*X_PROGRAMS, "tesseract", "sh", "sleep"}:
         (folder / program).symlink_to(shutil.which(program) or "/missing")
-    stranger(folder, name, body)
+    fake_program(folder, name, body)
     return str(folder)
 
 
-def test_demo_gives_up_what_hangs_or_is_dead(tmp_path: Path) -> None:
-    """All at once: each is waited for."""
+def test_demo_reports_hanging_programs_and_dead_displays(tmp_path: Path) -> None:
+    """Run all cases at once: each waits for a timeout."""
     need(*X_PROGRAMS, "tesseract")
     with socket.create_server(("127.0.0.1", 0)) as silent, ExitStack() as stack:
         displays = (":4321", f"127.0.0.1:{silent.getsockname()[1] - X_PORT}")
         advice = {name: f"apt-get install --reinstall {package}" for name, package in OWN_HANGING.items()}
-        advice |= dict.fromkeys(displays, "env -u DISPLAY sh scripts/demo.sh")
+        advice |= dict.fromkeys(displays, "leave out --my-screen")
         runs = {}
         for number, name in enumerate(advice):
             folder = tmp_path / str(number)
             folder.mkdir()
-            hangs = {"PATH": only_path(folder / "bin", name, HANGS)} if name in OWN_HANGING else {}
-            runs[name] = stack.enter_context(Demo(folder).start(**(hangs or {"DISPLAY": name})))
+            if name in OWN_HANGING:
+                process = Demo(folder).start(PATH=only_path(folder / "bin", name, HANGS))
+            else:
+                process = Demo(folder).start("--my-screen", DISPLAY=name)
+            runs[name] = stack.enter_context(process)
         for name, process in runs.items():
-            sentence = sentence_of(finished(process))
-            assert name in sentence and advice[name] in sentence
-    wait_for(lambda: not any(map(processes_of, tmp_path.iterdir())), "all that the demos started has ended")
+            error = error_line(finished(process))
+            assert name in error and advice[name] in error
+    wait_for(lambda: not any(map(processes_of, tmp_path.iterdir())), "all processes of the demos have ended")
 
 
-def test_demo_is_not_changed_by_other_programs_and_variables(demo: Demo, tmp_path: Path) -> None:
-    stranger(tmp_path / "first", "convert", FAILS)
-    ours = """READONLY=1 TOOLS=capture AI_PROVIDERS=nobody/nothing DESKTOP=macos BIN_DIR=/nowhere
+def test_demo_ignores_other_programs_and_variables(demo: Demo, tmp_path: Path) -> None:
+    fake_program(tmp_path / "first", "convert", FAILS)
+    ours = """READONLY=1 TOOLS=capture AI_PROVIDERS=unknown/model DESKTOP=macos BIN_DIR=/nowhere
         CLI_PATH=/nowhere/peekaboo DENY_APPS=* TTL_SECONDS=often"""
-    done = demo.completes(
+    done = demo.run_completely(
         PATH=f"{tmp_path / 'first'}{os.pathsep}{os.environ['PATH']}",
         **dict.fromkeys(("HOME", "XDG_STATE_HOME", "TMPDIR"), "/proc/nowhere"),
         **{f"PEEKABOO_{name}": value for name, value in (pair.split("=") for pair in ours.split())},
-        DISPLAY="",
+        DISPLAY=":4321",
         WAYLAND_DISPLAY="wayland-0",
     )
     assert (demo.output / "clicked.png").stat().st_size > 1000
     assert "note: the agent did not reach its goal" in done.out and "report" not in done.out
-    assert len(done.err.splitlines()) == 1 and "there is no provider 'nobody'" in done.err
+    assert len(done.err.splitlines()) == 1 and "there is no provider 'unknown'" in done.err
 
 
-def test_demo_lets_the_agent_use_the_model_that_is_asked_for(demo: Demo, ai: FakeAI) -> None:
+def test_demo_runs_the_agent_with_the_configured_model(demo: Demo, ai: FakeAI) -> None:
     ai.brain = lambda _request: {"action": "done", "why": "it is filled in", "confidence": 0.9}
-    done = demo.completes(**ai.env("ollama", "qwen3-vl:8b"))
+    done = demo.run_completely(**ai.env("ollama", "qwen3-vl:8b"))
     report = demo.output / "agent-run" / "report.html"
     assert f"the agent's report: {report}" in done.out and report.exists()
     assert "note:" not in done.out and len(ai.requests) > 0
 
 
-def test_demo_only_looks_at_a_real_display(demo: Demo, form: Form, display: str) -> None:
-    done = demo.run(DISPLAY=display, PEEKABOO_TOOLS="nothing")
+def test_demo_does_not_click_on_a_real_display(demo: Demo, form: Form, display: str) -> None:
+    done = demo.run("--my-screen", DISPLAY=display, PEEKABOO_TOOLS="nothing")
     assert (done.code, done.err) == (0, "")
     assert "Visitor book" in done.out and (demo.output / "screen.png").exists()
     assert not form.events("click") and not form.events("key")
@@ -164,12 +166,12 @@ def test_demo_only_looks_at_a_real_display(demo: Demo, form: Form, display: str)
 
 def test_demo_names_an_output_folder_that_cannot_be_written(demo: Demo) -> None:
     demo.output.write_text("a file")
-    sentence = sentence_of(demo.run())
-    assert str(demo.output) in sentence and "remove it" in sentence
+    error = error_line(demo.run())
+    assert str(demo.output) in error and "remove it" in error
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_demo_ends_all_that_it_started_at_a_signal(demo: Demo, number: signal.Signals) -> None:
+def test_demo_ends_all_its_processes_on_a_signal(demo: Demo, number: signal.Signals) -> None:
     process = demo.start()
     assert process.stdout and process.stdout.readline().startswith("list_windows")
     process.send_signal(number)

@@ -1,4 +1,4 @@
-"""The shell examples that people copy: each run as it stands, on real applications."""
+"""The example scripts, run unchanged on real applications."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(name: str, folder: Path, display: str, *arguments: str, **variables: str
     return process.returncode, out, err
 
 
-def test_wait_and_click_clicks_a_text_or_ends_the_wait(form: Form, display: str, tmp_path: Path) -> None:
+def test_wait_and_click_clicks_a_text_or_times_out(form: Form, display: str, tmp_path: Path) -> None:
     need("tesseract")
     code, out, err = run("wait_and_click.sh", tmp_path, display, "Form", "Xylophone", "1")
     assert (code, out) == (22, "")
@@ -51,8 +51,8 @@ def test_watch_window_reports_each_change_until_it_is_closed(
         try:
             assert process.stdout and process.stderr
             assert process.stdout.readline().startswith("watching Form")
-            form.xdotool("mousemove", "90", "90")  # a pointer elsewhere is no change
-            for _ in range(3):  # the first may be a caret's
+            form.xdotool("mousemove", "90", "90")  # moving the pointer is no change
+            for _ in range(3):  # the first change may be the caret
                 form.xdotool("type", "Ada")
                 assert "changed: change_" in process.stdout.readline()
             form.close()
@@ -62,12 +62,10 @@ def test_watch_window_reports_each_change_until_it_is_closed(
                 os.killpg(process.pid, signal.SIGKILL)
     saved = sorted(path.name for path in tmp_path.glob("change_*.png"))
     assert saved[:3] == ["change_001.png", "change_002.png", "change_003.png"]
-    assert not list((tmp_path / "tmp").glob("tmp.*")), "its own screenshots are deleted"
+    assert not list((tmp_path / "tmp").glob("tmp.*")), "temporary screenshots are deleted"
 
 
-def test_watch_window_that_is_interrupted_leaves_no_screenshot(
-    form: Form, display: str, tmp_path: Path
-) -> None:
+def test_interrupted_watch_window_leaves_no_screenshot(form: Form, display: str, tmp_path: Path) -> None:
     with start("watch_window.sh", tmp_path, display, "Form", "0.2") as process:
         assert process.stdout and process.stdout.readline().startswith("watching Form")
         os.killpg(process.pid, signal.SIGINT)
@@ -77,10 +75,10 @@ def test_watch_window_that_is_interrupted_leaves_no_screenshot(
 
 @pytest.fixture
 def accessible(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The variables with which applications and our program share a session bus of the test's own."""
+    """Yield the variables of a session bus for applications and our program."""
     need_elements("zenity")
     (tmp_path / "runtime").mkdir(mode=0o700)
-    variables = {"XDG_RUNTIME_DIR": str(tmp_path / "runtime"), "GSETTINGS_BACKEND": "memory"}
+    variables = {"XDG_RUNTIME_DIR": str(tmp_path / "runtime")}
     with x_server() as display:
         variables["DISPLAY"] = display
         with session_bus(clean_environment(tmp_path, **variables)) as address:
@@ -88,23 +86,23 @@ def accessible(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def test_fill_form_finds_fields_by_their_labels(accessible: dict[str, str], tmp_path: Path) -> None:
-    words = ["zenity", "--forms", "--add-entry", "First name", "--add-entry", "City"]
+    argv = ["zenity", "--forms", "--add-entry", "First name", "--add-entry", "City"]
     environment = clean_environment(tmp_path, **accessible)
     bus = dict(accessible)
     display = bus.pop("DISPLAY")
     peekaboo = Program(program_words("package"), environment)
-    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as zenity:
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as zenity:
         try:
 
             def fields() -> list[int]:
-                """The window, once both fields are on the bus: a moment after it comes."""
+                """Return the window once both fields are on the bus."""
                 for window in peekaboo.data("windows")["windows"]:
                     found = peekaboo.run("elements", window["window_id"], "--role", "textbox", "--json")
                     if found.json["success"] and found.data["count"] == 2:
                         return [window["window_id"]]
                 return []
 
-            (window,) = wait_for(fields, "the fields are there")
+            (window,) = wait_for(fields, "both fields are found")
             pairs = ("City=Århus", "First name=Ada")
             code, _, err = run("fill_form.sh", tmp_path, display, "zenity", *pairs, **bus)
             assert code == 0 and "peekaboo-min:" not in err, err
@@ -116,10 +114,10 @@ def test_fill_form_finds_fields_by_their_labels(accessible: dict[str, str], tmp_
             zenity.kill()
 
 
-# the script and its arguments: exit code, and how stderr begins or what it says
+# script and arguments: exit code and part of stderr
 FAILURES = {
-    "watch_window.sh Nobody": (15, "no window is called 'Nobody'"),
-    "fill_form.sh Nobody Name=Ada": (1, "no window is called 'Nobody'"),
+    "watch_window.sh Missing": (15, "no window is called 'Missing'"),
+    "fill_form.sh Missing Name=Ada": (1, "no window is called 'Missing'"),
     "wait_and_click.sh": (2, "usage: "),
     "watch_window.sh": (2, "usage: "),
     "fill_form.sh": (2, "usage: "),
@@ -127,18 +125,18 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize(("words", "outcome"), FAILURES.items(), ids=FAILURES)
-def test_examples_end_with_a_message(
-    display: str, tmp_path: Path, words: str, outcome: tuple[int, str]
+@pytest.mark.parametrize(("argv", "outcome"), FAILURES.items(), ids=FAILURES)
+def test_failed_example_prints_a_message(
+    display: str, tmp_path: Path, argv: str, outcome: tuple[int, str]
 ) -> None:
-    code, out, err = run(words.split()[0], tmp_path, display, *words.split()[1:])
+    code, out, err = run(argv.split()[0], tmp_path, display, *argv.split()[1:])
     assert (code, out) == (outcome[0], "") and outcome[1] in err, err
 
 
 @pytest.mark.parametrize(
     "name", ["wait_and_click", "watch_window", "fill_form", "agent_form", "keynote_card"]
 )
-def test_examples_copied_alone_say_what_they_need(tmp_path: Path, name: str) -> None:
+def test_example_without_peekaboo_py_asks_for_it(tmp_path: Path, name: str) -> None:
     script = shutil.copy(ROOT / "scripts" / f"{name}.sh", tmp_path)
     done = subprocess.run(
         ["sh", script, "Form", "Name=Ada"], capture_output=True, text=True, timeout=PATIENCE_S
@@ -147,7 +145,7 @@ def test_examples_copied_alone_say_what_they_need(tmp_path: Path, name: str) -> 
     assert done.stderr.endswith("copy it into the folder of peekaboo.py\n")
 
 
-def test_agent_form_ends_where_its_form_does_not_open(tmp_path: Path) -> None:
+def test_agent_form_fails_if_its_form_does_not_open(tmp_path: Path) -> None:
     need("wish")
     code, out, err = run("agent_form.sh", tmp_path, ":59999", "Zürich", "engineer")
     assert (code, out) == (1, "") and "the form did not open" in err, err

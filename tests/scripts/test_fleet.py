@@ -1,4 +1,4 @@
-"""scripts/fleet.sh over a real ssh: four X servers as four hosts, and what a dead or hanging one costs."""
+"""scripts/fleet.sh over a real ssh, with X servers as hosts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import headless
 import pytest
 from worlds import ROOT, Finished, clean_environment, need, wait_for
 
-from peekaboo_min.system.images import read_image_info
+from peekaboo_min.system.bitmaps import read_image_info
 
 SCRIPT = str(ROOT / "scripts" / "fleet.sh")
 
 
 @pytest.fixture(scope="module")
 def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The ssh command that reaches an sshd of our own on the loopback."""
+    """Start an sshd on the loopback; yield the ssh command for it."""
     need("sshd", "ssh", "ssh-keygen", "parallel", "Xvfb")
     folder = tmp_path_factory.mktemp("sshd")
     for key in ("host_key", "key"):
@@ -58,7 +58,7 @@ def is_open(port: int) -> bool:
 
 
 def program_of(ssh: str) -> str:
-    """peekaboo-min on the host: it stands beside the key."""
+    """Return the path of peekaboo-min, beside the ssh key."""
     return ssh.split(" -i ")[1].split()[0].rpartition("/")[0] + "/peekaboo-min"
 
 
@@ -74,9 +74,9 @@ def host(display: str) -> str:
     return f"{getpass.getuser()}@127.0.0.1/{display}"
 
 
-def test_fleet_loses_only_the_desktop_that_is_dead(ssh: str, tmp_path: Path) -> None:
+def test_fleet_fails_only_for_the_dead_desktop(ssh: str, tmp_path: Path) -> None:
     sizes = [(640, 480), (800, 600), (320, 240)]
-    ended = ":59999"  # a number that no other test's server takes
+    ended = ":59999"  # no other test uses this number
     with ExitStack() as stack:
         screens = [f"{width}x{height}x24" for width, height in sizes]
         displays = [
@@ -94,8 +94,8 @@ def test_fleet_loses_only_the_desktop_that_is_dead(ssh: str, tmp_path: Path) -> 
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 
 
-def test_fleet_gives_up_a_host_that_hangs_or_is_down(ssh: str, tmp_path: Path) -> None:
-    """It says so, the others' results are there, and nothing of an earlier run is taken for an answer."""
+def test_fleet_reports_a_hanging_or_unreachable_host(ssh: str, tmp_path: Path) -> None:
+    """Keep the other hosts' results, and ignore files of an earlier run."""
     stale = tmp_path / "fleet" / "nobody@127.0.0.1_:7"
     stale.mkdir(parents=True)
     (stale / "exit_code").write_text("0\n")
@@ -114,9 +114,9 @@ def test_fleet_gives_up_a_host_that_hangs_or_is_down(ssh: str, tmp_path: Path) -
     assert done.err.endswith("2 of 3 failed\n")
 
 
-@pytest.mark.leaves("tmp/tmp[.].*")  # by the stand-in for ssh
-def test_fleet_keeps_what_a_host_sends_in_its_folder(tmp_path: Path) -> None:
-    """A link of one run is not written through by the next one's archive; the exit code is a number."""
+@pytest.mark.leaves("tmp/tmp[.].*")  # by the fake ssh
+def test_fleet_writes_a_hosts_files_only_into_its_folder(tmp_path: Path) -> None:
+    """Do not write through a link of an earlier run; drop an exit code that is no number."""
     need("parallel")
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -148,7 +148,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("argv", "why"), REFUSED.items())
-def test_fleet_refuses_what_is_no_host(tmp_path: Path, argv: str, why: str) -> None:
+def test_fleet_refuses_an_invalid_host_list(tmp_path: Path, argv: str, why: str) -> None:
     need("parallel")
     done = fleet(tmp_path, *argv.split())
     assert done.code == 2 and why in done.err

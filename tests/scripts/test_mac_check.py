@@ -1,6 +1,6 @@
-"""scripts/mac_check.sh and the public workflow's job on a Mac, all of both, on the fake Mac.
+"""scripts/mac_check.sh and the workflow's Mac job, run on the fake Mac.
 
-Only the installation is left out: a stand-in for pipx starts the working tree, and downloads nothing.
+Only the installation is replaced: a fake pipx starts the working tree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ chmod +x "$folder/peekaboo-min"
 
 
 def add_calculator(mac: FakeMac) -> None:
-    """Gives Calculator's window the buttons that the script looks for, named as in macOS 15."""
+    """Add to Calculator's window the buttons that the script clicks, named like in macOS 15."""
     keys = {"7": "7", "8": "8", "Add": "+", "Equals": "="}
     buttons = [
         widget(name, "button", 20, 120 + 60 * row, 50, 50, text=name, on_click={"calculate": key})
@@ -54,19 +54,19 @@ def run(mac: FakeMac, tmp_path: Path, *argv: str) -> Finished:
 
 
 def verdicts(lines: list[str]) -> list[list[str]]:
-    """The steps of the page's three lists: worked, not allowed here, failed."""
+    """Return the report's three lists of steps: worked, not allowed here, failed."""
     parts = "\n".join(lines).split("\n\n")[1:4]
     return [[line[2:] for line in part.splitlines()[1:]] for part in parts]
 
 
 def test_mac_check_without_consent_does_nothing(mac: FakeMac, tmp_path: Path) -> None:
-    """ "E2E tests are typically run as a separate suite" """
+    # spec: "E2E tests are typically run as a separate suite"
     done = run(mac, tmp_path)
     assert (done.code, done.out, mac.calls()) == (2, "", [])
     assert "scripts/mac_check.sh --yes" in done.err
 
 
-def test_mac_check_elsewhere_tries_nothing(tmp_path: Path) -> None:
+def test_mac_check_is_refused_on_x11(tmp_path: Path) -> None:
     need("python3")
     environment = clean_environment(tmp_path, PEEKABOO_DESKTOP="x11")
     done = Program(["sh", SCRIPT], environment).run("--yes")
@@ -74,12 +74,11 @@ def test_mac_check_elsewhere_tries_nothing(tmp_path: Path) -> None:
 
 
 def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path) -> None:
-    """ "Call `image` to capture a specific (test) application's window, save to file, and return data. Verify
-    file creation, image data in response, and correct metadata."
-    """
+    # spec: "Call `image` to capture a specific (test) application's window, save to file, and return data.
+    # Verify file creation, image data in response, and correct metadata."
     add_calculator(mac)
     done = run(mac, tmp_path, "--yes", str(tmp_path / "check"))
-    *lines, facts = done.out.split("```")[1].strip().splitlines()  # what to paste
+    *lines, facts = done.out.split("```")[1].strip().splitlines()  # the block to paste
     assert len(json.loads(facts)["probes"]) == 38
     assert "Shopping list" not in str(lines) and str(tmp_path / "check") not in str(lines) + facts
     worked, refused, failed = verdicts(lines)
@@ -94,7 +93,7 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path)
     assert "".join(texts) == shape["object_text"]
 
 
-def test_workflow_on_a_mac_tells_what_was_refused(mac: FakeMac, tmp_path: Path) -> None:
+def test_workflow_on_a_mac_lists_the_refused_steps(mac: FakeMac, tmp_path: Path) -> None:
     need("python3", "bash")
     add_calculator(mac)
     mac.deny("screen_recording")
@@ -109,20 +108,20 @@ def test_workflow_on_a_mac_tells_what_was_refused(mac: FakeMac, tmp_path: Path) 
     blocks = re.findall(r"^        run: \|\n((?: {10}.*\n)+)", job, re.MULTILINE)
     assert len(blocks) == len(re.findall(r"^        run:", job, re.MULTILINE))
     bash = Program(["bash", "-eo", "pipefail", "-c"], environment)
-    done = [bash.run(textwrap.dedent(each), timeout_s=280) for each in blocks]
-    assert [each.code for each in done] == [0, 1, 0, 0], done
+    done = [bash.run(textwrap.dedent(block), timeout_s=280) for block in blocks]
+    assert [finished.code for finished in done] == [0, 1, 0, 0], done
     assert re.fullmatch(r"([\d.]+)\n\1\n", done[0].out)
     page = (tmp_path / "summary.md").read_text(encoding="utf-8").splitlines()
     worked, refused, (failed,) = verdicts(page)
     assert "Keynote: not installed, so not tried" in page
     assert worked == ["the facts can be asked", "Calculator is opened"]
-    assert failed.startswith("fact: a key event that was only made tells")
+    assert failed.startswith("fact: a key event that is only created has")
     steps = ["doctor, which compiles the Swift helper", "a TextEdit window of its own", "its elements"]
     keys = [f"type {key} in Calculator" for key in "7+8="]
     steps += ["Calculator is cleared", *keys, "screenshot of Calculator"]
     assert [line.partition(":")[0] for line in refused] == steps
     lacks = [line.rpartition("lacks the ")[2] for line in refused[1:]]
     assert set(lacks) == {"Screen Recording permission", "Accessibility permission"}
-    *warnings, of_tests = done[-1].out.splitlines()
+    *warnings, tests_warning = done[-1].out.splitlines()
     assert warnings == [f"::warning title=not allowed here::{line}" for line in refused]
-    assert re.fullmatch("::warning title=not allowed here::tests: .* Screen Recording.*", of_tests)
+    assert re.fullmatch("::warning title=not allowed here::tests: .* Screen Recording.*", tests_warning)

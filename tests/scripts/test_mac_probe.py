@@ -1,4 +1,4 @@
-"""scripts/mac_probe.py on the fake Mac: every fact that we rely on, and a Mac that differs."""
+"""scripts/mac_probe.py on the fake Mac: confirmed and contradicted facts."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from worlds import ROOT, Finished, Program, clean_environment, need_swift
 SCRIPT = str(ROOT / "scripts" / "mac_probe.py")
 HELPER = "the Swift helper compiles by xcrun, and has osascript's access"
 MAY_BE_UNKNOWN = {"whether Keynote may be controlled can be asked without a dialog", HELPER}
-# as trycua's windows.rs tests saw one
+# from trycua's windows.rs tests
 ADDED_BY_CAPTURE = {"title": "Window", "bounds": [70, 90, 66, 20], "widgets": []}
 
 
 def run(mac: FakeMac, *others: str) -> Finished:
-    """The script; the report shows no window's title, and nothing happened but what others did."""
+    """Run the script; check that it shows no window title and causes no event but `others`."""
     before = mac.events()
     finished = Program([sys.executable, "-W", "error", SCRIPT], mac_environment(mac)).run()
     assert (finished.code, finished.err) == (0, "")
-    titles = [one["title"] for one in mac.state()["windows"] if len(one["title"]) > 8]
+    titles = [window["title"] for window in mac.state()["windows"] if len(window["title"]) > 8]
     escaped = [json.dumps(title)[1:-1] for title in titles]
     assert [title for title in [*titles, *escaped] if title in finished.out] == []
-    assert [one["kind"] for one in mac.events()[len(before) :]] == [*others]
+    assert [event["kind"] for event in mac.events()[len(before) :]] == [*others]
     return finished
 
 
@@ -39,7 +39,7 @@ def report(finished: Finished) -> dict[str, Any]:
 
 
 def verdicts(mac: FakeMac) -> dict[str, str]:
-    return {one["fact"]: one["verdict"] for one in report(run(mac))["probes"]}
+    return {probe["fact"]: probe["verdict"] for probe in report(run(mac))["probes"]}
 
 
 def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
@@ -47,8 +47,8 @@ def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
     mac.when({"do": "started", "program": "screencapture"}, added, skip=6)
     finished = run(mac, "open_window")
     found = report(finished)
-    outputs = {one["fact"]: one["output"] for one in found["probes"]}
-    unconfirmed = {one["fact"] for one in found["probes"] if one["verdict"] != "confirmed"}
+    outputs = {probe["fact"]: probe["output"] for probe in found["probes"]}
+    unconfirmed = {probe["fact"] for probe in found["probes"] if probe["verdict"] != "confirmed"}
     assert unconfirmed == MAY_BE_UNKNOWN
     assert len(found.pop("probes")) == 38 == finished.out.count(" ms)\n")
     assert {**found, "version": ""} == {
@@ -60,23 +60,23 @@ def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
     }
     numbers = outputs["NSInteger and NSUInteger come over the bridge as numbers or strings"]
     assert '"policy":"string"' in numbers
-    assert "[true,null,null]" in outputs["the session says whether it is on the console"]
+    assert "[true,null,null]" in outputs["the session reports whether it is on the console"]
     differ = outputs["two captures of an idle window differ in the outer 4 points at most"]
     assert differ == "by 0 of 255 at most, further inside by 0"
     assert "new windows: ['66x20']" in outputs.values()
 
 
-def test_mac_probe_elsewhere_asks_nothing(tmp_path: Path) -> None:
+def test_mac_probe_is_refused_on_x11(tmp_path: Path) -> None:
     environment = clean_environment(tmp_path, PEEKABOO_DESKTOP="x11")
     finished = Program([sys.executable, SCRIPT], environment).run()
-    assert (finished.code, finished.out, finished.err) == (2, "", f"{SCRIPT}: this is for a Mac\n")
+    assert (finished.code, finished.out, finished.err) == (2, "", f"{SCRIPT}: run this on a Mac\n")
 
 
 _SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
 CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
-    "a layout that the bridge does not tell": (
+    "a layout that the bridge cannot read": (
         lambda mac: mac.switch(key_events_have_characters=False),
-        "a key event that was only made tells what the keyboard's layout makes of it",
+        "a key event that is only created has the characters of the keyboard's layout",
     ),
     "a picture of another size": (
         lambda mac: mac.fail("screencapture", exit=0, when=["-l", "1080"], file=_SMALL),
@@ -86,7 +86,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
 
 
 @pytest.mark.parametrize(("arrange", "fact"), CONTRADICTIONS.values(), ids=CONTRADICTIONS.keys())
-def test_mac_probe_contradicts_that_fact_alone(
+def test_mac_probe_contradicts_only_the_changed_fact(
     mac: FakeMac, arrange: Callable[[FakeMac], Any], fact: str
 ) -> None:
     arrange(mac)
@@ -96,7 +96,7 @@ def test_mac_probe_contradicts_that_fact_alone(
 def test_mac_probe_compiles_the_helper_and_compares_its_access(mac: FakeMac) -> None:
     need_swift()
     mac.tools("good")
-    (found,) = [one for one in report(run(mac))["probes"] if one["fact"] == HELPER]
+    (found,) = [probe for probe in report(run(mac))["probes"] if probe["fact"] == HELPER]
     assert (found["verdict"], found["output"][:11]) == ("confirmed", "compiled in")
     assert not list(mac.home.rglob("peekaboo-input")), "the probe leaves no helper behind"
 
@@ -108,6 +108,6 @@ def test_mac_probe_without_grants_contradicts_no_fact(mac: FakeMac) -> None:
     assert "CONTRADICTED" not in verdicts(mac).values()
 
 
-def test_mac_probe_without_an_active_display(mac: FakeMac) -> None:
-    mac.update(lambda state: [each.update(active=False) for each in state["displays"]])
+def test_mac_probe_without_an_active_display_contradicts_its_position(mac: FakeMac) -> None:
+    mac.update(lambda state: [display.update(active=False) for display in state["displays"]])
     assert verdicts(mac)["the main display is first and stands at 0,0"] == "CONTRADICTED"

@@ -1,4 +1,4 @@
-"""The distributions: the source one holds what git tracks, and the wheel made from it the whole package."""
+"""The source distribution, wheel, bundle and registry entry are complete."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ from worlds import ROOT, need_optional
 
 from peekaboo_min import __version__
 from peekaboo_min.core.settings import VARIABLES
-from peekaboo_min.frontends.tools import TOOLS
+from peekaboo_min.tools.table import TOOLS
 
-# what setuptools writes into a source distribution beside the files that it was given
+# files that setuptools adds to a source distribution
 GENERATED = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
-# `python -m build --sdist` would do, but is one more package: this asks setuptools as it does
+# the same call as `python -m build --sdist`, without the package build
 BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
 OFFLINE = "Could not find a version|connection|Temporary failure|No matching distribution"
 
 
 @pytest.fixture(scope="module")
 def tracked() -> list[str]:
-    """The files that git tracks, by their paths from the top."""
-    words = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z"]
+    """Return the paths of the files that git tracks."""
+    argv = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z"]
     if not (ROOT / ".git").exists() or not shutil.which("git"):
-        pytest.skip("this is no git checkout, whose files the distributions are compared with")
-    listed = subprocess.run(words, capture_output=True, encoding="utf-8", check=True, timeout=60)
+        pytest.skip("this is not a git checkout; there are no tracked files to compare with")
+    listed = subprocess.run(argv, capture_output=True, encoding="utf-8", check=True, timeout=60)
     return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
 
 
 @pytest.fixture(scope="module")
 def sdist(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution, built from a copy of the tracked files beside some that must stay out."""
+    """Build the source distribution from the tracked files and some that must stay out."""
     folder = tmp_path_factory.mktemp("sdist")
     for name in tracked:
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / "source" / name)
-    of_this_machine = ["scripts/.env", "scripts/token.json", "tests/__pycache__/x.cpython-311.pyc"]
-    for name in [*of_this_machine, "demo-output/a.png"]:
+    untracked = ["scripts/.env", "scripts/token.json", "tests/__pycache__/x.cpython-311.pyc"]
+    for name in [*untracked, "demo-output/a.png"]:
         (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "source" / name).write_text("of this machine only")
-    # the environment's own setuptools may be too old for the license's form, or not there
+    # the environment's setuptools may be missing or too old for the license field
     run_pip("install", "-q", "--target", str(folder / "backend"), "setuptools>=77")
-    words = [sys.executable, "-c", BUILD_SDIST, str(folder / "made")]
+    argv = [sys.executable, "-c", BUILD_SDIST, str(folder / "made")]
     environment = {**os.environ, "PYTHONPATH": str(folder / "backend")}
     done = subprocess.run(
-        words, cwd=folder / "source", env=environment, capture_output=True, encoding="utf-8", timeout=120
+        argv, cwd=folder / "source", env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
     assert done.returncode == 0, done.stderr[-3000:]
     (made,) = (folder / "made").iterdir()
@@ -62,22 +62,22 @@ def sdist(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path) -> zipfile.ZipFile:
-    """The wheel, built from the source distribution alone."""
+    """Build the wheel from the source distribution."""
     run_pip("wheel", "--no-deps", "-q", "-w", str(sdist.parent / "wheel"), str(sdist))
     (made,) = (sdist.parent / "wheel").iterdir()
     return zipfile.ZipFile(made)
 
 
-def run_pip(*words: str) -> None:
+def run_pip(*argv: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pip", *words], capture_output=True, encoding="utf-8", timeout=300
+        [sys.executable, "-m", "pip", *argv], capture_output=True, encoding="utf-8", timeout=300
     )
     if done.returncode and re.search(OFFLINE, done.stderr) and not os.environ.get("CI"):
-        pytest.skip("no package index is reachable, and a build needs setuptools from there")
+        pytest.skip("no package index is reachable; the build needs setuptools")
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def test_sdist_holds_the_whole_package_and_nothing_of_this_machine(sdist: Path, tracked: list[str]) -> None:
+def test_sdist_holds_the_whole_package_and_no_untracked_file(sdist: Path, tracked: list[str]) -> None:
     with tarfile.open(sdist) as archive:
         names = [member.name.split("/", 1)[1] for member in archive if member.isfile()]
     held = {name for name in names if not GENERATED.fullmatch(name)}
@@ -102,7 +102,7 @@ def test_wheel_holds_the_whole_package_its_command_and_its_licence(
     assert metadata["Requires-Python"] == f">=3.{min(map(int, versions))}"
 
 
-def test_bundle_has_a_manifest_that_the_clients_validator_accepts(tmp_path: Path) -> None:
+def test_bundle_manifest_is_accepted_by_the_clients_validator(tmp_path: Path) -> None:
     built = subprocess.run(
         ["sh", str(ROOT / "scripts/mcpb.sh"), str(tmp_path)], capture_output=True, text=True, timeout=120
     )
@@ -110,34 +110,34 @@ def test_bundle_has_a_manifest_that_the_clients_validator_accepts(tmp_path: Path
     with zipfile.ZipFile(tmp_path / "peekaboo-min.mcpb") as bundle:
         assert sorted(bundle.namelist()) == ["LICENSE", "manifest.json", "peekaboo.py"]
         manifest = json.loads(bundle.read("manifest.json"))
-    assert [tool["name"] for tool in manifest["tools"]] == [tool.name for tool in TOOLS]
+    assert [tool["name"] for tool in manifest["tools"]] == list(TOOLS)
     need_optional("npx")
-    words = ["npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", str(tmp_path / "mcpb/manifest.json")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=240, cwd=tmp_path)
+    argv = ["npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", str(tmp_path / "mcpb/manifest.json")]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, cwd=tmp_path)
     if "npm error" in done.stderr:
         pytest.skip("the validator cannot be fetched")
     assert "validation passes" in done.stdout, done.stdout + done.stderr
 
 
-def test_registry_is_told_what_the_package_is() -> None:
+def test_registry_entry_matches_the_package() -> None:
     server = json.loads((ROOT / "scripts/server.json").read_text(encoding="utf-8"))
     package = server["packages"][0]
     assert (server["version"], package["version"]) == (__version__, __version__)
     assert (package["registryType"], package["identifier"]) == ("pypi", "peekaboo-min")
     assert package["transport"] == {"type": "stdio"}
     assert 0 < len(server["description"]) <= 100, "the registry's limit"
-    known = {each.name for each in VARIABLES.values()}
-    assert {each["name"] for each in package["environmentVariables"]} <= known
-    assert {"DISPLAY", "XAUTHORITY"} <= {each["name"] for each in package["environmentVariables"]}
-    secret = {each["name"] for each in package["environmentVariables"] if each.get("isSecret")}
+    known = {variable.name for variable in VARIABLES.values()}
+    assert {variable["name"] for variable in package["environmentVariables"]} <= known
+    assert {"DISPLAY", "XAUTHORITY"} <= {variable["name"] for variable in package["environmentVariables"]}
+    secret = {variable["name"] for variable in package["environmentVariables"] if variable.get("isSecret")}
     assert secret == {name for name in known if name.endswith("_API_KEY")}
-    # by this the registry knows that a release on PyPI is ours
+    # proves to the registry that the PyPI release is ours
     assert f"<!-- mcp-name: {server['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_git_ignores_what_runs_leave(tracked: list[str]) -> None:
-    """ "keep `logs/` and any exported images out of version control via `.gitignore`" """
+def test_git_ignores_the_files_of_runs(tracked: list[str]) -> None:
+    # spec: "keep `logs/` and any exported images out of version control via `.gitignore`"
     left = ["logs/agent.log", ".env", "screen.png", "slide.jpg", "peekaboo-run-20260101/run.json"]
-    words = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "check-ignore", "--no-index", *left]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    argv = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "check-ignore", "--no-index", *left]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == left

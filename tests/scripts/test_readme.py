@@ -1,4 +1,4 @@
-"""README.md: what it shows runs, or at least parses, as it stands; its links lead somewhere; it is short."""
+"""README.md: its commands run or parse, its links exist, and it is short."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from worlds import PATIENCE_S, ROOT, clean_environment, need
 
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.frontends.arguments import JSON_FLAGS, read_signature, shell_arguments
-from peekaboo_min.frontends.tools import COMMANDS, load_function
+from peekaboo_min.tools.table import COMMANDS
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 SHELL = re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL)
 JSON = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)]
-CODE = [" ".join(each.split()) for each in re.findall(r"(?<!`)`([^`]+)`", TEXT)]
+CODE = [" ".join(code.split()) for code in re.findall(r"(?<!`)`([^`]+)`", TEXT)]
 COMMAND = re.compile(r"(?:^|/|^python3 .*)peekaboo(?:-min|\.py) ([a-z].*?) *(?:>.*|&.*)?$")
 LINES = [found[1] for line in [*"".join(SHELL).splitlines(), *CODE] if (found := COMMAND.search(line))]
 
@@ -34,7 +34,7 @@ def test_readme_is_short_before_its_generated_reference() -> None:
     assert len(text.splitlines()) <= 220 and len(text.split()) <= 2100
 
 
-def test_readme_links_lead_somewhere() -> None:
+def test_readme_links_exist() -> None:
     headings = re.findall(r"^#+ (.+)$", TEXT, re.MULTILINE)
     anchors = ["#" + re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
     links = re.findall(r"\]\((?!https?:)([^)]*)\)", TEXT)
@@ -42,18 +42,17 @@ def test_readme_links_lead_somewhere() -> None:
     assert [link for link in links if link not in anchors and not (ROOT / link).exists()] == []
 
 
-def test_readme_commands_are_all_understood() -> None:
+def test_readme_commands_parse() -> None:
     assert len(LINES) > 50
     for line in LINES:
-        words = [word for word in shlex.split(line) if word not in JSON_FLAGS]
-        name = max((each for each in COMMANDS if f"{line} ".startswith(f"{each} ")), key=len)
-        if words != ["focus"]:  # a symptom's cure names no window
-            shell_arguments(
-                name, read_signature(load_function(COMMANDS[name]), True), words[len(name.split()) :]
-            )
+        argv = [word for word in shlex.split(line) if word not in JSON_FLAGS]
+        name = max((command for command in COMMANDS if f"{line} ".startswith(f"{command} ")), key=len)
+        if argv != ["focus"]:  # the table of symptoms names no window
+            signature = read_signature(COMMANDS[name].load_for_shell())
+            shell_arguments(name, signature, argv[len(name.split()) :])
 
 
-# What installs, in the blocks: nothing is fetched here, and the program is that of this folder.
+# fake installers for the blocks: they download nothing and start this folder's program
 PROGRAM = f'"{sys.executable}" "{ROOT}/peekaboo_min/__main__.py" "$@"'
 INSTALLERS = {
     **dict.fromkeys(("apt-get", "brew"), "exit 0"),
@@ -66,22 +65,22 @@ INSTALLERS = {
 
 
 def run_blocks(blocks: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
-    """What they print, run in a folder that holds what they name."""
+    """Run the blocks in a folder with the files that they name; return stdout."""
     (folder / "bin").mkdir(parents=True)
     for name, script in INSTALLERS.items():
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / "bin" / name).chmod(0o755)
     (folder / "scripts").symlink_to(ROOT / "scripts")
     environment = {**environment, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
-    words = ["sh", "-euc", "\n".join(f"({block})" for block in blocks)]
+    argv = ["sh", "-euc", "\n".join(f"({block})" for block in blocks)]
     done = subprocess.run(
-        words, env=environment, cwd=folder, capture_output=True, text=True, timeout=3 * PATIENCE_S
+        argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=3 * PATIENCE_S
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_readme_block_for_a_mac_prints_what_it_shows(mac: FakeMac, tmp_path: Path) -> None:
+def test_readme_block_for_a_mac_prints_the_shown_json(mac: FakeMac, tmp_path: Path) -> None:
     written: dict[str, Any] = json.loads(run_blocks(SHELL[:1], tmp_path / "here", mac_environment(mac)))
     written["mcpServers"]["peekaboo"].update(command="/Users/ada/.local/bin/peekaboo-min", args=[])
     assert JSON[0] == written and JSON[2].keys() <= {variable.name for variable in VARIABLES.values()}
@@ -91,8 +90,8 @@ def test_readme_block_for_a_mac_prints_what_it_shows(mac: FakeMac, tmp_path: Pat
 def test_readme_blocks_for_linux_sign_the_form_and_leave_its_json(display: str, tmp_path: Path) -> None:
     need("wish", "tesseract")
     folder, environment = tmp_path / "linux", clean_environment(tmp_path, DISPLAY=display)
-    said = run_blocks(SHELL[1:], folder, environment)
-    assert "everything that is needed is here" in said and "[mcp_servers.peekaboo]" in said
+    out = run_blocks(SHELL[1:], folder, environment)
+    assert "all required programs are installed" in out and "[mcp_servers.peekaboo]" in out
     assert "mcp_servers" in (tmp_path / "home/.codex/config.toml").read_text("utf-8")
     events = [json.loads(line) for line in (folder / "report.jsonl").read_text("utf-8").splitlines()]
     assert [event["name"] for event in events if event["event"] == "sign"] == ["Grüße, 世界"]

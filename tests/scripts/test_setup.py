@@ -1,4 +1,4 @@
-"""scripts/setup.sh on a PATH of the test's own: what it finds, installs, prints and repairs."""
+"""scripts/setup.sh on a PATH of fake programs: checks, installs, repairs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from worlds import ROOT
 
-# what setup.sh itself runs, without any program that it may find missing
+# programs that setup.sh itself runs; it never reports these as missing
 TOOLS = "sh dirname id mktemp mkdir rm grep cat tail tr find cksum sort cp ln"
 PACKAGES = {
     "Xvfb": "xvfb",
@@ -24,9 +24,9 @@ PACKAGES = {
     **{name: name for name in ("openbox", "xcompmgr", "maim", "xdotool", "xclip")},
 }
 CONVERT = "echo 'Version: ImageMagick 6.9.11-60 Q16'"
-NO_PYTHON = "find_python() { return 1; }"  # it looks into /usr/bin, too
+NO_PYTHON = "find_python() { return 1; }"  # it also searches /usr/bin
 REFUSING = "echo 'this is not it' >&2; exit 1"
-# makes environments of one file, a Python that imports everything and whose pip notes its call
+# creates environments of one file: a Python that imports everything and logs its pip calls
 PYTHON = """case "$*" in
 *"-m venv"*) for last; do :; done; mkdir -p "$last/bin"; cp "$0" "$last/bin/python" ;;
 *"-m pip"*) echo "pip $*" >>"$LOG"; [ ! -e "$LOG.offline" ] || { echo 'ERROR: no network'; exit 1; } ;;
@@ -35,7 +35,7 @@ esac"""
 
 @dataclass
 class Machine:
-    """A copy of scripts/ and a PATH: `programs` are what it has, `packages` what apt-get brings."""
+    """A copy of scripts/ and a PATH, with installed `programs` and apt-get's `packages`."""
 
     folder: Path
 
@@ -50,14 +50,14 @@ class Machine:
             self.program(name, {"convert": CONVERT, "python3": PYTHON}.get(name, ":"), where)
 
     def with_apt(self, user: int, before: str = ":") -> None:
-        """An apt-get that notes what it is asked, runs `before`, and brings what is in `packages`."""
+        """Add an apt-get that logs its arguments, runs `before` and installs `packages`."""
         note = 'while [ "$1" != install ] && [ "$1" != update ]; do shift; done; echo "$*" >>"$LOG"'
         self.program("apt-get", f'{note}\n{before}\ncp "{self.folder}"/packages/* "{self.folder}/programs/"')
         self.program("id", f"echo {user}", "tools")
 
     def run(self, script: str, shell: str = "sh") -> subprocess.CompletedProcess[str]:
-        """A script that has read setup.sh, as demo.sh and test.sh do."""
-        # without the folders that setup.sh adds, which hold the real programs of this machine
+        """Run a script that sources setup.sh, like demo.sh and test.sh."""
+        # without the folders that setup.sh adds: they hold this machine's real programs
         path = f"{self.folder}/programs:{self.folder}/tools"
         text = f". '{ROOT}/scripts/setup.sh'\nPATH='{path}'\n{script}"
         return subprocess.run(
@@ -92,11 +92,11 @@ def shell(request: pytest.FixtureRequest) -> str:
 
 
 def packages(line: str) -> set[str]:
-    """The packages that a line names; fonts are looked for on the machine itself."""
+    """Return the packages that a line names, without fonts: setup.sh finds the machine's."""
     return {name for name in line.split("recommends ")[1].split() if not name.startswith("fonts-")}
 
 
-def test_setup_names_all_that_is_missing_in_one_line(machine: Machine, shell: str) -> None:
+def test_setup_names_all_missing_packages_in_one_line(machine: Machine, shell: str) -> None:
     machine.program("convert", REFUSING)
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; need_desktop node:nodejs", shell)
@@ -114,7 +114,7 @@ def test_setup_names_all_that_is_missing_in_one_line(machine: Machine, shell: st
     assert done.returncode == 0, done.stderr
 
 
-def test_setup_as_root_installs_all_after_an_update_if_need_be(machine: Machine) -> None:
+def test_setup_as_root_retries_the_installation_after_an_update(machine: Machine) -> None:
     machine.have(*(name for name in PACKAGES if name != "maim"))
     machine.program("convert", REFUSING)
     machine.have("convert", "maim", where="packages")
@@ -127,7 +127,7 @@ def test_setup_as_root_installs_all_after_an_update_if_need_be(machine: Machine)
     assert packages(machine.calls()[-1]) == {"maim", "imagemagick"}
 
 
-def test_setup_says_why_apt_failed_or_what_is_still_missing(machine: Machine, shell: str) -> None:
+def test_setup_reports_why_apt_failed_or_the_missing_package(machine: Machine, shell: str) -> None:
     machine.with_apt(0, "echo 'E: Unable to fetch some archives' >&2; exit 100")
     done = machine.run("need_desktop", shell)
     lines = done.stderr.splitlines()
@@ -135,22 +135,22 @@ def test_setup_says_why_apt_failed_or_what_is_still_missing(machine: Machine, sh
     network = "check the network connection, then run: apt-get install "
     assert lines[1].startswith(f"failed (E: Unable to fetch some archives); {network}")
     machine.have(*PACKAGES, where="packages")
-    machine.program("convert", REFUSING, "packages")  # a program that has only the name
+    machine.program("convert", REFUSING, "packages")  # not ImageMagick's convert
     machine.with_apt(0)
     done = machine.run("need_desktop", shell)
     assert (done.returncode, done.stderr.splitlines()[-1].strip()) == (1, "still missing: imagemagick")
 
 
-def test_setup_passes_over_a_stranger_called_convert(machine: Machine, shell: str) -> None:
+def test_setup_skips_another_program_called_convert(machine: Machine, shell: str) -> None:
     machine.have(*PACKAGES)
-    (machine.folder / "strangers").mkdir()
-    machine.program("convert", REFUSING, "strangers")
-    strangers = f'PATH="{machine.folder}/strangers:$PATH"'
-    done = machine.run(f"{strangers}; need_desktop && make_environment && convert -version", shell)
+    (machine.folder / "others").mkdir()
+    machine.program("convert", REFUSING, "others")
+    others = f'PATH="{machine.folder}/others:$PATH"'
+    done = machine.run(f"{others}; need_desktop && make_environment && convert -version", shell)
     assert (done.returncode, done.stdout) == (0, "Version: ImageMagick 6.9.11-60 Q16\n"), done.stderr
 
 
-def test_setup_makes_a_broken_environment_anew(machine: Machine, shell: str) -> None:
+def test_setup_rebuilds_a_broken_environment(machine: Machine, shell: str) -> None:
     def made() -> list[str]:
         return machine.run("make_environment pytest", shell).stderr.splitlines()
 

@@ -1,4 +1,4 @@
-"""The runner of all test files: its last line is what outside tools read, and nothing hangs for ever."""
+"""The parallel test runner: the counts in its last line, and its timeout."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_is_skipped(): pytest.skip("not here")
 def test_side_by_side_counts_every_outcome_in_the_last_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "wing").mkdir()
-    (tmp_path / "wing" / "test_mixed.py").write_text(MIXED)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "test_mixed.py").write_text(MIXED)
     (tmp_path / "test_crashes.py").write_text("import os\ndef test_a(): os._exit(3)\n")
     (tmp_path / "test_good.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
     (tmp_path / "test_none.py").write_text("")
@@ -31,7 +31,7 @@ def test_side_by_side_counts_every_outcome_in_the_last_line(
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "3 passed, 3 failed, 1 skipped"  # an error and a crash are failures
     assert lines[-2] == "FAILED: test_crashes.py, test_mixed.py"
-    for name in ("test_crashes.py", "wing/test_mixed.py"):
+    for name in ("test_crashes.py", "sub/test_mixed.py"):
         (tmp_path / name).unlink()
     assert side_by_side.main() == 0
     assert capsys.readouterr().out.splitlines()[-2:] == ["all passed", "2 passed, 0 failed"]

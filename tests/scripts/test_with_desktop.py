@@ -1,4 +1,4 @@
-"""scripts/with_desktop.sh, and the container that is built around it."""
+"""scripts/with_desktop.sh and its container."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from worlds import ROOT, clean_environment, need, processes_of
 
-from peekaboo_min.system.images import read_image_info
+from peekaboo_min.system.bitmaps import read_image_info
 
 SCRIPT = str(ROOT / "scripts" / "with_desktop.sh")
 
@@ -26,18 +26,18 @@ def start(tmp_path: Path, command: str, **variables: str) -> subprocess.Popen[st
     )  # fmt: skip
 
 
-def test_with_desktop_gives_a_desktop_stdin_and_the_exit_code(tmp_path: Path) -> None:
+def test_with_desktop_starts_a_desktop_and_passes_stdin_and_exit_code(tmp_path: Path) -> None:
     command = '"$PYTHON" "$FILE" image --path screen.png >&2; cat; echo " $GSK_RENDERER"; exit 7'
     process = start(tmp_path, command, SCREEN="800x600x24", GSK_RENDERER="")
     out, err = process.communicate("from stdin", timeout=120)
     info = read_image_info(tmp_path / "screen.png")
     assert (process.returncode, out) == (7, "from stdin cairo\n"), err
     assert info is not None and (info.width, info.height) == (800, 600)
-    # not its display number: another server may have taken that since
+    # do not check the display number: another server may use it now
     assert processes_of(tmp_path) == {}
 
 
-def test_with_desktop_ends_command_and_desktop_at_a_signal(tmp_path: Path) -> None:
+def test_with_desktop_ends_command_and_desktop_on_a_signal(tmp_path: Path) -> None:
     process = start(tmp_path, 'echo "$DISPLAY"; exec sleep 300')
     assert process.stdout is not None
     assert process.stdout.readline().startswith(":") and processes_of(tmp_path)
@@ -48,8 +48,8 @@ def test_with_desktop_ends_command_and_desktop_at_a_signal(tmp_path: Path) -> No
 
 
 def test_with_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> None:
-    """Without xprop nothing can ask whether openbox is ready."""
-    for name, code in (("xprop", 1), ("sleep", 0)):  # it looks 200 times, with a pause between
+    """Break xprop, which checks whether openbox is ready."""
+    for name, code in (("xprop", 1), ("sleep", 0)):  # it tries 200 times with pauses
         (tmp_path / name).write_text(f"#!/bin/sh\nexit {code}\n")
         (tmp_path / name).chmod(0o755)
     process = start(tmp_path, "echo started", PATH=f"{tmp_path}:{os.environ['PATH']}")
@@ -57,8 +57,8 @@ def test_with_desktop_that_cannot_start_ends_with_an_error(tmp_path: Path) -> No
     assert (process.returncode, out) == (1, "") and "openbox did not start" in err
 
 
-def test_container_has_what_a_headless_desktop_needs() -> None:
-    """As setup.sh lists it, but for the demo's own form (tk)."""
+def test_container_installs_the_packages_of_setup() -> None:
+    """Compare with setup.sh's list, without the demo's tk."""
     needed = re.search(r"need_desktop\(\).*?\"\$@\"", (ROOT / "scripts/setup.sh").read_text(), re.S)
     assert needed
     packages = set(re.findall(r"[\w./]+:([\w-]+)", needed[0])) - {"tk", "PACKAGE"}

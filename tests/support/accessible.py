@@ -1,4 +1,4 @@
-"""Applications that offer their elements: a session bus of a test's own, and programs that end with it."""
+"""Applications with accessible elements: a private session bus, and programs that end with the test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUS = """<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><servi
 
 
 def need_elements(*programs: str) -> None:
-    """What elements need besides these programs, as `need` does."""
+    """Skip the test unless these programs and the accessibility tree are available; see `need`."""
     need(*_NEEDED, *programs)
 
 
@@ -34,7 +34,7 @@ def need_elements(*programs: str) -> None:
 def group_of(
     words: list[str], environment: Optional[Mapping[str, str]] = None
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program, and what it starts; all of it ends with the block."""
+    """Run a program; end it and its children with the block."""
     process = subprocess.Popen(
         words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         text=True, start_new_session=True,
@@ -49,9 +49,9 @@ def group_of(
 
 @contextmanager
 def session_bus(environment: Optional[Mapping[str, str]] = None) -> Iterator[str]:
-    """A session bus that starts only _SERVICES; yields its address.
+    """Start a session bus that starts only _SERVICES; yield its address.
 
-    A desktop's portals, where there are any, would mount a file system in the test's folder and leave it.
+    An installed desktop portal would mount a file system in the test's folder and not unmount it.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -67,9 +67,9 @@ def session_bus(environment: Optional[Mapping[str, str]] = None) -> Iterator[str
 def elements_of(
     program: Program, process: subprocess.Popen[str], role: str, title: str = ""
 ) -> dict[str, Any]:
-    """The data of its window's elements of a role, once it has some, with the window's id.
+    """Wait until the window has elements of a role; return their data with the window's id.
 
-    title: its window's, where another process than the started one opens it.
+    title: the window's, if another process than the started one opens it.
     """
 
     def find() -> dict[str, Any]:

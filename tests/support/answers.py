@@ -1,4 +1,4 @@
-"""What a tool answered, after a look at its shape."""
+"""Check the shape of a tool's answer and return its content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = dict[str, Any]
 
 
 def seen(answer: Answer) -> Any:
-    """The data of a success, after making sure that a client sees it whole in whichever part it looks at."""
+    """Return the data of a success; check that both parts that a client may read contain all of it."""
     assert answer["isError"] is False, answer
     text, *others = answer["content"]
     assert text["type"] == "text"
@@ -34,7 +34,7 @@ def pictures_of(answer: Answer) -> list[bytes]:
 
 
 def refused(answer: Answer) -> dict[str, str]:
-    """Code and text of a refusal, after making sure of its shape."""
+    """Return code and text of an error answer; check its shape."""
     (block,) = answer["content"]
     code = answer["_meta"]["backend_error_code"]
     assert answer == {"content": [block], "isError": True, "_meta": {"backend_error_code": code}}
@@ -47,7 +47,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 def kept_by(mac: FakeMac) -> list[str]:
-    """What lies in our temporary folder but for the coordinate records."""
+    """List our temporary folder without the coordinate records."""
     return [
         name
         for name in files_in(mac.folder / "tmp")
@@ -55,7 +55,7 @@ def kept_by(mac: FakeMac) -> list[str]:
     ]
 
 
-# of the fake Mac: bundle id, pid, windows
+# the fake Mac's apps: bundle id, pid, number of windows
 _APPLICATIONS = {
     "1Password": ("com.1password.1password", 470, 1),
     "Calculator": ("com.apple.calculator", 450, 1),
@@ -88,7 +88,7 @@ def screen_row(path: Path, label: str, size: Any) -> dict[str, Any]:
         "mime_type": "image/png",
         "image_width": size[0],
         "image_height": size[1],
-        "windows": ANY,  # test_close_look tells which
+        "windows": ANY,  # test_close_look checks which
     }
 
 

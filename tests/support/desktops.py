@@ -1,4 +1,4 @@
-"""Desktops with the window manager and compositor that a test asks for, and real applications on them."""
+"""Real desktops for tests: an X server, a window manager, a compositor and applications."""
 
 from __future__ import annotations
 
@@ -14,29 +14,26 @@ import headless
 from hostile.rpc import Client, Reply, server_words
 from worlds import PATIENCE_S, clean_environment, need_optional, wait_for
 
-# i3 asks for a configuration at its first start, and a bar or a lock screen has no place here
+# without a configuration i3 opens a wizard; this one has no bar and no lock screen
 _I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\n"
-_NO_SESSION_BUS = "unix:path=/dev/null"  # GTK would start a bus that nobody ends
 
 
 class RealDesktop:
-    """An X server, its window manager, a server of ours that acts on it, and the applications of a test."""
+    """An X server, its window manager, an MCP server that acts on it, and a test's applications."""
 
     def __init__(self, display: str, window_manager: str, folder: Path) -> None:
         self.display, self.window_manager, self.folder = display, window_manager, folder
         self.environment = clean_environment(
-            folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"),
-            DBUS_SESSION_BUS_ADDRESS=_NO_SESSION_BUS, GSETTINGS_BACKEND="memory", GIO_USE_VFS="local",
-            NO_AT_BRIDGE="1", LC_ALL="C.UTF-8", GTK_CSD="0",
-        )  # fmt: skip
+            folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"), NO_AT_BRIDGE="1", GTK_CSD="0"
+        )
         self.client = Client(server_words(), self.environment, folder)
         self.client.shake_hands()
         self._applications: list[subprocess.Popen[str]] = []
-        # a window manager's own bar
-        self._furniture = {one["window_id"] for one in self.windows()}
+        # the window manager's own bar
+        self._own_ids = {one["window_id"] for one in self.windows()}
 
     def start(self, *words: Any, **variables: str) -> subprocess.Popen[str]:
-        """An application; ended by close_applications."""
+        """Start an application; close_applications ends it."""
         process = subprocess.Popen(
             [str(word) for word in words], env={**self.environment, **variables}, cwd=self.folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -46,7 +43,7 @@ class RealDesktop:
         return process
 
     def output(self, process: subprocess.Popen[str]) -> str:
-        """What an application prints until it ends by itself."""
+        """Wait until an application ends by itself; return its stdout."""
         return process.communicate(timeout=PATIENCE_S)[0]
 
     def close_applications(self) -> None:
@@ -58,21 +55,21 @@ class RealDesktop:
                 process.stdout.close()
         self._applications.clear()
         wait_for(
-            lambda: {one["window_id"] for one in self.windows()} <= self._furniture, "all windows are closed"
+            lambda: {one["window_id"] for one in self.windows()} <= self._own_ids, "all windows are closed"
         )
 
     def windows(self) -> Any:
         return self.client.call("list_windows").data.get("windows", [])
 
     def window(self, is_it: Callable[[dict[str, Any]], bool], why: str) -> dict[str, Any]:
-        """The first listed window that is it, and shows something."""
+        """Wait for the first listed window that matches, and return it."""
         return wait_for(lambda: next(filter(is_it, self.windows()), None), f"{why} is listed")
 
     def window_titled(self, part: str) -> dict[str, Any]:
         return self.window(lambda one: part in one["title"], f"a window titled {part!r}")
 
     def popup(self, known: set[int]) -> dict[str, Any]:
-        """A popup that was not among the known windows."""
+        """Wait for a popup that is not among the known windows, and return it."""
         return self.window(
             lambda one: one["window_id"] not in known and one.get("kind") == "popup", "the popup"
         )
@@ -81,7 +78,7 @@ class RealDesktop:
         return self.client.call(tool, window_id=window["window_id"], **arguments)
 
     def done(self, tool: str, window: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-        """A call that succeeds, and an act that is delivered."""
+        """Call a tool that must succeed, and deliver if it acts; return its data."""
         reply = self.call(tool, window, **arguments)
         assert not reply.code and reply.data.get("delivered", True) is True, (
             f"{tool}: {reply.code} {reply.text}"
@@ -93,11 +90,11 @@ class RealDesktop:
         return self.done("click", window, x=x, y=y, screenshot_id=shot["screenshot_id"])
 
     def run(self, *words: str) -> bytes:
-        """A program of X's, behind our product's back."""
+        """Run another X program on the desktop; return its stdout."""
         return subprocess.run(words, env=self.environment, capture_output=True, timeout=PATIENCE_S).stdout
 
     def go_to_workspace(self, number: int) -> None:
-        """1 is where the applications of a test open."""
+        """Switch to a workspace; a test's applications open on 1."""
         if self.window_manager == "i3":
             self.run("i3-msg", f"workspace number {number}")
         else:
@@ -113,7 +110,7 @@ class RealDesktop:
 def real_desktop(
     folder: Path, window_manager: str = "openbox", compositor: bool = True
 ) -> Iterator[RealDesktop]:
-    """A desktop of a test's own; everything on it ends with the `with` block."""
+    """Start a desktop; end it and everything on it with the block."""
     is_openbox = window_manager == "openbox"
     with (
         headless.x_server(is_openbox, with_compositor=compositor, start_s=PATIENCE_S) as display,
@@ -131,15 +128,12 @@ def real_desktop(
 def _i3(display: str, folder: Path) -> Iterator[None]:
     config = folder / "i3.conf"
     config.write_text(_I3_CONFIG)
-    environment = {
-        **os.environ, "DISPLAY": display, "DBUS_SESSION_BUS_ADDRESS": _NO_SESSION_BUS,
-        "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder),
-    }  # fmt: skip
+    environment = {**os.environ, "DISPLAY": display, "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder)}
     with headless.running(["i3", "-c", str(config)], env=environment):
         ask = ["xprop", "-root", "_NET_SUPPORTING_WM_CHECK"]
         wait_for(
             lambda: b"window id" in subprocess.run(ask, env=environment, capture_output=True).stdout,
-            "i3 is up",
+            "i3 is running",
         )
         yield
 
@@ -151,12 +145,12 @@ BROWSER_OPTIONS = (
 
 
 def need_browser() -> str:
-    """A Chromium of this machine: scripts/test.sh installs one only where apt has it."""
+    """Return the path of an installed Chromium; scripts/test.sh installs one only if apt has it."""
     return need_optional("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def settled(look: Callable[[], Any], seconds: float = 0.3) -> Any:
-    """The value once it stays the same for a moment."""
+    """Return the value once it stays the same for this time."""
     last, since = look(), time.monotonic()
     while time.monotonic() - since < seconds:
         now = look()

@@ -35,7 +35,7 @@ FAILURES = {  # kind: status, Google's status, reason, message
     "insufficient_scope": (403, "PERMISSION_DENIED", "insufficientPermissions", _TOO_NARROW),
     "rate_limited": (429, "RESOURCE_EXHAUSTED", "rateLimitExceeded", "User-rate limit exceeded."),
 }
-# What an address for the user's consent has to hold: parameter, a pattern, Google's error for any other.
+# Required parameters of a consent address: name, a pattern, Google's error for any other value.
 _AUTH_RULES = (
     ("redirect_uri", r"http://(127\.0\.0\.1|localhost|\[::1\]):\d+(/.*)?", "redirect_uri_mismatch"),
     ("response_type", "code", "unsupported_response_type"),
@@ -52,7 +52,7 @@ class SentMail:
     id: str
     to: tuple[str, ...]  # the addresses alone
     subject: str
-    plain: Optional[str]  # None: there is no such part
+    plain: Optional[str]  # None without such a part
     html: Optional[str]
     raw: bytes
     message: EmailMessage
@@ -68,7 +68,7 @@ class GoogleRequest:
 
 @dataclass(frozen=True)
 class Page:
-    """What the browser shows at the end: our program's own page, or Google's error page."""
+    """The page that the browser shows at the end: our program's own, or Google's error page."""
 
     status: int
     body: str
@@ -76,20 +76,18 @@ class Page:
 
 @dataclass
 class Grant:
-    """What one user allowed once."""
+    """A consent of one user."""
 
     challenge: str
     redirect_uri: str
-    code: Optional[str]  # None: it has been exchanged, and cannot be again
+    code: Optional[str]  # None after the exchange, which works only once
     refresh_token: str = field(default_factory=lambda: "1//fake-" + secrets.token_urlsafe(24))
     access_tokens: dict[str, float] = field(default_factory=dict)  # token: when it expires, by time.monotonic
     revoked: bool = False
 
 
 class FakeGoogle:
-    """Switches: user_denies, wrong_state, expires_in (seconds an access token lives), and what is granted:
-    scope, gives_refresh_token.
-    """
+    """Google's servers; the attributes change their answers. expires_in: an access token's seconds."""
 
     def __init__(self) -> None:
         self.client_id = "1234567890-fake.apps.googleusercontent.com"
@@ -118,7 +116,7 @@ class FakeGoogle:
         return self._server.url
 
     def credentials_json(self) -> str:
-        """The client_secret_….json that Google's console offers for a desktop app, pointing here."""
+        """Return the client_secret_….json of a desktop app, with this server's addresses."""
         client = {
             "client_id": self.client_id,
             "auth_uri": self.url + "/o/oauth2/v2/auth",
@@ -128,13 +126,12 @@ class FakeGoogle:
         return json.dumps({"installed": client})
 
     def sign_in(self) -> dict[str, Any]:
-        """A token that was granted earlier, as /token answers it: for tests of a stored token.json."""
+        """Return a token granted earlier, in the format of /token, for tests of a stored token.json."""
         grant = Grant("", "", None)
         self.grants.append(grant)
         return {**self._new_access(grant), "refresh_token": grant.refresh_token}
 
     def revoke(self) -> None:
-        """The user takes every permission back."""
         for grant in self.grants:
             grant.revoked = True
 
@@ -242,7 +239,7 @@ def _params(call: Call, headers: dict[str, str], query: str) -> dict[str, Any]:
 def _raw(request: GoogleRequest) -> bytes:
     raw = request.params.get("raw") or ""
     is_json = request.headers.get("content-type", "").startswith("application/json")
-    # the web's alphabet, not the standard one
+    # the URL-safe alphabet of base64
     if not is_json or not re.fullmatch(r"[A-Za-z0-9_-]+={0,2}", raw):
         message = "Invalid value at 'message.raw' (TYPE_BYTES), Base64 decoding failed"
         raise _api_error(400, "INVALID_ARGUMENT", "invalid", message)
@@ -250,7 +247,7 @@ def _raw(request: GoogleRequest) -> bytes:
 
 
 def read_mail(raw: bytes) -> SentMail:
-    """Parse a mail as Gmail does; one without a recipient is refused."""
+    """Parse a mail like Gmail, which refuses a mail without a recipient."""
     message = BytesParser(policy=policy.default).parsebytes(raw)
     to = tuple(
         address.addr_spec
@@ -278,7 +275,7 @@ def _token_error(status: int, code: str, description: str) -> Refusal:
 
 
 def _page(status: int, code: str) -> Refusal:
-    """Google shows a broken request to the user and does not redirect."""
+    """Show the error to the user without a redirect, like Google for a broken request."""
     page = f"<html><body><h1>Error {status}: {code}</h1></body></html>"
     return Refusal(status, page.encode(), code, {"Content-Type": "text/html; charset=utf-8"})
 

@@ -1,6 +1,6 @@
-"""The package's command line in the test's own process: the start is most of a short command.
+"""Run the package's command line in the test's own process, which saves the start of Python.
 
-For tests that the start has no part in: not for locales, closed streams, signals or what is imported.
+Not for tests of the start itself: locales, closed streams, signals, imports.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from peekaboo_min.frontends.cli import main
 
 
 class InProcessProgram(Program):
-    """peekaboo-min, whose `run` calls `main`; `start` starts it as ever."""
+    """peekaboo-min: `run` calls `main` in this process, `start` starts a process."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         super().__init__(program_words("package"), environment)
 
     def run(self, *arguments: Any, timeout_s: float = 2 * PATIENCE_S, **variables: str) -> Finished:
-        """What a thread runs beside others is a process of its own, to which `timeout_s` applies."""
+        """Run in a process of its own, with `timeout_s`, if another thread runs a command."""
         if threading.current_thread() is not threading.main_thread():
             return super().run(*arguments, timeout_s=timeout_s, **variables)
         out, err = io.BytesIO(), io.BytesIO()
@@ -41,7 +41,7 @@ class InProcessProgram(Program):
 
 @contextmanager
 def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> Iterator[None]:
-    """Environment and streams as a process of its own has them; fails where anything else was changed."""
+    """Set environment and streams like a new process; fail if the command changed anything else."""
     variables, streams = dict(os.environ), (sys.stdin, sys.stdout, sys.stderr)
     os.environ.clear()
     os.environ.update(environment)
@@ -57,7 +57,7 @@ def _replaced(environment: dict[str, str], out: io.BytesIO, err: io.BytesIO) -> 
             yield
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
-                stream.detach()  # it would close what holds the text
+                stream.detach()  # closing the wrapper would close the buffer
             assert changes(before) == [], "the command left this behind"
     finally:
         sys.stdin, sys.stdout, sys.stderr = streams

@@ -1,8 +1,8 @@
-"""What a test leaves behind: files where our programs write, processes, threads, changes of this process.
+"""Find what a test leaves behind: files, processes, threads, changes of this process.
 
-Files are those below the folders that `watch` was given. Allowed are what commands keep on purpose (KEPT),
-images and folders that a reply named, and files and commands of processes that match a pattern of the test's
-marker, `leaves("tmp/.*[.]part")`.
+Checks the files below the folders given to `watch`. Allowed are files that commands keep on purpose (KEPT),
+images and folders that a reply named, and files and process argvs that match a pattern of the test's marker,
+`leaves("tmp/.*[.]part")`.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import threading
 import time
 from pathlib import Path
 
-GRACE_S = 10.0  # what a killed server started ends by itself
+GRACE_S = 10.0  # programs of a killed server end by themselves
 FOLDERS = ("home/Library", "home/.local/state", "state", "tmp")  # where our programs write
 KEPT = re.compile(
     r"""tmp/peekaboo-mcp\.log
     |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
-    |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
-        |(helper|keynote|input-[\w.-]+)\.lock|bytecode/[\w.-]+|helper/[0-9a-f]{16}/(peekaboo-input|input\.swift|failure\.txt))
+    |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|clock|audit\.jsonl|keynote\.json|gmail/token\.json
+    |bytecode/[\w.-]+|helper/[0-9a-f]{16}/(peekaboo-input|input\.swift|failure\.txt))
     |tmp/(fakemac-settler-\w+/fifo|org\.chromium\.Chromium\..*)""",
     re.VERBOSE,
 )
-# what an image or a folder of ours has in its name
+# the random part in the name of an image or a folder of ours
 _RANDOM = re.compile(r"tmp/peekaboo_min-\d+/[^/]*?([0-9a-f]{12}|(?<=-)[0-9a-f]{6})[_.].*", re.DOTALL)
-# the user's clipboard needs somebody who holds it; the others end with the session bus that starts them late
+# xclip serves the user's clipboard; the others end with the session bus, which may start them late
 _KEPT_PROGRAMS = ("xclip", "at-spi-bus-launcher", "at-spi2-registryd", "dbus-daemon", "xfconfd")
 
 _watched: list[Path] = []
@@ -45,12 +45,12 @@ def forget_watched() -> None:
 
 
 def replied(text: str) -> None:
-    """What a program answered: images that it names are wanted."""
+    """Note a program's output; images that it names are allowed to stay."""
     _replies.append(text)
 
 
 def process_state() -> dict[str, object]:
-    """What is one for a whole process, and a command must not change."""
+    """Return the process-wide state that a command must not change."""
     state: dict[str, object] = {f"thread {one.name}": one for one in threading.enumerate() if not one.daemon}
     state |= {f"handler of signal {number}": signal.getsignal(number) for number in signal.valid_signals()}
     state |= {f"variable {name}": value for name, value in os.environ.items()}
@@ -59,14 +59,14 @@ def process_state() -> dict[str, object]:
 
 
 def changes(before: dict[str, object]) -> list[str]:
-    """What is different now; a thread may have ended."""
+    """List the differences to the current state; a thread may have ended."""
     now = process_state()
     gone = [name for name in before if name not in now and name.startswith("variable")]
     return [name for name, value in now.items() if before.get(name) != value] + gone
 
 
 class Leftovers:
-    """What is there before a test, and, after it, what is new."""
+    """The state before a test, and the differences after it."""
 
     def __init__(self, base: Path) -> None:
         self._base = base
@@ -75,12 +75,12 @@ class Leftovers:
         _replies.clear()
 
     def accept_processes(self) -> None:
-        """What runs now may run on: a fixture of the whole session was set up late."""
+        """Accept the running processes; for session fixtures that start during a test."""
         self._before = process_state()
         self._processes = _processes_below(self._base)
 
     def found(self, *allowed: str) -> list[str]:
-        """What the test left, once what is about to end has had its time."""
+        """List what the test left; wait up to GRACE_S for processes that are about to end."""
         deadline = time.monotonic() + GRACE_S
         while True:
             processes = [*(_processes_below(self._base) - self._processes)]
@@ -96,7 +96,7 @@ class Leftovers:
             new = _files_of(folder) - self._files.get(folder, set())
             found += [f"file {folder}/{name}" for name in sorted(new) if not _is_allowed(name, allowed)]
         for folder in {*_watched} - {*self._files}:
-            _watched.remove(folder)  # the test's own
+            _watched.remove(folder)  # added by the test
         return found
 
 
@@ -119,7 +119,7 @@ def _files_of(folder: Path) -> set[str]:
 
 
 def _processes_below(base: Path) -> set[str]:
-    """Pids of what has a variable that names this folder. Where there is no /proc, none."""
+    """Return the pids with this folder in their environment; empty without /proc."""
     pids = [name for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
     for pid in {*_known_processes} - {*pids}:
         del _known_processes[pid]
@@ -127,13 +127,13 @@ def _processes_below(base: Path) -> set[str]:
         if pid not in _known_processes:
             try:
                 _known_processes[pid] = bytes(base) + b"/" in Path("/proc", pid, "environ").read_bytes()
-            except OSError:  # it has ended, or is not ours
+            except OSError:  # it has ended, or belongs to another user
                 continue
     return {pid for pid, is_ours in _known_processes.items() if is_ours} - {str(os.getpid())}
 
 
 def _words_of(pid: str) -> tuple[str, str]:
-    """Its command; empty for what has ended or is kept."""
+    """Return the pid and its argv as text, which is empty if it has ended or may stay."""
     try:
         words = Path("/proc", pid, "cmdline").read_text(errors="replace").split("\0")
     except OSError:

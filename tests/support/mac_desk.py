@@ -1,4 +1,4 @@
-"""A fake Mac with our command line on it, for what only a Mac does."""
+"""A fake Mac with our command line, for behaviour that only a Mac has."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ STARTED = {"do": "started", "program": "osascript"}
 
 
 class Desk:
-    """`run` and what is made of it go through the command line, `backend` is what is below it.
+    """A fake Mac: `run` and its variants use the command line, `backend` the Desktop below it.
 
-    The backend needs this process to have the environment of the fake Mac, as the fixture `desk` gives it.
+    The backend needs the fake Mac's environment in this process; the fixture `desk` sets it.
     """
 
     def __init__(self, mac: FakeMac) -> None:
@@ -34,7 +34,7 @@ class Desk:
         return self.run(*words, **variables).data
 
     def refusal(self, *words: Any, **variables: Any) -> tuple[int, str]:
-        """Exit code and error code of a command that fails; it left no image behind."""
+        """Run a command that fails; check that it left no image; return exit code and error code."""
         finished = self.run(*words, **variables)
         assert finished.error["message"], finished.out
         assert self.images_left() == []
@@ -55,11 +55,11 @@ class Desk:
         return [path.name for path in (self.mac.folder / "tmp").rglob("*") if path.suffix in (".png", ".jpg")]
 
     def captures(self) -> list[list[str]]:
-        """The words of every screencapture, but for the path of its file."""
+        """Return the arguments of every screencapture without the file's path."""
         return [call["argv"][:-1] for call in self.mac.calls("screencapture")]
 
     def clicks(self) -> list[tuple[Any, ...]]:
-        """Window, widget, button, count and point of every click that arrived."""
+        """Return window, widget, button, count and point of every click that arrived."""
         names = ("window", "widget", "button", "count", "x", "y")
         return [tuple(one[name] for name in names) for one in self.mac.events("click")]
 
@@ -67,7 +67,7 @@ class Desk:
         return [one["key"] for one in self.mac.events("key")]
 
     def posted(self) -> list[dict[str, Any]]:
-        """Every mouse and keyboard event that was posted, whatever it did."""
+        """Return every posted mouse and keyboard event, whatever its effect."""
         return [one for one in self.mac.raw_events() if "type" in one]
 
     def focused_id(self) -> Optional[int]:
@@ -76,7 +76,7 @@ class Desk:
 
 
 def widget(name: str, kind: str, *rect: int, **more: Any) -> dict[str, Any]:
-    """A widget of a fake window; rect: x, y, width and height in points of the window."""
+    """Return a widget of a fake window; rect: x, y, width and height in points of the window."""
     return {"name": name, "kind": kind, "rect": list(rect), **more}
 
 
@@ -89,8 +89,8 @@ def add_app(mac: FakeMac, name: str, pid: Optional[int] = None, **values: Any) -
     mac.update(lambda state: state["apps"].append(app))
 
 
-def tells_who_needs_what(finished: Finished, exit_code: int) -> None:
-    """The message of a missing grant names the application, the pane, its address and the restart."""
+def check_permission_error(finished: Finished, exit_code: int) -> None:
+    """Check that a permission error names the application, the pane, its address and the restart."""
     pane, address = PANES[exit_code]
     message = finished.error["message"]
     assert f"Terminal lacks the {pane} permission" in message

@@ -13,14 +13,14 @@ from worlds import ROOT, need, wait_for
 
 @contextmanager
 def fake_mac(folder: Path) -> Iterator[FakeMac]:
-    """A fake Mac; at its end nothing of us runs in it, and nothing sloppy was done to it."""
+    """Start a fake Mac; at its end check that none of our programs runs and no strict rule was broken."""
     need("node")
     watch(folder)
     mac = FakeMac(folder)
     yield mac
     assert (mac.events("strict"), mac.events("dialog", "sound")) == ([], [])
-    # a server that the test killed may have left a short program, which ends by itself
-    wait_for(lambda: not mac.running(), "nothing of us runs on the fake Mac")
+    # a killed server may leave a short program, which ends by itself
+    wait_for(lambda: not mac.running(), "no program of ours runs on the fake Mac")
 
 
 def mac_environment(mac: FakeMac, **variables: str) -> dict[str, str]:

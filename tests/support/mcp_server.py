@@ -1,4 +1,4 @@
-"""A server process of ours, spoken to in raw JSON-RPC."""
+"""Talk to our server process in raw JSON-RPC."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from leftovers import replied
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
-# a program that notes its pid and that of a child, and does not end
+# a program that writes its own and its child's pid, and does not end
 SLOW = """#!/bin/sh
 [ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
@@ -30,7 +30,7 @@ FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
 
 
 class Server:
-    """A server process and its pipes; every line of its stdout is kept."""
+    """A server process and its pipes; keeps every line of its stdout."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Server:
         return code
 
     def end(self, seconds: float = PATIENCE_S) -> int:
-        """Close stdin, as a client does that is done."""
+        """Close stdin, like a client that has finished."""
         self.process.stdin.close()  # type: ignore[union-attr]
         return self.wait(seconds)
 
@@ -125,7 +125,7 @@ class Server:
 def serving(
     form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = sys.executable
 ) -> Iterator[Server]:
-    """A server of ours. python: the one that runs it."""
+    """Start our server. python: the interpreter that runs it."""
     server = Server(form, environment, stdin, python)
     try:
         yield server
@@ -134,7 +134,7 @@ def serving(
 
 
 def pids_in(path: Path, count: int = 2) -> list[int]:
-    """The pids that a script noted, once there are so many."""
+    """Wait until a script has written this many pids; return them."""
 
     def noted() -> list[int]:
         lines = path.read_text().split("\n")[:-1] if path.exists() else []
@@ -144,7 +144,7 @@ def pids_in(path: Path, count: int = 2) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """False for a zombie, too: what was killed may have nobody who buries it."""
+    """Return True if the process lives; a zombie counts as dead, because its parent may not reap it."""
     argv = ["ps", "-o", "stat=", "-p", str(pid)]
     return subprocess.run(argv, capture_output=True).stdout.strip()[:1] not in (b"", b"Z")
 

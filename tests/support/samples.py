@@ -1,4 +1,4 @@
-"""Sample apps and windows, and the error that a call raises."""
+"""Sample apps and windows, and a helper that returns the error of a call."""
 
 from __future__ import annotations
 

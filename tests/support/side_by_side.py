@@ -1,6 +1,6 @@
-"""Run each test file in a pytest of its own, several at once: they mostly wait for windows and programs.
+"""Run each test file in its own pytest, several at once, because tests mostly wait for windows and programs.
 
-The last line sums all files up, alone on its line: `N passed, N failed`, and `, N skipped` where any was.
+The last line has the totals: `N passed, N failed`, and `, N skipped` if tests were skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_TESTS_COLLECTED = 5
 
 
 class FileRun(NamedTuple):
-    """One file's run: pytest's output, and how many tests came to each outcome (`passed`, `failed`, ...)."""
+    """The run of one file: pytest's output, and the number of tests per outcome (`passed`, `failed`, ...)."""
 
     path: Path
     has_passed: bool
@@ -38,9 +38,9 @@ class FileRun(NamedTuple):
 
 
 def run_file(path: Path, folder: Path, longest_s: float = LONGEST_S) -> FileRun:
-    """Run one file. folder: for its temporary files; several pytests in one would clean up each other's."""
+    """Run one file. folder: parent of its temporary folder; pytests that share it delete each other's."""
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    # what all files import is compiled once
+    # compile the shared imports only once
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with subprocess.Popen(
         [*argv, f"--basetemp={folder / path.stem}", str(path)],
@@ -61,30 +61,30 @@ def run_file(path: Path, folder: Path, longest_s: float = LONGEST_S) -> FileRun:
     for number, outcome in re.findall(r"(\d+) ([a-z]+)", "".join(summary).partition(" in ")[0]):
         outcomes["failed" if outcome.startswith("error") else outcome] += int(number)
     if not has_passed and not outcomes["failed"]:
-        outcomes["failed"] = 1  # it crashed or was ended: no summary counts what is missing
+        outcomes["failed"] = 1  # it crashed or was ended, so there is no summary
     return FileRun(path, has_passed, output, outcomes)
 
 
 def end(process: subprocess.Popen[str]) -> str:
-    """Interrupt a pytest, so that its fixtures end what they started; kill its group if need be."""
+    """Interrupt a pytest, so that its fixtures clean up; kill its group if it does not end."""
     process.send_signal(signal.SIGINT)
     try:
         return process.communicate(timeout=CLEANING_UP_S)[0]
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        return "it did not end when it was interrupted"  # what it started may hold the pipe open
+        return "it did not end when it was interrupted"  # its children may hold the pipe open
 
 
 def main() -> int:
-    """0 when every file passed; prints a line for each file, and the whole output of one that fails."""
+    """Print a line per file, and the whole output of a failing file; return 0 if all passed."""
     started = time.monotonic()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # `sh scripts/test.sh &` in a script: what we start would ignore what ends it, too
+        # in a script, `sh scripts/test.sh &` ignores SIGINT, and the children would inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # the longest first, so that none of them is left running alone at the end
+    # longest first, so that no long file runs alone at the end
     files = sorted(TESTS.rglob("test_*.py"), key=lambda path: (-path.stat().st_size, path.stem))
     runs = []
-    # two for a processor: half of their time tests wait
+    # two per processor, because tests wait half of their time
     with (
         tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder,
         ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 2)) as pool,

@@ -1,4 +1,4 @@
-"""The fake vendors refuse what the real ones refuse; test_vision.py shows that they answer and fail."""
+"""The fake AI vendors refuse the same requests as the real vendors; test_vision.py tests their answers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ask(
     data: bytes = b"",
     schema: Any = None,
 ) -> Answer:
-    """Ask the product's own question, changed at its top level; None removes what is there."""
+    """Send the product's own question with changed top-level fields; None removes a field."""
     ours = providers.VENDORS[vendor]
     model = model or ours.default_model
     image = ImageData(data or picture(), ImageInfo("png", 64, 48))
@@ -52,7 +52,7 @@ def message_of(answer: Answer) -> str:
     return str(error if isinstance(error, str) else error.get("message", ""))
 
 
-# What is changed in a right question -> status, a part of the text.
+# A change to a valid question, the status, a part of the error text.
 COMMON: list[tuple[dict[str, Any], int, str]] = [
     ({"headers": {"Content-Type": "application/x-www-form-urlencoded"}}, 415, "application/json"),
     ({"model": "no-such-model"}, 404, "no-such-model"),
@@ -114,7 +114,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], int, str]]] = {
 
 
 @pytest.mark.parametrize("vendor", REFUSED)
-def test_fake_ai_refuses_what_its_vendor_refuses(ai: FakeAI, vendor: str) -> None:
+def test_fake_ai_refuses_like_its_vendor(ai: FakeAI, vendor: str) -> None:
     assert ask(ai, vendor).status == ask(ai, vendor, schema=STRICT).status == 200
     required = [name[:-1] for name in VENDORS[vendor].shape if name.endswith("!") and name != "model!"]
     missing = [({"change": {name: None}}, 400, f"{name}: field required") for name in required]

@@ -1,4 +1,4 @@
-"""The fake Google refuses what the real one refuses; that it grants and sends, the tests of Gmail show."""
+"""The fake Google refuses the same requests as the real one; the tests of Gmail cover its successes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def google() -> Iterator[FakeGoogle]:
 
 
 def address(google: FakeGoogle, **change: Optional[str]) -> str:
-    """What a program lets its user open."""
+    """Return the consent address that a program opens for its user."""
     digest = hashlib.sha256(VERIFIER.encode()).digest()
     parameters = {
         "client_id": google.client_id,
@@ -42,7 +42,7 @@ def address(google: FakeGoogle, **change: Optional[str]) -> str:
 
 
 def code(google: FakeGoogle) -> str:
-    """What the browser brings to the program."""
+    """Consent in the browser; return the code of the redirect."""
     location = open_page(address(google))[1]
     return dict(parse_qsl(urlsplit(str(location)).query))["code"]
 
@@ -65,7 +65,7 @@ def token(google: FakeGoogle, **form: str) -> Answer:
         *(({name: None}, "invalid_request") for name in ("code_challenge", "state", "access_type")),
     ],
 )
-def test_fake_google_shows_a_wrong_address_and_does_not_redirect(
+def test_fake_google_shows_an_error_for_a_wrong_address_and_does_not_redirect(
     google: FakeGoogle, change: dict[str, Optional[str]], text: str
 ) -> None:
     page, location = open_page(address(google, **change))
@@ -81,7 +81,7 @@ def test_fake_google_shows_a_wrong_address_and_does_not_redirect(
         ({"grant_type": "password"}, "unsupported_grant_type"),
     ],
 )
-def test_fake_google_exchanges_a_right_code_once(
+def test_fake_google_exchanges_a_valid_code_once(
     google: FakeGoogle, change: dict[str, str], error: str
 ) -> None:
     form = {"grant_type": "authorization_code", "redirect_uri": HERE, "code_verifier": VERIFIER}
@@ -91,17 +91,17 @@ def test_fake_google_exchanges_a_right_code_once(
     assert [answer.status // 100 for answer in answers] == [4, 2, 4]
 
 
-def test_fake_google_refuses_a_dead_token_and_a_broken_mail(google: FakeGoogle) -> None:
+def test_fake_google_refuses_a_revoked_token_and_an_invalid_mail(google: FakeGoogle) -> None:
     old = google.sign_in()["access_token"]
 
     def send(raw: str, access_token: str = old) -> Answer:
         headers = {"Authorization": f"Bearer {access_token}", "Content-Type": "application/json"}
         return post(google.url + SEND_PATH, json.dumps({"raw": raw}).encode(), headers)
 
-    nobodys, mail = (
+    without_recipient, mail = (
         base64.urlsafe_b64encode(text).decode() for text in (b"Subject: x\n\nHello", b"To: ann@example.org\n")
     )
-    assert send(nobodys).json["error"]["message"] == "Recipient address required"
+    assert send(without_recipient).json["error"]["message"] == "Recipient address required"
     assert [send(raw).status for raw in ("", "++//", "a mail")] == [400, 400, 400]
     google.revoke()
     assert ([send(mail).status, send(mail, "unknown").status], google.sent) == ([401] * 2, [])

@@ -1,4 +1,4 @@
-"""The fake Mac refuses, or mis-answers, what a real one does: one fact, one test (the fact sheet 6.3)."""
+"""The fake Mac refuses and misbehaves like a real Mac; each test covers one fact (fact sheet 6.3)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def jxa(mac: FakeMac, source: str, *argv: str) -> subprocess.CompletedProcess[st
 
 
 def answer(mac: FakeMac, source: str) -> Any:
-    """The JSON of what the last expression of a script gives."""
+    """Return the value of a script's last expression, through JSON."""
     *before, last = source.rstrip().rstrip(";").rsplit(";", 1)
     done = jxa(mac, f"{before[0] + ';' if before else ''} JSON.stringify({last})")
     assert (done.returncode, done.stderr) == (0, "")
@@ -107,16 +107,16 @@ ERRORS = {
 }
 
 
-def test_osascript_errors(mac: FakeMac) -> None:
+def test_osascript_errors_have_the_real_texts(mac: FakeMac) -> None:
     assert {source: error(mac, source)[: len(end)] for source, end in ERRORS.items()} == ERRORS
     assert [one["why"] for one in mac.events("strict")] == ["the script returned object, not a string"]
 
 
-# What a script gets or is refused in the world as it comes; a refusal is its number, or its words.
+# A script and its result on the default fake Mac; an error is its number or a part of its text.
 FACTS: dict[str, tuple[str, Any]] = {
-    # this one first: nothing is imported yet
+    # must come first, before any import
     "no import, no name": ("[typeof $.CGMainDisplayID, typeof $.NSScreen]", ["undefined", "undefined"]),
-    "what node has": (
+    "node's own names": (
         "[typeof setTimeout, typeof require, typeof process, typeof Buffer, typeof URL]", ["undefined"] * 5,
     ),
     "no such application": ("Application('Nobody').name()", -2700),
@@ -185,7 +185,7 @@ function tried(f) { try { return f() } catch (e) { return e.errorNumber || Strin
 """
 
 
-def test_bridge_gives_and_refuses(mac: FakeMac) -> None:
+def test_bridge_answers_and_refuses_like_a_mac(mac: FakeMac) -> None:
     tries = ", ".join(f"tried(() => {source})" for source, _ in FACTS.values())
     done = jxa(mac, f"{HARNESS} JSON.stringify([{tries}])")
     assert (done.returncode, done.stderr) == (0, "")
@@ -196,7 +196,7 @@ def test_bridge_gives_and_refuses(mac: FakeMac) -> None:
     assert {name: answers[name] for name in rest} == rest
 
 
-# Another world, a script, and what it answers; or the end of its error.
+# A change of the fake Mac, a script, and its result or the end of its error.
 def _deny(*kinds: str) -> Callable[[FakeMac], Any]:
     return lambda mac: [mac.deny(kind) for kind in kinds]
 
@@ -259,7 +259,7 @@ OTHER_WORLDS: dict[str, tuple[Callable[[FakeMac], Any], str, Any]] = {
         ".map(one => ObjC.castRefToObject(one).isNil())",
         [True, True],
     ),
-    "a session that is not told of, and windows all the same": (
+    "a session that is not reported, with windows": (
         lambda mac: mac.set("session.is_told", False), BOTH, [True, False],
     ),
     "no window list in a session": (lambda mac: mac.set("session.lists_windows", False), BOTH, [False, True]),
@@ -276,7 +276,7 @@ OTHER_WORLDS: dict[str, tuple[Callable[[FakeMac], Any], str, Any]] = {
         "[now === before, at()]",
         [True, 321],
     ),
-    "a declined activation says yes": (
+    "a declined activation returns true": (
         _switch(activation="declined"),
         IMPORT + "$.NSRunningApplication.runningApplicationWithProcessIdentifier(430)"
         ".activateWithOptions(1)", True,
@@ -292,7 +292,7 @@ OTHER_WORLDS: dict[str, tuple[Callable[[FakeMac], Any], str, Any]] = {
 
 
 @pytest.mark.parametrize(("arrange", "source", "expected"), OTHER_WORLDS.values(), ids=OTHER_WORLDS.keys())
-def test_osascript_in_another_world(
+def test_osascript_on_a_changed_mac(
     mac: FakeMac, arrange: Callable[[FakeMac], Any], source: str, expected: Any
 ) -> None:
     arrange(mac)
@@ -325,19 +325,19 @@ def test_cf_bridging_release_kills_osascript(mac: FakeMac) -> None:
 # --- windows ---
 
 
-def test_window_list_order_and_titles_by_permission(mac: FakeMac) -> None:
+def test_window_list_has_other_titles_only_with_screen_recording(mac: FakeMac) -> None:
     lists = "[17, 16].map(option => $.CGWindowListCopyWindowInfo(option, 0))"
     both = f"ObjC.import('CoreGraphics'); {lists}.map(one => ObjC.deepUnwrap(ObjC.castRefToObject(one)))"
     shown, everything = answer(mac, both)
     by_number = {one["kCGWindowNumber"]: one for one in everything}
-    assert list(by_number) == sorted(by_number), "not by depth"
+    assert list(by_number) == sorted(by_number), "not in stacking order"
     # shown, other Space, hidden app, minimised
     on_screen = [by_number[number].get("kCGWindowIsOnscreen") for number in (1080, 1081, 1060, 1061)]
     assert on_screen == [True, None, None, None]
     mac.deny("screen_recording")
     denied = answer(mac, both)[0]
     titled = [one["kCGWindowOwnerName"] for one in denied if "kCGWindowName" in one]
-    assert titled == ["Terminal"], "the app that we answer for always sees its own"
+    assert titled == ["Terminal"], "the responsible app sees its own titles"
     assert [{**one, "kCGWindowName": ""} for one in shown] == [{**one, "kCGWindowName": ""} for one in denied]
 
 
@@ -363,23 +363,23 @@ DROPPED: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
 
 
 @pytest.mark.parametrize(("arrange", "script"), DROPPED.values(), ids=DROPPED.keys())
-def test_events_that_reach_nobody(mac: FakeMac, arrange: Callable[[FakeMac], Any], script: str) -> None:
+def test_impossible_events_are_dropped(mac: FakeMac, arrange: Callable[[FakeMac], Any], script: str) -> None:
     arrange(mac)
     assert jxa(mac, MOUSE + script + "; 'x'").stdout == "x\n"
     assert {event["kind"] for event in mac.events()} - {"activate", "raise", "lost"} == {"dropped"}
 
 
-def test_double_click_too_fast(mac: FakeMac) -> None:
+def test_double_click_that_is_too_fast_counts_once(mac: FakeMac) -> None:
     once, again = (f"mouse(1, 900, 310, 0, {n}); mouse(2, 900, 310, 0, {n});" for n in (1, 2))
     at_most_ms = mac.state()["switches"]["fast_clicks_dropped_ms"]
-    mac.switch(fast_clicks_dropped_ms=60_000)  # so that a busy machine is fast enough, too
+    mac.switch(fast_clicks_dropped_ms=60_000)  # so that a busy machine is fast enough
     jxa(mac, f"{MOUSE} {once} {again} 'x'")
     mac.switch(fast_clicks_dropped_ms=at_most_ms)
     jxa(mac, f"{MOUSE} {once} delay(0.03); {again} 'x'")
     assert [one["text"] for one in mac.events("note")] == ["clicked once", "clicked once", "clicked twice"]
 
 
-def test_dialogs_and_menus_take_what_is_meant_for_others(mac: FakeMac) -> None:
+def test_dialogs_and_menus_take_input_for_other_windows(mac: FakeMac) -> None:
     mac.open_window("Form", title="Sure?", bounds=[200, 600, 300, 200], modal=True)
     jxa(mac, MOUSE + "click(-1650, 0); click(900, 210); 'x'")
     clicks = mac.events("click")
@@ -392,10 +392,10 @@ def test_dialogs_and_menus_take_what_is_meant_for_others(mac: FakeMac) -> None:
     assert (mac.window(menu), mac.events("click")[-1]["window"]) == (None, None)
 
 
-# What a script types into TextEdit, whose text is "eggs\nmilk" before.
+# A script that types into TextEdit, and the text afterwards; before, it is "eggs\nmilk".
 TYPED = {
-    "without the rebind an a": (KEYS + "type('caf\u00e9', 0)", "eggs\nmilka"),
-    "with it anything": (KEYS + REBIND + "type('\u6771 \U0001f600', 0)", "eggs\nmilk\u6771 \U0001f600"),
+    "an a without rebind": (KEYS + "type('caf\u00e9', 0)", "eggs\nmilka"),
+    "all text with rebind": (KEYS + REBIND + "type('\u6771 \U0001f600', 0)", "eggs\nmilk\u6771 \U0001f600"),
     "20 units an event": (
         KEYS + REBIND + "type('abcdefghijklmnopqrstuvwxyz', 0)", "eggs\nmilkabcdefghijklmnopqrst",
     ),
@@ -411,13 +411,13 @@ TYPED = {
 
 
 @pytest.mark.parametrize(("script", "expected"), TYPED.values(), ids=TYPED.keys())
-def test_typing_what_arrives(mac: FakeMac, script: str, expected: str) -> None:
+def test_typing_needs_the_rebind_and_zero_flags(mac: FakeMac, script: str, expected: str) -> None:
     mac.activate("TextEdit")
     jxa(mac, script + "; 'x'")
     assert mac.widget(1030, "text")["value"] == expected
 
 
-def test_event_source_suppresses_the_person_unless_told_not_to(mac: FakeMac) -> None:
+def test_event_source_suppresses_hardware_input_unless_the_interval_is_zero(mac: FakeMac) -> None:
     name = "CGEventSourceSetLocalEventsSuppressionInterval"
     post = "$.CGEventPost(0, $.CGEventCreateMouseEvent(source, 5, $.CGPointMake(9, 9), 0));"
     bind = f"ObjC.bindFunction('{name}', ['void', ['void *', 'double']]); $.{name}(source, 0);"
@@ -454,7 +454,7 @@ REFUSED_PROGRAMS: dict[str, tuple[Callable[[FakeMac], Any], list[str], int, str]
         _as_it_is, ["screencapture", "-x", "-D", "3", "s.png"], 1,
         "Invalid display specified. Only 2 displays",
     ),
-    "a window that nobody knows": (_as_it_is, [*WINDOW, "9999", "s.png"], 1, NO_WINDOW),
+    "an unknown window": (_as_it_is, [*WINDOW, "9999", "s.png"], 1, NO_WINDOW),
     "a minimised window": (_changed(minimised=True), [*WINDOW, "1030", "s.png"], 1, NO_WINDOW),
     "a window on another Space": (_changed(space=2), [*WINDOW, "1030", "s.png"], 1, NO_WINDOW),
     "a protected window": (_changed(sharing="none"), [*WINDOW, "1030", "s.png"], 1, NO_WINDOW),
@@ -464,9 +464,9 @@ REFUSED_PROGRAMS: dict[str, tuple[Callable[[FakeMac], Any], list[str], int, str]
     ),
     "a locked screen": (lambda mac: mac.lock_screen(), [*WINDOW, "1030", "s.png"], 1, NO_WINDOW),
     "an interactive capture": (
-        lambda mac: mac.switch(hang_limit_s=0), ["screencapture", "-i", "s.png"], 98, "fakemac: nobody",
+        lambda mac: mac.switch(hang_limit_s=0), ["screencapture", "-i", "s.png"], 98, "was not killed",
     ),
-    "a prompt that nobody answered": (
+    "an unanswered prompt": (
         lambda mac: [mac.switch(hang_limit_s=0), mac.ask("screen_recording")], ["screencapture", "-x",
         "s.png"], 98, "fakemac",
     ),
@@ -499,7 +499,7 @@ REFUSED_PROGRAMS: dict[str, tuple[Callable[[FakeMac], Any], list[str], int, str]
         _as_it_is, ["open", "-b", "x.y"], 1, "LSCopyApplicationURLsForBundleIdentifier() failed",
     ),
     "open: no such file": (_as_it_is, ["open", "/nowhere"], 1, "The file /nowhere does not exist.\n"),
-    "open: a scheme that nobody has": (
+    "open: an unknown scheme": (
         _as_it_is, ["open", "nosuch://x"], 1, "No application knows how to open",
     ),
     "open: nothing": (_as_it_is, ["open"], 1, "Usage: open"),
@@ -509,7 +509,7 @@ REFUSED_PROGRAMS: dict[str, tuple[Callable[[FakeMac], Any], list[str], int, str]
 @pytest.mark.parametrize(
     ("arrange", "words", "code", "stderr"), REFUSED_PROGRAMS.values(), ids=REFUSED_PROGRAMS.keys()
 )
-def test_programs_refuse(
+def test_programs_fail_with_the_real_codes_and_texts(
     mac: FakeMac, arrange: Callable[[FakeMac], Any], words: list[str], code: int, stderr: str
 ) -> None:
     arrange(mac)
@@ -521,13 +521,13 @@ def test_programs_refuse(
 def test_screencapture_denied_is_a_wallpaper_on_older_systems(mac: FakeMac) -> None:
     mac.deny("screen_recording")
     shot = capture(mac)
-    assert fakemac.pixel(shot, 1700, 300) == fakemac.WALLPAPER, "where the Form is"
+    assert fakemac.pixel(shot, 1700, 300) == fakemac.WALLPAPER, "in place of the Form"
     assert fakemac.pixel(shot, 10, 10) == fakemac.MENU_BAR
     assert fakemac.pixel(shot, 200, 300) == fakemac.window_colour(1080), "the responsible app's own window"
     assert fakemac.pixel(capture(mac, "-o", "-l", "1090"), 5, 5) == fakemac.WALLPAPER
 
 
-def test_screencapture_exits_0_with_an_empty_file_or_none(mac: FakeMac) -> None:
+def test_screencapture_may_exit_0_with_an_empty_file_or_without_a_file(mac: FakeMac) -> None:
     mac.fail("screencapture", exit=0, file=b"", times=1)
     assert capture(mac).stat().st_size == 0
     done = run(mac, "screencapture", "-x", "missing/shot.png")
@@ -539,7 +539,7 @@ def test_screencapture_exits_0_with_an_empty_file_or_none(mac: FakeMac) -> None:
 def test_sips_takes_height_first_and_exits_0_on_no_image(mac: FakeMac) -> None:
     shot = capture(mac)
     run(mac, "sips", "-z", "100", "300", shot)
-    assert fakemac.image_size(shot) == (300, 100), "and in place, without --out"
+    assert fakemac.image_size(shot) == (300, 100), "changed in place without --out"
     assert run(mac, "sips", "-s", "format", "jpg", shot, "--out", mac.folder / "a.jpg").returncode == 1
     words = ["-s", "format", "jpeg", "-s", "formatOptions", "80", shot, "--out", mac.folder / "a.jpg"]
     assert run(mac, "sips", *words).returncode == 0
@@ -590,7 +590,7 @@ REFUSED_BY_KEYNOTE = {
 }
 
 
-def test_keynote_refuses_what_its_dictionary_lacks(mac: FakeMac) -> None:
+def test_keynote_refuses_names_outside_its_dictionary(mac: FakeMac) -> None:
     tries = "".join(
         f"try {{ {source}; numbers.push('accepted') }} catch (error) {{ numbers.push(error.errorNumber) }}\n"
         for source in REFUSED_BY_KEYNOTE
@@ -614,7 +614,7 @@ def test_keynote_export_is_a_folder_of_numbered_images(mac: FakeMac) -> None:
     assert fakemac.image_size(target / "deck.001.png") == (1920, 1080)
     assert [label["text"] for label in fakemac.labels(target / "deck.001.png")] == ["Hello"]
     run(mac, "osascript", *words, stdin=EXPORT)
-    assert (target / "deck" / "deck.001.png").exists(), "into a folder that is there: a folder inside it"
+    assert (target / "deck" / "deck.001.png").exists(), "into an existing folder: a folder inside it"
 
 
 @pytest.mark.parametrize(
@@ -626,7 +626,7 @@ def test_keynote_export_is_a_folder_of_numbered_images(mac: FakeMac) -> None:
         ('do shell script "ls"', -2741),
     ],
 )
-def test_applescript_runs_one_text_alone(mac: FakeMac, source: str, number: int) -> None:
+def test_applescript_runs_only_the_export_script(mac: FakeMac, source: str, number: int) -> None:
     done = run(mac, "osascript", "-", stdin=source)
     assert (done.returncode, done.stdout, mac.events()) == (1, "", [])
     assert done.stderr.endswith(f"({number})\n")

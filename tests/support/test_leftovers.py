@@ -1,4 +1,4 @@
-"""What the fixture `nothing_is_left` sees of what a test leaves, and what it takes for wanted."""
+"""Which leftover files of a test the fixture `nothing_is_left` reports and which it allows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ UNWANTED = {
 }
 WANTED = {
     "tmp/peekaboo_min-0/record_x11-1_7_0123456789abcdef.json",
-    "state/peekaboo_min/input-x11.lock",
+    "state/peekaboo_min/audit.jsonl",
     "home/own.txt",
 }
 
 
 @pytest.mark.leaves("(tmp|state)/peekaboo_min.*")
-def test_leftovers_are_files_that_nobody_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_that_are_not_allowed_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leftovers, "GRACE_S", 0.0)
     before = Leftovers(tmp_path.parent)
     for name in (IMAGE, *UNWANTED, *WANTED):

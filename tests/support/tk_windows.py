@@ -1,4 +1,4 @@
-"""Windows of Tcl scripts, what is listed, logged, shown and copied, programs that a test changes."""
+"""Tcl windows, the audit log, pixels, the clipboard, and shell wrappers around X programs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
-from worlds import PATIENCE_S, X_PROGRAMS, Program, wait_for
+from worlds import PATIENCE_S, X_PROGRAMS, Form, Program, wait_for
 
 
 def window_titled(peek: Program, title: str) -> dict[str, Any]:
-    """The window with this title, once it is listed."""
+    """Wait until the window with this title is listed; return it."""
 
     def find() -> list[dict[str, Any]]:
         return [one for one in peek.data("windows")["windows"] if one["title"] == title]
@@ -23,13 +23,13 @@ def window_titled(peek: Program, title: str) -> dict[str, Any]:
 
 
 def audit(program: Program) -> list[dict[str, Any]]:
-    """The lines of its audit log."""
+    """Return the entries of the program's audit log."""
     paths = Path(program.environment["XDG_STATE_HOME"]).rglob("audit.jsonl")
     return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 class Wish:
-    """A Tcl script in a process of its own."""
+    """A process that runs a Tcl script."""
 
     def __init__(self, display: str, script: str, path: Path, name: str = "Other") -> None:
         path.write_text(f"fconfigure stdout -buffering line -encoding utf-8\n{script}", "utf-8")
@@ -41,14 +41,13 @@ class Wish:
             )  # fmt: skip
 
     def lines(self) -> list[str]:
-        """What it has printed so far."""
         return self._out.read_text("utf-8").split("\n")[:-1]
 
     def wait_for(self, line: str) -> None:
         wait_for(lambda: line in self.lines(), f"the script prints {line!r}, not {self.lines()}")
 
     def tell(self, command: str) -> None:
-        """Write to its stdin, which its script reads."""
+        """Write a line to the script's stdin."""
         assert self.process.stdin
         print(command, file=self.process.stdin, flush=True)
 
@@ -57,10 +56,20 @@ class Wish:
         self.process.communicate()
 
 
-def programs_by(folder: Path, script: str, *names: str) -> dict[str, str]:
-    """The variables with which a shell script runs before these programs, or in their place where it exits.
+Opened = Callable[[str, str], "tuple[Wish, int]"]  # see the fixture `opened`
 
-    In it `$name` is the program's and `$real` its path. Without names: before every program of X11.
+
+def typed(form: Form) -> str:
+    """What stands in the form's first field."""
+    before = len(form.events("text"))
+    form.xdotool("key", "F12")
+    return str(form.wait_for_event("text", after=before)["name"])
+
+
+def programs_by(folder: Path, script: str, *names: str) -> dict[str, str]:
+    """Return variables that make a shell script run before these programs; if it exits, they do not run.
+
+    The script has `$name` and `$real`, the program's path. Without names, it runs before all X programs.
     """
     folder.mkdir(exist_ok=True)
     for name in (*X_PROGRAMS, "tesseract"):
@@ -78,7 +87,7 @@ FORM_COLOUR = bytes((244, 241, 234))
 
 
 def pixels_of(image: Path, box: str = "") -> bytes:
-    """The colours in an image file, or in a part of it (`WxH+X+Y`), as ImageMagick decodes them."""
+    """Return the RGB bytes of an image file, or of a part of it (`WxH+X+Y`), decoded by ImageMagick."""
     crop = ["-crop", box, "+repage"] if box else []
     argv = ["convert", str(image), *crop, "-depth", "8", "rgb:-"]
     return subprocess.run(argv, capture_output=True, check=True).stdout
@@ -88,7 +97,7 @@ _XCLIP = ("xclip", "-selection", "clipboard", "-target")
 
 
 def copy(environment: Mapping[str, str], data: bytes, kind: str = "UTF8_STRING") -> None:
-    """Put something into the user's clipboard."""
+    """Put data into the user's clipboard."""
     words, quiet = [*_XCLIP, kind, "-i"], subprocess.DEVNULL
     subprocess.run(
         words, env=environment, input=data, stdout=quiet, stderr=quiet, check=True, timeout=PATIENCE_S
@@ -96,6 +105,6 @@ def copy(environment: Mapping[str, str], data: bytes, kind: str = "UTF8_STRING")
 
 
 def clipboard(environment: Mapping[str, str], kind: str = "UTF8_STRING") -> bytes:
-    """What the clipboard holds; nothing where it holds none of that kind."""
+    """Return the clipboard's data of this type; empty if it has none."""
     words = [*_XCLIP, kind, "-o"]
     return subprocess.run(words, env=environment, capture_output=True, timeout=PATIENCE_S).stdout

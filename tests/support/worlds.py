@@ -1,4 +1,4 @@
-"""What the tests act on: an X server of their own, a form that reports, and our program in both forms."""
+"""The tests' X server, a form that reports its input, and the program in both forms."""
 
 from __future__ import annotations
 
@@ -22,10 +22,14 @@ from leftovers import replied, watch
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent.parent
-HOME = Path.home()  # the real one: the session has one of its own
+HOME = Path.home()  # the real home; the test session has its own
 SINGLE_FILE = ROOT / "scripts" / "peekaboo.py"
 FORM = ROOT / "scripts" / "demo_form.tcl"
-# How long a test waits for what must come: far longer than a busy machine needs.
+# Variables that tests inherit: none of the user's desktop, language and settings.
+KEPT_VARIABLES = re.compile(
+    r"CI|PATH|PEEKABOO_(BIN_DIR|DESKTOP|REQUIRE_SWIFT)|(PIP|PYTEST|SSL|UV)_\w+|(?i:\w+_proxy)"
+)
+# Deadline for events that must come: far longer than a busy machine needs.
 PATIENCE_S = 60.0
 X_PROGRAMS = (
     *("Xvfb", "openbox", "xcompmgr", "wish", "xdotool"),
@@ -35,7 +39,7 @@ X_PROGRAMS = (
 
 @cache
 def installed_for_tests() -> frozenset[str]:
-    """What scripts/test.sh installs: programs by name, other files by path."""
+    """Return what scripts/test.sh installs: programs by name, other files by path."""
     setup, test = ((ROOT / "scripts" / name).read_text("utf-8") for name in ("setup.sh", "test.sh"))
     lists = setup.partition("need_desktop() {")[2].partition('"$@"')[0], test.partition("||")[0]
     text = " ".join(lists).replace("$(uname -m)", os.uname().machine)
@@ -43,9 +47,9 @@ def installed_for_tests() -> frozenset[str]:
 
 
 def need(*programs: str) -> None:
-    """Skip without these programs, or files by their path; with CI set that is a failure, not a skip.
+    """Skip the test without these programs, or files by their path; with CI set, fail it.
 
-    Fails for what scripts/test.sh does not install: a fresh machine would not have it. See need_optional.
+    Fails if scripts/test.sh does not install them, because a fresh machine lacks them. See need_optional.
     """
     unlisted = [name for name in programs if name not in installed_for_tests()]
     assert not unlisted, f"scripts/test.sh does not install {', '.join(unlisted)}"
@@ -57,13 +61,13 @@ def need(*programs: str) -> None:
 
 
 def need_optional(*names: str) -> str:
-    """The path of the first of these programs that is there; skips without any, also with CI set."""
+    """Return the path of the first installed program; skip the test if there is none, also with CI set."""
     found = next(filter(None, map(shutil.which, names)), None)
     return found or pytest.skip(f"there is no {names[0]} on this machine; its tests are optional")
 
 
 def need_swift() -> None:
-    """Skip without a Swift compiler, which Debian does not package. PEEKABOO_REQUIRE_SWIFT=1 fails."""
+    """Skip the test without swiftc, which Debian does not package; with PEEKABOO_REQUIRE_SWIFT=1, fail it."""
     if not shutil.which("swiftc"):
         (pytest.fail if os.environ.get("PEEKABOO_REQUIRE_SWIFT") else pytest.skip)(
             "there is no swiftc on PATH"
@@ -71,7 +75,7 @@ def need_swift() -> None:
 
 
 def comes_true(what: Callable[[], T], seconds: float = PATIENCE_S) -> T:
-    """The first true value of what(); its last value when none comes in time."""
+    """Return the first true value of what(), or on a timeout its last value."""
     deadline = time.monotonic() + seconds
     while True:
         started = time.monotonic()
@@ -79,20 +83,20 @@ def comes_true(what: Callable[[], T], seconds: float = PATIENCE_S) -> T:
         ended = time.monotonic()
         if value or ended >= deadline:
             return value
-        # a look that starts programs leaves the processor to what is waited for
+        # pause as long as the check took, to leave processor time to the awaited program
         time.sleep(min(max(0.01, ended - started), 0.2))
 
 
 def wait_for(what: Callable[[], Optional[T]], why: str, seconds: float = PATIENCE_S) -> T:
-    """The first true value of what(). Fails with `why` when none comes in time."""
+    """Return the first true value of what(); fail the test with `why` on a timeout."""
     return comes_true(what, seconds) or pytest.fail(f"waited {seconds:g} s in vain: {why}")
 
 
 def processes_of(folder: Path) -> dict[int, str]:
-    """The processes that have this folder's home: their pids and commands."""
+    """Return the processes with this folder as home: argv as text by pid."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended, or is not ours
+        with suppress(OSError):  # it has ended, or belongs to another user
             if f"HOME={folder}/".encode() in (path / "environ").read_bytes():
                 found[int(path.name)] = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
     return found
@@ -100,9 +104,9 @@ def processes_of(folder: Path) -> dict[int, str]:
 
 @cache
 def old_python() -> Optional[str]:
-    """A Python 3.9, for the single file's command line."""
+    """Find a Python 3.9 for the single file's command line."""
     found = [shutil.which("python3.9"), *map(str, HOME.glob(".pyenv/versions/3.9*/bin/python"))]
-    # a shim of a version manager may stand for nothing
+    # a version manager's shim may have no Python behind it
     return next(
         (one for one in found if one and not subprocess.run([one, "-c", ""], capture_output=True).returncode),
         None,
@@ -111,7 +115,7 @@ def old_python() -> Optional[str]:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended, and what it said."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -137,7 +141,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Program:
-    """peekaboo-min in one of its two forms, in an environment of a test's own."""
+    """peekaboo-min in one of its two forms, with its environment."""
 
     words: Sequence[str]
     environment: dict[str, str]
@@ -155,17 +159,17 @@ class Program:
         return Finished(done.returncode, done.stdout, done.stderr)
 
     def data(self, *arguments: Any, **variables: Any) -> Any:
-        """The data of a command that succeeds."""
+        """Run a command that succeeds; return its data."""
         if "--" in arguments:
             return self.run("--json-output", *arguments, **variables).data
         return self.run(*arguments, "--json-output", **variables).data
 
     def error(self, *arguments: Any, **variables: Any) -> Any:
-        """The error of a command that fails."""
+        """Run a command that fails; return its error."""
         return self.run("--json-output", *arguments, **variables).error
 
     def start(self, *arguments: Any, **variables: str) -> subprocess.Popen[bytes]:
-        """A process of it with open pipes; the caller ends it."""
+        """Start a process with open pipes; the caller ends it."""
         return subprocess.Popen(
             [*self.words, *(str(one) for one in arguments)],
             env={**self.environment, **variables},
@@ -179,18 +183,18 @@ class Program:
 
 
 def program_words(form: str) -> list[str]:
-    """argv of one of the two forms: the package on this Python, the single file on 3.9 where there is one."""
+    """Return the argv of a form: the package on this Python, the single file on 3.9 if it is installed."""
     if form == "package":
         return [sys.executable, "-W", "error", "-m", "peekaboo_min"]
     return [old_python() or sys.executable, "-W", "error", str(SINGLE_FILE)]
 
 
-# for a smoke test with the fixture `program` or `on_x11`: the package alone is the default
+# for a smoke test with the fixture `program` or `on_x11`, which use only the package by default
 both_forms = pytest.mark.parametrize("program", ["package", "single file"], indirect=True)
 
 
 def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
-    """An environment in which everything that is written lands below `folder`."""
+    """Return an environment whose programs write only below `folder`, without a desktop by default."""
     watch(folder)
     for name in ("home", "state", "tmp"):
         (folder / name).mkdir(exist_ok=True)
@@ -201,14 +205,17 @@ def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
         "XDG_STATE_HOME": str(folder / "state"),
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
-        "GSK_RENDERER": "cairo",  # as headless.x_server sets it, for tests that replace the environment
+        "DBUS_SESSION_BUS_ADDRESS": "unix:path=/dev/null",  # else GTK starts a bus and leaves it running
+        "GIO_USE_VFS": "local",
+        "GSETTINGS_BACKEND": "memory",
+        "GSK_RENDERER": "cairo",  # repeats headless.x_server, for tests that replace the environment
         **({"CI": os.environ["CI"]} if os.environ.get("CI") else {}),
         **variables,
     }
 
 
 class ForeignFolder:
-    """A working folder with a file for every module that might be imported; each notes its execution."""
+    """A working folder with a fake of every module that might be imported; each logs its execution."""
 
     def __init__(self, path: Path, without: Sequence[str] = ()) -> None:
         self.path = path
@@ -229,14 +236,14 @@ class ForeignFolder:
 def x_server(
     with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()
 ) -> Iterator[str]:
-    """scripts/headless.py's server, where the programs for it are there."""
+    """Start scripts/headless.py's X server; skip the test without its programs."""
     need(*X_PROGRAMS)
     with headless.x_server(with_window_manager, screen, options, start_s=PATIENCE_S) as display:
         yield display
 
 
 class Form:
-    """scripts/demo_form.tcl in a window of its own; its report is the truth of what reached it."""
+    """A window of scripts/demo_form.tcl, which reports the input that it received."""
 
     def __init__(
         self, display: str, report: Path, title: str = "Visitor book", place: str = "+60+60"
@@ -258,16 +265,16 @@ class Form:
         return [one for one in map(json.loads, lines) if event in (None, one["event"])]
 
     def wait_for_event(self, event: str, seconds: float = PATIENCE_S, after: int = 0) -> dict[str, Any]:
-        """The newest event of that kind, once there are more than `after` of them."""
+        """Wait for more than `after` events of this kind; return the newest."""
         return wait_for(lambda: self.events(event)[after:], f"the form reports {event}", seconds)[-1]
 
     def centre(self, widget: str) -> tuple[int, int]:
-        """The middle of a widget, in pixels of its window."""
+        """Return the centre of a widget, in pixels of its window."""
         place = [one for one in self.events("layout") if one["widget"] == widget][-1]
         return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
     def xdotool(self, *words: str) -> None:
-        """Do something to the window behind our program's back."""
+        """Change the window with xdotool instead of our program."""
         subprocess.run(
             ["xdotool", *words], env={**os.environ, "DISPLAY": self.display}, check=True, capture_output=True
         )

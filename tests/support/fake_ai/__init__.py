@@ -35,7 +35,7 @@ _SEEING = (
 )
 _BLIND = "ollama/llama3.2:3b openai/gpt-3.5-turbo gemini/gemma-3-1b-it anthropic/claude-text-only"
 MODELS = {**dict.fromkeys(_SEEING.split(), True), **dict.fromkeys(_BLIND.split(), False)}
-"""The models that there are by themselves, as PROVIDER/MODEL: can it see?"""
+"""The default models as PROVIDER/MODEL, and whether each takes images."""
 # kind -> the text of a model's reply, and how it ends
 _SPOILT_REPLIES = {
     "truncated": ('{"action": "click", "x": 1', "length"),
@@ -59,7 +59,7 @@ class Failure:
 
 
 class FakeAI:
-    """The four vendors. `models` maps "vendor/model" to whether it sees.
+    """The four vendors. `models` maps "vendor/model" to whether it takes images.
 
     keys: OpenAI's may be None, for a compatible server that asks for none.
     """
@@ -94,16 +94,18 @@ class FakeAI:
 
     @property
     def redirect_url(self) -> str:
-        """Where `redirect` points to: another host name, which is another origin."""
+        """Return the target of `redirect`: another host name, which is another origin."""
         return self.url.replace("127.0.0.1", "localhost")
 
     @property
     def redirected(self) -> list[Request]:
-        """What followed a redirect."""
+        """Return the requests that followed a redirect."""
         return [request for request in self.requests if request.headers["host"].startswith("localhost")]
 
     def env(self, provider: str, model: str) -> dict[str, str]:
-        """The variables that make `provider/model` the only provider, with its key and every base URL."""
+        """Return the variables that make `provider/model` the only provider, with its key and every base
+        URL.
+        """
         variables = {
             "PEEKABOO_AI_PROVIDERS": f"{provider}/{model}",
             "PEEKABOO_OLLAMA_BASE_URL": self.url,
@@ -116,7 +118,7 @@ class FakeAI:
         return variables
 
     def refused_port(self) -> int:
-        """A port that refuses connections until this FakeAI closes."""
+        """Return a port that refuses connections until this FakeAI closes."""
         held = socket.socket()  # bound and not listening: connecting is refused, and the port stays ours
         held.bind(("127.0.0.1", 0))
         self._held.append(held)
@@ -144,13 +146,13 @@ class FakeAI:
             self._failures.append(Failure(kind, times, retry_after, status, seconds, text))
 
     def heal(self) -> None:
-        """Forget every failure that was ordered."""
+        """Remove every ordered failure."""
         with self._lock:
             self._failures.clear()
 
     @property
     def questions(self) -> list[Request]:
-        """The requests that asked a model, without those for lists and descriptions of models."""
+        """Return the requests that asked a model, without requests for lists and descriptions of models."""
         return [request for request in self.requests if request.is_question]
 
     # answering
@@ -186,7 +188,7 @@ class FakeAI:
             call.send(400, {"error": f"the test's brain failed: {crash}"})
 
     def _check(self, request: Request) -> Any:
-        """Raises Refusal for what the vendor refuses; returns the answer to what asks no model."""
+        """Validate a request; return the answer if it asks no model. Raises Refusal like the vendor."""
         vendor, key = VENDORS[request.vendor], self.keys.get(request.vendor)
         for name, value in vendor.headers.items():
             is_key = "{key}" in value
@@ -225,7 +227,7 @@ class FakeAI:
         return None
 
     def _name_of(self, request: Request) -> Optional[str]:
-        """The key in `models`; Ollama adds :latest and ignores case."""
+        """Return the key in `models`; Ollama adds :latest and ignores case."""
         wanted = f"{request.vendor}/{request.model}"
         if request.vendor != "ollama":
             return wanted if wanted in self.models else None
@@ -275,7 +277,7 @@ class FakeAI:
             self._flood(call, request)
 
     def _flood(self, call: Call, request: Request) -> None:
-        """A whole and right answer, huge, whose length is not announced."""
+        """Send a correct but huge answer without a content length."""
         start, end = json.dumps(self._reply(request, Reply("@@@"))).encode().split(b"@@@")
         call.head(200, {"Content-Type": "application/json"})
         call.wfile.write(start)
@@ -298,7 +300,7 @@ def _read(call: Call) -> Request:
 
 
 def _refusal(request: Request, failure: Failure) -> Refusal:
-    """The HTTP error that this failure is."""
+    """Return the HTTP error of this failure."""
     after = failure.retry_after
     refusal = VENDORS[request.vendor].of(failure.kind, request.model, failure.text, failure.status)
     if after is not None and request.vendor == "gemini":

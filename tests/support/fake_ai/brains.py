@@ -1,4 +1,4 @@
-"""What a fake model is asked, and the brains that answer."""
+"""The requests to a fake model, and the functions (brains) that answer them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .images import ReceivedImage
 
 @dataclass
 class Request:
-    """One HTTP request as it arrived. Text and images are those of all messages, in order."""
+    """One HTTP request as received, with text and images of all messages in order."""
 
-    vendor: str  # "" when the path belongs to nobody
+    vendor: str  # "" for an unknown path
     path: str  # without the query
     query: dict[str, list[str]]
     headers: dict[str, str]  # lower-case names
@@ -32,7 +32,7 @@ class Request:
 
     @property
     def is_question(self) -> bool:
-        """Whether it asks a model, and not for a list of models or a description."""
+        """Return True if it asks a model, rather than for a list or description of models."""
         paths = ("/api/generate", "/v1/chat/completions", "/v1/messages")
         return self.path in paths or self.path.endswith(":generateContent")
 
@@ -57,7 +57,7 @@ Brain = Callable[[Request], Union[str, dict[str, Any], Reply]]
 
 
 def see(request: Request) -> Union[str, dict[str, Any]]:
-    """The default brain: it describes what it sees, or fills in the schema."""
+    """Describe the images, or fill in the schema (the default brain)."""
     if request.schema:
         return dict(example_of(request.schema))
     seen = [f"a {image.width}x{image.height} {image.real_type}" for image in request.images]
@@ -65,7 +65,7 @@ def see(request: Request) -> Union[str, dict[str, Any]]:
 
 
 def example_of(schema: dict[str, Any]) -> Any:
-    """The smallest value that a JSON schema allows, near enough."""
+    """Return about the smallest value that a JSON schema allows."""
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type", "object")
@@ -76,7 +76,9 @@ def example_of(schema: dict[str, Any]) -> Any:
 
 
 def script(replies: Iterable[Union[str, dict[str, Any], Reply, Brain]]) -> Brain:
-    """A brain that gives these replies in turn; one question more fails the test when its FakeAI closes."""
+    """Return a brain that gives these replies in turn; one more question fails the test when its FakeAI
+    closes.
+    """
     left = deque(replies)
 
     def next_line(request: Request) -> Union[str, dict[str, Any], Reply]:
@@ -90,7 +92,7 @@ def script(replies: Iterable[Union[str, dict[str, Any], Reply, Brain]]) -> Brain
 
 
 def _smart_size(width: int, height: int, least: int) -> tuple[int, int]:
-    """Qwen2.5-VL's own smart_resize: whole patches of 28 pixels, `least` pixels or more."""
+    """Resize like Qwen2.5-VL's smart_resize: whole patches of 28 pixels, at least `least` pixels."""
     size = round(width / 28) * 28, round(height / 28) * 28
     if size[0] * size[1] < least:
         beta = (least / (width * height)) ** 0.5
@@ -110,7 +112,9 @@ CONVENTIONS: dict[str, Callable[[int, int], tuple[float, float]]] = {
 
 
 def pointer(convention: str, truth: Callable[[Request], tuple[float, float]]) -> Brain:
-    """A brain that clicks where `truth` knows the widget, as shares of the last image's width and height."""
+    """Return a brain that clicks the widget at its position in `truth`, as shares of the last image's
+    size.
+    """
 
     def click(request: Request) -> dict[str, Any]:
         seen = request.images[-1]

@@ -60,14 +60,16 @@ def _jpeg_size(data: bytes) -> Optional[tuple[int, int]]:
 
 
 def _webp_size(data: bytes) -> Optional[tuple[int, int]]:
-    """Of the extended form, in which `picture` writes it."""
+    """Read the size of a WebP in extended form, which `picture` writes."""
     if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8X":
         return None
     return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
 
 
 def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int = 0) -> bytes:
-    """An image with a true header: png (decodable, plus `padding` bytes), jpeg, gif or webp (header only)."""
+    """Return an image with a true header: png (decodable, plus `padding` bytes), jpeg, gif or webp (header
+    only).
+    """
     if kind == "png":
         rows = zlib.compress(b"".join(b"\0" + b"\x80" * width for _ in range(height)), 1)
         head = _png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))

@@ -54,7 +54,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
 
 class Call(BaseHTTPRequestHandler):
-    """One connection, one request: reads it, hands it to the server's `answer`, writes what that sends."""
+    """One connection with one request: reads it, calls the server's `answer`, writes the response."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60  # a client that stops in the middle of its request

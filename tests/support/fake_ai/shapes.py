@@ -1,4 +1,4 @@
-"""What JSON a vendor takes, as data, and what is wrong with JSON that is not of this shape."""
+"""Describe a vendor's JSON as data, and explain how other JSON differs from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEXT = re.compile(".+", re.DOTALL)
 
 
 def problem_in(value: Any, shape: Any, where: str = "body") -> str:
-    """What keeps a JSON value from this shape, and where; empty when nothing does.
+    """Return how and where a JSON value differs from a shape; empty if it fits.
 
     shape: {name: shape} for an object without other fields, where `name!` is required; [shape] for a list of
     at least one; a tuple of alternatives; a type; a pattern of the whole text; a function that returns the
@@ -51,7 +51,7 @@ _UNSUPPORTED = {
 
 
 def strict_schema(schema: Any) -> str:
-    """What OpenAI does not enforce: an open object, or a property that may be missing."""
+    """Return the parts that OpenAI does not enforce: an open object, or an optional property."""
     for part in _schemas(schema):
         missing = [name for name in part.get("properties", {}) if name not in part.get("required", [])]
         if part.get("type") == "object" and missing:
@@ -60,7 +60,7 @@ def strict_schema(schema: Any) -> str:
 
 
 def limitless_schema(schema: Any) -> str:
-    """What Anthropic does not enforce: an open object, or a limit."""
+    """Return the parts that Anthropic does not enforce: an open object, or a limit."""
     for part in _schemas(schema):
         kind = part.get("type")
         for name in _UNSUPPORTED.get("number" if kind == "integer" else str(kind), ()):
@@ -77,7 +77,7 @@ def closed_schema(schema: Any) -> str:
 
 
 def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every part of a JSON schema that is one."""
+    """Yield a JSON schema and all schemas in it."""
     if isinstance(schema, dict):
         yield schema
         for part in (*schema.get("properties", {}).values(), schema.get("items")):

@@ -1,4 +1,4 @@
-"""The four vendors: what each requires of a question, how it answers and how it fails."""
+"""The four vendors: their requirements for a request, their answers and their failures."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Sent = list[tuple[str, Optional[str]]]
 @dataclass(frozen=True)
 class Vendor:
     path: str
-    """A pattern; its group is the model's name, which is in the body where there is none."""
+    """A pattern; its group is the model's name. Without a group, the name is in the body."""
     shape: dict[str, Any]
-    """What a question's body may hold: the fields that the product sends; see shapes.py."""
+    """The allowed fields of a request body, which are those that the product sends; see shapes.py."""
     read: Callable[[Request, dict[str, Any]], Sent]
     """Takes prompt, system and schema out of a body of this shape; returns the images."""
     answer: Callable[[Request, Reply], Any]
@@ -32,7 +32,7 @@ class Vendor:
     error_body: Callable[[int, str, str], Any]
     """The JSON body for a status, a message and a kind."""
     headers: dict[str, str] = field(default_factory=dict)
-    """Those that are required; {key} stands for the key."""
+    """The required headers; {key} stands for the key."""
     largest_request: int = 32 * MEGABYTE
     largest_image: int = 20 * MEGABYTE
     """Measured on the base64 text, not on the image."""
@@ -41,7 +41,7 @@ class Vendor:
         return Refusal(status, self.error_body(status, message, kind), message)
 
     def of(self, kind: str, model: str = "", text: str = "", status: Optional[int] = None) -> Refusal:
-        """One of the kinds. text, status: instead of its own."""
+        """Order a failure of this kind, with another text or status."""
         usual_status, usual_text = self.kinds[kind]
         return self.refusal(text or usual_text.format(model=model), status or usual_status, kind)
 
@@ -102,7 +102,7 @@ OLLAMA = Vendor(
 
 
 def _read_messages(request: Request, messages: list[Any]) -> list[dict[str, Any]]:
-    """Sets the prompt; returns the parts that are no text."""
+    """Set the prompt; return the parts that are not text."""
     contents = [message["content"] for message in messages if message["role"] == "user"]
     parts = [part for content in contents for part in content]
     request.prompt = "".join(part.get("text", "") for part in parts)

@@ -67,7 +67,7 @@ function windowAttributes(world, window) {
     AXMain: focused === window, AXFocused: focused === window, AXChildren: sheets.concat(children), AXParent: element({ pid: window.pid }) };
 }
 
-// Chromium builds the tree of its page once somebody reads: the widget `page` has no children until then, or is missing.
+// Chromium builds the tree of its page at the first read: the widget `page` has no children until then, or is missing.
 const isAsleep = (app, name, page) => name === 'page' && !app.has_tree && app.page === page;
 const widgetElement = (window, widget) => element({ pid: window.pid, window: window.id, widget: widget.name });
 const childrenOf = (window, parent) => window.widgets.filter((widget) => widget.inside === parent).map((widget) => widgetElement(window, widget));
@@ -78,7 +78,7 @@ function widgetAttributes(app, window, widget) {
   const known = { AXRole: ROLES[widget.kind], AXPosition: pointValue(window.bounds[0] + x, window.bounds[1] + y), AXSize: sizeValue(width, height),
     AXEnabled: widget.enabled !== false, AXFocused: window.focus === widget.name, AXChildren: isAsleep(app, widget.name, 'empty') ? [] : childrenOf(window, widget.name),
     AXParent: widget.inside ? element({ pid: window.pid, window: window.id, widget: widget.inside }) : element({ pid: window.pid, window: window.id }) };
-  if (widget.kind === 'password') known.AXSubrole = 'AXSecureTextField'; // what its value shows is the application's own choice
+  if (widget.kind === 'password') known.AXSubrole = 'AXSecureTextField'; // the application chooses what its value shows
   // a label shows its text as its value, and has no title
   if (widget.kind !== 'label') known[widget.kind === 'field' ? 'AXPlaceholderValue' : 'AXTitle'] = widget.text || '';
   if ('value' in widget || widget.kind === 'label') known.AXValue = 'value' in widget ? (widget.kind === 'checkbox' ? Number(widget.value) : widget.value) : widget.text;
@@ -194,7 +194,7 @@ fn('AXUIElementGetPid', 2, 'number', ([target, out]) => {
   out[0] = dataOf(pointee(target)).pid;
   return OK;
 });
-// What a click there would reach: the window server is asked, so an overlay that lets clicks through is not found.
+// The element that a click there would reach; the window server skips overlays that let clicks through.
 fn('AXUIElementCopyElementAtPosition', 4, 'number', ([target, x, y, out], binding) => {
   const world = state();
   if (!trusted()) return DISABLED;

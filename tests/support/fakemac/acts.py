@@ -1,9 +1,9 @@
-"""Acts on the fake world that are not input: raising, accessibility, launching, what a button does.
+"""Acts on the fake world other than input: raising, accessibility, launching, the effects of buttons.
 
-One function per `do` of an event; `run_actions` does what a widget's `on_click` in desktop.json says:
+One function per `do` of an event; `run_actions` runs a widget's `on_click` from desktop.json:
   {"open_window": {...}}  {"close_window": "this" | id}  {"report": "name"}  {"log": "text"}
   {"calculate": "7" | "+" | "="}: a key of a calculator, which shows the sum in its widget "display"
-  and {"after_ms": n, "open_window": ...} for what takes its time
+  and {"after_ms": n, "open_window": ...} for a delayed action
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def widget_action(state: State, event: Event) -> None:
 
 
 def raise_act(state: State, event: Event) -> None:
-    """AXRaise: to the front of its app's windows, without activating the app (facts B7)."""
+    """Raise a window above its app's other windows, without activating the app (AXRaise, facts B7)."""
     window = windows.window_with_id(state, event["window"])
     if window is None:
         return
@@ -63,7 +63,7 @@ def raise_act(state: State, event: Event) -> None:
 
 
 def ax_set(state: State, event: Event) -> None:
-    """An accessibility attribute: of a window, or of an app."""
+    """Set an accessibility attribute of a window or an app."""
     log(state, "ax_set", **{key: event[key] for key in event if key not in ("do", "t")})
     window = windows.window_with_id(state, event["window"]) if "window" in event else None
     attribute, value = event["attribute"], event["value"]
@@ -88,7 +88,7 @@ def build_tree(state: State, event: Event) -> None:
 
 
 def open_target(state: State, event: Event) -> None:
-    """A file or an address, in the application that was named, else in the one that it belongs to."""
+    """Open a file or an address in the named application, or else in its default application."""
     target = event["target"]
     bundle_id = event.get("bundle_id") or windows.handler_of(state, target)
     windows.launch(state, {"bundle_id": bundle_id, "by": "open"})
@@ -133,7 +133,7 @@ def change_window(state: State, event: Event) -> None:
 
 
 def point(state: State, event: Event) -> None:
-    """Somebody moves the mouse."""
+    """Move the mouse like a person."""
     state["pointer"] = {"x": event["x"], "y": event["y"]}
 
 
@@ -142,7 +142,7 @@ def lock_screen(state: State, event: Event) -> None:
 
 
 def write_file(state: State, event: Event) -> None:
-    """Somebody makes a file, for instance the one that stops every act."""
+    """Create a file, for example the stop file."""
     os.makedirs(os.path.dirname(event["path"]), exist_ok=True)
     with open(event["path"], "w") as stream:
         stream.write(event.get("text", ""))

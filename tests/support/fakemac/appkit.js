@@ -49,7 +49,7 @@ defineClass('NSWorkspace', {
   },
   args: {
     URLForApplicationWithBundleIdentifier: (data, bundle) => { const app = appWithBundle(state(), text('bundle id', bundle)); return app ? makeObject('NSURL', { path: app.path }) : nil; },
-    // nil for what nothing opens
+    // nil if no application opens it
     URLForApplicationToOpenURL: (data, url) => {
       const { url: address, path } = dataOf(url);
       if (path !== undefined && !host.isThere(path)) return nil;
@@ -66,7 +66,7 @@ function cocoaRect([x, y, width, height]) {
   return { origin: { x, y: main.bounds[3] - (y + height) }, size: { width, height } };
 }
 const screenObject = (display) => makeObject('NSScreen', display);
-// What the keyboard's layout makes of a key; whether the bridge tells it of an event that was only made is nobody's word.
+// The character of a key in the keyboard's layout. It is unknown whether the bridge returns it for an event that is only created.
 function charactersOf({ unicode, keycode, flags }) {
   const { keyboard, switches } = state();
   if (unicode || !switches.key_events_have_characters) return unicode;
@@ -80,7 +80,7 @@ defineClass('NSEvent', {
   zeroStatics: { mouseLocation: () => ({ x: state().pointer.x, y: activeDisplays(state())[0].bounds[3] - state().pointer.y }) },
   zero: { characters: (event) => wrap(charactersOf(event)), type: (event) => wide(event.type), keyCode: (event) => event.keycode },
 });
-// The number of the window that a press there reaches, of any application; 0, or a number that no list has, where it does not work.
+// The number of the window that a press there reaches, of any application; 0 or an unlisted number if the hit test fails.
 defineClass('NSWindow', {
   framework: 'AppKit',
   statics: { windowNumberAtPointBelowWindowWithWindowNumber: (point, below) => {

@@ -1,4 +1,4 @@
-// What every Apple event to an app of the fake world passes: is it running, may we, is the connection good (facts D2, 6.3.2, E5).
+// The checks for every Apple event to an app of the fake world: is it running, is it allowed, is the connection valid (facts D2, 6.3.2, E5).
 // JXA (specifiers.js) and the one AppleScript (applescript.js) both come here.
 'use strict';
 const { state, post, appleError, appWithBundle } = load('world');
@@ -21,7 +21,7 @@ function gate(bundle, { starts = false } = {}) {
   if (app.pid === null) post({ do: 'launch', bundle_id: bundle, activate: false, by: 'tell' });
   const { automation } = world.permissions;
   const answer = automation[bundle] || automation['*'];
-  if (answer === 'not_asked') host.hang(); // a prompt nobody answers (facts 6.3.5)
+  if (answer === 'not_asked') host.hang(); // an unanswered prompt (facts 6.3.5)
   if (answer === 'denied') throw appleError(`Not authorized to send Apple events to ${app.name}.`, -1743);
 }
 

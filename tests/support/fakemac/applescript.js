@@ -1,5 +1,5 @@
-// The one AppleScript that a Mac has to run, to the letter but for its comments, and what it does there (facts E4).
-// There is no interpreter: whoever changes a line of the script has to see it run on a Mac, and to change it here.
+// The one AppleScript that a Mac has to run, compared literally except for comments, and its effects (facts E4).
+// There is no interpreter: a change of the script needs a run on a Mac, and the same change here.
 'use strict';
 const { gate } = load('apple_events');
 const { state, appleError } = load('world');
@@ -21,7 +21,7 @@ end run
 
 function run(source, [bundle, deck, folder]) {
   const text = source.replace(/^--.*\n/gm, '');
-  // Without the application whose terms it is compiled with, a Mac asks a person where that is.
+  // Without the application that defines its terms, a Mac asks a person for the application.
   const terms = state().apps.map((app) => app.bundle_id).find((id) => text === EXPORT(id));
   if (!terms) throw appleError('Expected end of line but found something that no Mac was asked about.', -2741);
   if (folder === undefined) throw appleError('Can’t get item 1 of {}.', -1728);

@@ -1,5 +1,5 @@
 // JXA's Objective-C bridge: ObjC, $ and Ref, and the classes of Foundation.
-// What is not here is undefined, as on a Mac, so that a typo fails (the fact sheet 1.3, 6.3.7).
+// All other names are undefined, as on a Mac, so that a typo fails (the fact sheet 1.3, 6.3.7).
 'use strict';
 const { state, strict, isStrict } = load('world');
 
@@ -21,7 +21,7 @@ const functions = {}; // name: {framework, arity, returns, needsBinding, call}
 const constants = {}; // framework: {name: value}
 const bound = {}; // name: {returns}
 const insides = new WeakMap(); // bridged object -> {cls, data}
-const pointers = new WeakMap(); // Ref -> what it points to
+const pointers = new WeakMap(); // Ref -> its target
 
 // --- objects ---
 
@@ -141,7 +141,7 @@ function Ref(type) {
   return made;
 }
 const isPlainRef = (value) => value instanceof Pointer && !pointers.has(value);
-// What an unbound C function that returns a CF type gives: nothing can be read from it until it is cast.
+// The result of an unbound C function that returns a CF type: unreadable until it is cast.
 function cfRef(target) {
   const made = new Pointer();
   pointers.set(made, target);
@@ -182,7 +182,7 @@ function callFunction(name, given) {
   return result(name, definition, binding, definition.call(given, binding));
 }
 
-// bindFunction asks dlsym, which finds what is loaded: AppKit brings these along, with or without an import of theirs.
+// bindFunction uses dlsym, which finds loaded libraries: AppKit loads these, with or without an import.
 const LOADED = { AppKit: ['CoreGraphics', 'ApplicationServices', 'CoreServices'] };
 const isLoaded = (framework) => [...imported].some((one) => one === framework || (LOADED[one] || []).includes(framework));
 const isAvailable = (name) => functions[name] && (imported.has(functions[name].framework) || (bound[name] && isLoaded(functions[name].framework)));

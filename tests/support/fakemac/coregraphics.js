@@ -14,9 +14,9 @@ const bind = { needsBinding: true };
 // --- permissions and session: they answer for the responsible process (facts B6) ---
 
 const granted = (kind) => state().permissions[kind] === 'granted';
-// stale: it is said of an older copy of the host
+// stale: it refers to an older copy of the host
 fn('CGPreflightScreenCaptureAccess', 0, 'bool', () => ['granted', 'stale'].includes(state().permissions.screen_recording), bind);
-// One of the two preflights has been seen to say no where the other says yes (facts D4).
+// One of the two preflights was seen to return no while the other returned yes (facts D4).
 fn('CGPreflightPostEventAccess', 0, 'bool', () => granted('accessibility') && state().switches.post_event_preflight === 'agrees', bind);
 // A prompt on the user's screen: the product must never raise one by itself (B6).
 const request = (kind) => () => { post({ do: 'dialog', text: `Terminal would like access: ${kind}` }); return granted(kind); };
@@ -38,7 +38,7 @@ fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
   const { session } = state();
   if (!session.gui || !session.is_told) return null; // no GUI session (facts D6)
   const known = { kCGSSessionUserNameKey: session.user, kCGSSessionUserIDKey: 501 };
-  if (session.on_console !== null) known.kCGSSessionOnConsoleKey = session.on_console; // no fact says that it is always there
+  if (session.on_console !== null) known.kCGSSessionOnConsoleKey = session.on_console; // it is not documented to be always present
   if (session.locked) known.CGSSessionScreenIsLocked = true; // only while locked
   return makeObject('NSDictionary', known);
 });
@@ -114,18 +114,18 @@ function pointOf(what, point) {
   if (point === null || typeof point !== 'object') throw strict(`${what}: that is not a point`);
   return { x: number(`${what}: x`, point.x), y: number(`${what}: y`, point.y) };
 }
-// For so long after a synthetic event the system drops what the person does (CGEventSource.h).
+// The system drops the person's events this long after a synthetic event (CGEventSource.h).
 const suppressionOf = (source) => { const own = isNull(source) ? null : pointee(source).suppression_s; return own === undefined || own === null ? 0.25 : own; };
 const made = (source, values) => ({ event: { flags: null, source_state: sourceOf(source), suppression_s: suppressionOf(source), ...values } });
 
 fn('CGEventSourceCreate', 1, 'cf', ([stateId]) => ({ source: number('CGEventSourceCreate', stateId) }));
 fn('CGEventSourceSetLocalEventsSuppressionInterval', 2, 'void', ([source, seconds]) => { pointee(source).suppression_s = number('suppression interval', seconds); });
-// What a person holds, and perhaps what was posted; of the session's state also what is stuck in it.
+// The keys that a person holds, perhaps posted keys too, and in the session's state also stuck flags.
 const HID_STATE = 1;
 fn('CGEventSourceFlagsState', 1, 'long', ([stateId]) => { const { keyboard, switches } = state(); return keyboard.held_flags | (switches.posted_is_held ? keyboard.pressed_flags : 0) | (number('CGEventSourceFlagsState', stateId) === HID_STATE ? 0 : keyboard.session_flags); });
 fn('CGEventSourceButtonState', 2, 'bool', ([stateId, button]) => { number('CGEventSourceButtonState', stateId); const { mouse, switches } = state(); return mouse.held.includes(number('button', button)) || (switches.posted_is_held && String(button) in mouse.down); });
 fn('CGEventSourceCounterForEventType', 2, 'long', ([stateId, type]) => { number('CGEventSourceCounterForEventType', stateId); return state().mouse.presses[number('event type', type)] || 0; });
-// CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
+// CGEventPost is asynchronous: for some milliseconds (here: many) the pointer still reads as before.
 const SETTLES_MS = 100;
 let moved = { at: 0, from: null };
 const pointerNow = () => (Date.now() - moved.at < SETTLES_MS ? moved.from : state().pointer);

@@ -1,4 +1,4 @@
-"""Keynote's documents in the fake world. What its dictionary allows is decided in keynote.js.
+"""Keynote's documents in the fake world. keynote.js decides what its dictionary allows.
 
 A document is {"id", "name", "width", "height", "theme", "slides", "current_slide", "ready_at"};
 a slide {"base_layout", "skipped", "shapes"}; a shape {"position", "width", "height", "object_text"}.
@@ -12,7 +12,7 @@ from .world import State, log, now_ms
 
 Event = dict[str, Any]
 
-# A document that nobody gave a size was 1024x768 in every probe (facts E2).
+# A new document was 1024x768 in every probe (facts E2).
 NEW_DOCUMENT = {"width": 1024, "height": 768, "theme": "Basic White", "current_slide": 1}
 # The default geometry of a shape is not known; this is ours.
 NEW_SHAPE = {"position": {"x": 412, "y": 334}, "width": 200, "height": 100, "object_text": ""}
@@ -60,12 +60,12 @@ def make_shape(state: State, event: Event) -> None:
 
 
 def settled(state: State, position: dict[str, float]) -> dict[str, float]:
-    """Where Keynote puts a shape that it does not leave where it was asked for."""
+    """Move a shape as Keynote does if it does not keep the requested position."""
     return {**position, "y": position["y"] + state["keynote"]["moves_shapes_by"]}
 
 
 def set_value(state: State, event: Event) -> None:
-    """Of a document, of one of its slides, or of a shape on it."""
+    """Set a property of a document, of one of its slides, or of a shape on it."""
     target, value = document(state, event), event["value"]
     if "slide" in event:
         target = target["slides"][event["slide"]]
@@ -75,7 +75,7 @@ def set_value(state: State, event: Event) -> None:
 
 
 def end_of_call(state: State, event: Event) -> None:
-    """A window-less Keynote ends between calls; the next one finds an invalid connection (facts E5: -609)."""
+    """Quit a Keynote without windows between calls; the next call fails with -609 (facts E5)."""
     from .windows import quit_app
 
     for app in state["apps"]:

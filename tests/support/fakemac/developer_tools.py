@@ -45,13 +45,13 @@ def xcrun(folder: Folder, state: State, argv: list[str]) -> int:
 
 
 def install_dialog(folder: Folder) -> None:
-    """What an xcrun shim does without the tools: it opens a dialog on the user's screen."""
+    """Open a dialog on the user's screen, like the xcrun shim without the tools."""
     post(folder, {"do": "dialog", "text": DIALOG})
     raise Exit(1, NO_TOOLS)
 
 
 def swiftc(folder: Folder, state: State, argv: list[str]) -> int:
-    """By its own path the driver has no SDK."""
+    """Fail like the driver at its own path, which has no SDK."""
     return swift_driver(folder, state, argv, has_sdk=False)
 
 
@@ -73,7 +73,7 @@ def swift_driver(folder: Folder, state: State, argv: list[str], has_sdk: bool) -
 
 
 def compile_for_real(folder: Folder, argv: list[str]) -> int:
-    """By a Linux swiftc against stand-ins for Apple's modules, which tests/support/swift/build.py knows."""
+    """Compile with a Linux swiftc against stub modules; see tests/support/swift/build.py."""
     source, target = next(word for word in argv if word.endswith(".swift")), argv[argv.index("-o") + 1]
     search = os.environ.get("FAKEMAC_HOST_PATH", "") + os.pathsep + os.defpath + os.pathsep + "/usr/local/bin"
     if shutil.which("swiftc", path=search) is None or not BUILDER.exists():

@@ -19,7 +19,7 @@ LETTER_WIDTH, LINE_HEIGHT = 8, 16  # points
 
 
 def colour_of(name: str) -> Colour:
-    """A colour between the extremes, a pure function of the name."""
+    """Return a colour between the extremes, computed from the name alone."""
     number = zlib.crc32(name.encode("utf-8"))
     red, green, blue = (40 + (number >> shift & 0xFF) * 200 // 256 for shift in (0, 8, 16))
     return (red, green, blue)
@@ -30,12 +30,12 @@ def window_colour(window_id: int) -> Colour:
 
 
 def widget_colour(window_id: int, name: str, value: Any = None, focused: bool = False) -> Colour:
-    """What a widget shows changes with its value and with the focus, as on a Mac."""
+    """Return a widget's colour, which changes with its value and with the focus, as on a Mac."""
     return colour_of(f"widget {window_id} {name} {value!r} {focused}")
 
 
 def shape_colour(index: int) -> Colour:
-    """The shape with this number (1, 2, ...) on a slide."""
+    """Return the colour of the nth shape on a slide, counted from 1."""
     return colour_of(f"shape {index}")
 
 
@@ -49,7 +49,7 @@ class Canvas:
         self.width, self.height = max(1, round(region[2] * scale)), max(1, round(region[3] * scale))
 
     def pixels(self, rect: list[float]) -> list[float]:
-        """A rectangle in points as one of the picture."""
+        """Convert a rectangle from points to pixels of the picture."""
         left, top = self.region[:2]
         return [self.scale * value for value in (rect[0] - left, rect[1] - top, rect[2], rect[3])]
 
@@ -59,7 +59,7 @@ class Canvas:
         self.blocks.append(Block(left, top, right - left, bottom - top, colour))
 
     def cover(self, rect: list[float]) -> None:
-        """What a window lies on cannot be read."""
+        """Remove labels that a window covers."""
         self.labels = [label for label in self.labels if not contains(rect, label["at"][0], label["at"][1])]
 
     def write(self, text: str, rect: list[float]) -> None:
@@ -78,7 +78,9 @@ class Canvas:
 
 
 def draw_region(state: State, region: list[float], scale: float) -> Picture:
-    """What a display shows there. Without Screen Recording wallpaper, menu bar and our own alone (A3)."""
+    """Draw a region of a display; without Screen Recording only wallpaper, menu bar and our own windows
+    (A3).
+    """
     canvas = Canvas(region, scale, WALLPAPER)
     for window in reversed(front_to_back(state)):
         is_drawn = not (window.get("desktop") or window.get("click_through") or window.get("closing"))
@@ -88,7 +90,9 @@ def draw_region(state: State, region: list[float], scale: float) -> Picture:
 
 
 def may_see(state: State, window: dict[str, Any]) -> bool:
-    """With Screen Recording; the menu bar and the windows of the responsible app without it, too."""
+    """Return True with Screen Recording; without it only for the menu bar and the responsible app's
+    windows.
+    """
     app = app_with_pid(state, window["pid"])
     is_own = window["title"] == "Menubar" or bool(app and app.get("responsible"))
     return is_own or granted(state, "screen_recording") == "granted"
@@ -125,7 +129,7 @@ def shown_lines(widget: dict[str, Any]) -> list[str]:
 
 
 def draw_slide_picture(deck: dict[str, Any], index: int) -> Picture:
-    """A slide as Keynote exports it: as many pixels as the slide has points (facts E4)."""
+    """Draw a slide as Keynote exports it: one pixel per point (facts E4)."""
     canvas = Canvas([0, 0, deck["width"], deck["height"]], 1, SLIDE)
     for number, shape in enumerate(deck["slides"][index]["shapes"], 1):
         (x, y), width, height = (shape["position"][key] for key in "xy"), shape["width"], shape["height"]
@@ -140,7 +144,7 @@ def draw_slide_picture(deck: dict[str, Any], index: int) -> Picture:
 def draw_one_window(
     state: State, window: dict[str, Any], attached: list[dict[str, Any]], scale: float, shadow: bool
 ) -> Picture:
-    """A window alone, also when others cover it; its sheets may make the picture larger (facts A4)."""
+    """Draw one window, even if others cover it; its sheets may enlarge the picture (facts A4)."""
     rects = [item["bounds"] for item in [window, *attached]]
     left, top = min(rect[0] for rect in rects), min(rect[1] for rect in rects)
     right, bottom = max(rect[0] + rect[2] for rect in rects), max(rect[1] + rect[3] for rect in rects)

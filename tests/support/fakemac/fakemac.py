@@ -1,4 +1,4 @@
-"""The test's side of the fake Mac: make one, change its world, ask what happened."""
+"""The test's side of the fake Mac: create it, change its world, read its events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ += ["shape_colour", "widget_colour", "window_colour"]
 
 
 def default_desktop() -> State:
-    """A fresh copy of desktop.json, to change before a FakeMac is made from it."""
+    """Return a fresh copy of desktop.json, to change before making a FakeMac from it."""
     return json.loads((HERE / "desktop.json").read_text(encoding="utf-8"))
 
 
@@ -68,7 +68,7 @@ class FakeMac:
         path.chmod(0o755)
 
     def env(self) -> dict[str, str]:
-        """The whole environment for the code under test."""
+        """Return the complete environment for the code under test."""
         return {
             "PEEKABOO_BIN_DIR": str(self.bin_dir),
             "PEEKABOO_DESKTOP": "macos",
@@ -78,29 +78,29 @@ class FakeMac:
             "LANG": "en_US.UTF-8",
         }
 
-    # --- what the world is, and what happened in it ---
+    # --- the state and the events of the world ---
 
     def state(self) -> State:
         return settle(self.folder)
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        """What happened, oldest first; of these kinds only, when kinds are given."""
+        """Return the events, oldest first; only these kinds, if any are given."""
         return [event for event in self.state()["log"] if not kinds or event["kind"] in kinds]
 
     def calls(self, program: Optional[str] = None) -> list[dict[str, Any]]:
-        """The started programs: {"program", "argv", "stdin" (sha256 or None), "pid", "t"}."""
+        """Return the started programs: {"program", "argv", "stdin" (sha256 or None), "pid", "t"}."""
         return [call for call in lines(self.folder / "calls.jsonl") if program in (None, call["program"])]
 
     def raw_events(self) -> list[dict[str, Any]]:
-        """Every posted event as it came, also those that did nothing."""
+        """Return every posted event unchanged, including those without effect."""
         return lines(self.folder / "events.jsonl")
 
     def running(self) -> list[dict[str, Any]]:
-        """The calls whose process still lives: none after an operation, or children were left behind."""
+        """Return the calls whose process still lives; after an operation there must be none."""
         return [call for call in self.calls() if is_alive(call["pid"], str(self.folder.resolve()))]
 
     def hanging(self) -> list[dict[str, Any]]:
-        """The calls whose process waits to be killed by now: from here on a test need not guess how long a
+        """Return the calls whose process waits to be killed, so that a test need not guess how long a
         start takes.
         """
         pids = {one["pid"] for one in lines(self.folder / "hanging.jsonl")}
@@ -115,7 +115,7 @@ class FakeMac:
         return next(widget for widget in window["widgets"] if widget["name"] == name)
 
     def front_window(self, app: Optional[str] = None) -> Optional[dict[str, Any]]:
-        """The key window of the frontmost app, or of the named one."""
+        """Return the key window of the frontmost app, or of the named one."""
         state = self.state()
         pid = next((item["pid"] for item in state["apps"] if item["name"] == app), None) if app else None
         return windows.key_window(state, pid)
@@ -126,7 +126,7 @@ class FakeMac:
         return update(self.folder, change)
 
     def set(self, path: str, value: Any) -> None:
-        """`set("switches.strict", False)`; a number picks from a list: `set("displays.1.active", False)`."""
+        """Set a value by its path: `set("switches.strict", False)`, `set("displays.1.active", False)`."""
         *parents, last = path.split(".")
 
         def change(state: State) -> None:
@@ -138,7 +138,7 @@ class FakeMac:
         self.update(change)
 
     def switch(self, **values: Any) -> None:
-        """`switch(strict=False, activation="declined")`; unknown names are refused."""
+        """Set switches: `switch(strict=False, activation="declined")`. Unknown names fail."""
 
         def change(state: State) -> None:
             for name, value in values.items():
@@ -148,7 +148,7 @@ class FakeMac:
         self.update(change)
 
     def keynote(self, installed: Sequence[str] = ("com.apple.Keynote",), **values: Any) -> None:
-        """Which Keynotes are installed, and their moods: restores_a_deck, auto_quits, ready_after_ms,
+        """Choose the installed Keynotes and their behaviour: restores_a_deck, auto_quits, ready_after_ms,
         export_takes_s, damages_slide (its number), moves_shapes_by (points), has_layouts.
         """
         places = {"com.apple.Keynote": "Keynote Creator Studio", "com.apple.iWork.Keynote": "Keynote"}
@@ -179,31 +179,33 @@ class FakeMac:
         self.update(change)
 
     def grant(self, kind: str, target: Optional[str] = None) -> None:
-        """target: the bundle id of the app to be automated; None is every app."""
+        """Grant a permission. target: the bundle id of the app to be automated; None is every app."""
         self._permit(kind, "granted", target)
 
     def deny(self, kind: str, target: Optional[str] = None) -> None:
         self._permit(kind, "denied", target)
 
     def ask(self, kind: str, target: Optional[str] = None) -> None:
-        """Nobody has answered the prompt yet: what needs it hangs until killed (facts 6.3.5)."""
+        """Leave the prompt unanswered: a program that needs the permission hangs until killed (facts
+        6.3.5).
+        """
         self._permit(kind, "not_asked", target)
 
     def lock_screen(self, locked: bool = True) -> None:
         self.set("session.locked", locked)
 
     def no_gui_session(self) -> None:
-        """An ssh or launchd session."""
+        """Behave like an ssh or launchd session."""
         self.set("session.gui", False)
 
     def era(self, name: str) -> None:
-        """What a denied capture is: "wallpaper" (exit 0, macOS <= 15) or "error" (exit 1, macOS 26)."""
+        """Choose how a capture is denied: "wallpaper" (exit 0, macOS <= 15) or "error" (exit 1, macOS 26)."""
         version = {"wallpaper": ("15.4.1", "24E263"), "error": ("26.2", "25C56")}[name]
         self.update(lambda state: state["system"].update(era=name, version=version[0], build=version[1]))
 
     def tools(self, name: str) -> None:
-        """The developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK), "slow", or
-        "killed" (what they make does not live).
+        """Choose the developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK),
+        "slow", or "killed" (what they make does not live).
         """
         assert name in ("good", "none", "broken", "slow", "killed")
         self.set("developer_tools", name)
@@ -221,7 +223,7 @@ class FakeMac:
         times: Optional[int] = None,
         file: Optional[bytes] = None,
     ) -> None:
-        """The program ends so `times` times (None: always), if all of `when` is in its argv or script.
+        """Let the program fail `times` times (None: always) if all of `when` is in its argv or script.
 
         A negative exit is a death by that signal. file: bytes that it leaves in its last argument.
         """
@@ -233,11 +235,11 @@ class FakeMac:
         self.update(lambda state: state["faults"].append(fault))
 
     def heal(self) -> None:
-        """No more scripted faults."""
+        """Remove all scripted faults."""
         self.set("faults", [])
 
     def when(self, on: dict[str, Any], *acts: dict[str, Any], skip: int = 0) -> None:
-        """Let acts of acts.py happen after an event: `mac.when({"type": 5}, {"do": "close_window", ...})`.
+        """Run acts of acts.py after an event: `mac.when({"type": 5}, {"do": "close_window", ...})`.
 
         on: the values that the event has; {"do": "started", "program": "osascript"} is the start of a
         program, "swift-helper" that of the compiled one, "screencapture" the moment before it captures.
@@ -247,7 +249,7 @@ class FakeMac:
         self.update(lambda state: state["triggers"].append(trigger))
 
     def close_window(self, window_id: int, lingers_ms: float = 0) -> None:
-        """lingers_ms: still listed for that long, but not to be captured."""
+        """Close a window. lingers_ms: it stays listed that long, but cannot be captured."""
         self.update(
             lambda state: windows.close_window(state, windows.window_with_id(state, window_id), lingers_ms)
         )
@@ -263,7 +265,7 @@ class FakeMac:
     def change_window(
         self, window_id: int, change: Union[Callable[[dict[str, Any]], Any], dict[str, Any]]
     ) -> None:
-        """By a function, or by new values: `change_window(1050, {"minimised": True})`."""
+        """Change a window by a function or by new values: `change_window(1050, {"minimised": True})`."""
 
         def on_state(state: State) -> None:
             window = windows.window_with_id(state, window_id)
@@ -273,7 +275,7 @@ class FakeMac:
         self.update(on_state)
 
     def open_window(self, app: Union[str, int], **window: Any) -> int:
-        """A new front window of a running app, by its name or pid: title, bounds, widgets, layer, alpha...
+        """Open a new front window of a running app (name or pid): title, bounds, widgets, layer, alpha...
 
         Returns its id.
         """
@@ -287,7 +289,7 @@ class FakeMac:
         return made[0]
 
     def second_process(self, app: str) -> int:
-        """One more process of a running app, which may have windows of its own: its pid."""
+        """Start another process of a running app, which may have windows of its own; return its pid."""
 
         def change(state: State) -> None:
             first = next(item for item in state["apps"] if item["name"] == app)
@@ -297,7 +299,7 @@ class FakeMac:
         return int(self.update(change)["next_pid"]) - 1
 
     def activate(self, app: str) -> None:
-        """As if the person clicked it in the Dock."""
+        """Activate an app as a click in the Dock does."""
 
         def change(state: State) -> None:
             pid = next(item["pid"] for item in state["apps"] if item["name"] == app)
@@ -307,7 +309,7 @@ class FakeMac:
 
 
 def is_alive(pid: int, folder: str) -> bool:
-    """Whether the process lives and is ours (a pid may have been given to somebody else since)."""
+    """Return True if the process lives and is ours (another process may have got its pid)."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError):
@@ -324,7 +326,7 @@ def is_alive(pid: int, folder: str) -> bool:
 
 
 def pixel(path: Path, x: int, y: int) -> tuple[int, int, int]:
-    """The colour of one pixel of a picture that a fake program wrote."""
+    """Return the colour of one pixel of a picture that a fake program wrote."""
     row = read_picture(Path(path)).row(y)
     return (row[3 * x], row[3 * x + 1], row[3 * x + 2])
 
@@ -335,5 +337,5 @@ def image_size(path: Path) -> tuple[int, int]:
 
 
 def labels(path: Path) -> list[dict[str, Any]]:
-    """What can be read in a picture: [{"text", "rect": [x, y, width, height] in pixels}]."""
+    """Return the readable text of a picture: [{"text", "rect": [x, y, width, height] in pixels}]."""
     return read_picture(Path(path)).labels

@@ -107,7 +107,7 @@ defineClass('NSFileManager', {
       return names.length ? wrap([...names, '.DS_Store', 'Utilities']) : nil;
     },
     removeItemAtPathError: (data, path) => host.remove(text('path', path)),
-    // the state is asked for first: then what was posted before has happened
+    // read the state first, so that earlier posts have taken effect
     fileExistsAtPath: (data, path) => Boolean(state()) && host.isThere(text('path', path)),
   },
 });

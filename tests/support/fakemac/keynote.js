@@ -1,10 +1,10 @@
-// The objects of the fake Keynote (the fact sheet E, the fact sheet 3.2): what scripts read, set and make; decks.py keeps them.
+// The objects of the fake Keynote (fact sheet E and 3.2) that scripts read, set and make; decks.py stores them.
 'use strict';
 const { state, post, appleError, appWithBundle } = load('world');
 const { cannotGet } = load('apple_events');
 const failed = (text = 'AppleEvent handler failed.') => appleError(text, -10000);
 
-// class -> properties (type, rw where it can be set), elements (name -> class). What is not here does not exist.
+// class -> properties (type, rw if settable), elements (name -> class). Nothing else exists.
 const PLAIN = { name: 'text', id: 'text' };
 const APPLICATION = { ...PLAIN, frontmost: 'boolean', version: 'text' };
 const CLASSES = {
@@ -43,7 +43,7 @@ function elements(handle, cls) {
   }
 }
 
-// Where decks.py keeps a property.
+// The place of a property in decks.py.
 const key = (name) => ({ documentTheme: 'theme' }[name] || name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
 
 function property(handle, name) {

@@ -1,5 +1,5 @@
 // The fake /usr/bin/osascript: options, script, arguments -> the script's result on stdout, errors in osascript's own form.
-// The scripts run unmodified in a context of their own that holds what JXA has and nothing else (the fact sheet 6.3).
+// The scripts run unmodified in a context of their own that has only JXA's names (the fact sheet 6.3).
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
@@ -34,7 +34,7 @@ function runPython(...words) {
   if (done.status !== 0) throw new Error(`fakemac: ${words[0]}: ${done.stderr}`);
 }
 
-// Settled: whoever reads the state first lets everything happen that was posted so far. Only world.py changes the state;
+// Settled: reading the state first applies everything posted so far. Only world.py changes the state;
 // the tests' own process is asked to.
 function askForSettling() {
   const settler = fs.openSync(file('settler'), fs.constants.O_WRONLY | fs.constants.O_NONBLOCK);
@@ -83,12 +83,12 @@ function finish(code, stdout = '', stderr = '') {
   output += stdout;
   errors += stderr;
   flush();
-  // what it posted last may be lost
+  // its last posts may be lost
   if (now() - postedAt < readState().switches.early_exits_dropped_ms) post({ do: 'note', kind: 'lost', what: { why: 'the process ended too soon' } });
   process.exit(code);
 }
 
-// What the modules inside the context may do outside it. Bytes travel as latin1 strings.
+// The functions outside the context that its modules may call. Bytes travel as latin1 strings.
 const host = {
   stateText: () => { settledState(); return seen.text; },
   postText: (text) => post(JSON.parse(text)),
@@ -108,7 +108,7 @@ const host = {
 
 // --- the context ---
 
-// Names of V8 that JavaScriptCore's scripting context does not give to a JXA script, or that nobody vouches for.
+// Names of V8 that JavaScriptCore's scripting context does not have, or that are not known to be there.
 const NOT_IN_JXA = ['WebAssembly', 'SharedArrayBuffer', 'Atomics', 'escapeHTML'];
 
 function makeContext() {

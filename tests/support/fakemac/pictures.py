@@ -1,7 +1,7 @@
 """Flat-coloured pictures: painting, resizing.
 
 A picture is bands: (number of equal rows, the bytes of one RGB row), for a whole Retina screen a few dozen.
-What stands in it for Vision to read travels with it, as labels.
+Its labels carry the text that Vision can read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class NotAPicture(Exception):
 
 
 class Picture(NamedTuple):  # dataclasses take a third of a small program's time
-    """labels: [{"text", "rect": [x, y, width, height] in its pixels}]; dpi None: the file says nothing."""
+    """A picture. labels: [{"text", "rect": [x, y, width, height] in pixels}]; dpi is None if unknown."""
 
     width: int
     height: int
@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
 
 def paint(width: int, height: int, background: Colour, blocks: Sequence[Block]) -> list[Band]:
-    """By bands between the top and bottom edges of the blocks, so the cost does not grow with the pixels."""
+    """Paint in bands between the edges of the blocks, so that the cost does not grow with the pixels."""
     edges = {0, height}
     for block in blocks:
         edges.update(min(max(edge, 0), height) for edge in (block.y, block.y + block.height))
@@ -83,7 +83,7 @@ def merged(rows: Iterator[bytes]) -> list[Band]:
 
 
 def resized(picture: Picture, width: int, height: int) -> Picture:
-    """The nearest pixel of each place."""
+    """Resize to the nearest pixels."""
     columns = [(2 * x + 1) * picture.width // (2 * width) for x in range(width)]
     done: dict[bytes, bytes] = {}
 
@@ -105,7 +105,7 @@ def resized(picture: Picture, width: int, height: int) -> Picture:
 
 
 def picked_rows(picture: Picture, wanted: Sequence[int]) -> Iterator[bytes]:
-    """The rows with the given numbers, which must ascend."""
+    """Return the rows with these ascending numbers."""
     bands = iter(picture.bands)
     end, row = next(bands)
     for y in wanted:

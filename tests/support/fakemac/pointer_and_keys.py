@@ -1,10 +1,10 @@
-"""Posted mouse and keyboard events: what they do in the fake world.
+"""The effects of posted mouse and keyboard events in the fake world.
 
-The numbers are those of CGEventTypes.h and IOLLEvent.h (facts B5). An event is
+The numbers come from CGEventTypes.h and IOLLEvent.h (facts B5). An event is
   {"type", "x", "y", "button", "clickState", "number", "dx", "dy", "flags", "source_state"}    mouse
   {"type", "keycode", "unicode", "flags", "source_state"}                                      keys
   {"type": 22, "wheel": [w1, w2], "unit": 0|1}                                                 scroll
-with "t" (ms) when it was posted. `flags` null or 0x100: nobody set them.
+with "t" (ms), the time of the post. `flags` is null or 0x100 if they were not set.
 """
 
 from __future__ import annotations
@@ -98,7 +98,9 @@ def apply_input(state: State, event: Event) -> None:
 
 
 def flags_of(state: State, event: Event) -> int:
-    """The modifiers of an event; without flags the session's, unless its source is private (-1, facts B5)."""
+    """Return an event's modifiers; without flags the session's, unless its source is private (-1, facts
+    B5).
+    """
     flags = event.get("flags")
     if flags in (None, NON_COALESCED) and event.get("source_state") == -1:
         return 0
@@ -135,7 +137,7 @@ def apply_mouse(state: State, event: Event) -> None:
 
 
 def move_pointer(state: State, x: float, y: float) -> None:
-    """The pointer stays on a display."""
+    """Keep the pointer on a display."""
     displays = [display["bounds"] for display in active_displays(state)]
     if not any(contains(bounds, x, y) for bounds in displays):
         places = [
@@ -172,7 +174,7 @@ def mouse_down(state: State, event: Event, button: int) -> None:
 
 
 def has_following_number(state: State, event: Event) -> bool:
-    """Without it a press activates nothing (macOS 27)."""
+    """Return True if the event number follows; otherwise a press activates nothing (macOS 27)."""
     mouse, last = state["mouse"], state["mouse"]["number"]
     mouse["presses"][str(event["type"])] += 1
     mouse["number"] = max(last + 1, event.get("number") or 0)
@@ -202,7 +204,7 @@ def mouse_up(state: State, event: Event, button: int) -> None:
 
 
 def drag(state: State, event: Event, button: int, down: dict[str, Any]) -> None:
-    """An app follows a drag through the points between (facts B5): a press and a release alone are none."""
+    """Follow a drag through its points; a press and a release alone are no drag (facts B5)."""
     if down["points"] < 2:
         return log(state, "dropped", why="a drag without points between", event=event["type"])
     if event.get("t", 0) - (down["dragged_at"] or 0) < state["switches"]["early_ups_dropped_ms"]:
@@ -245,7 +247,7 @@ def widget_at(window: dict[str, Any], x: float, y: float) -> Optional[dict[str, 
 
 
 def use_widget(state: State, window: dict[str, Any], widget: dict[str, Any], count: int) -> None:
-    """A left click on a widget, or the key that presses it."""
+    """Press a widget by a left click or by its key."""
     from .acts import run_actions
 
     kind = widget["kind"]
@@ -296,7 +298,7 @@ def apply_key(state: State, event: Event) -> None:
 
 
 def press_modifiers(keyboard: dict[str, Any], event: Event, flags_stick: bool) -> None:
-    """Flags of a modifier that nobody pressed stay, until its key is pressed and comes up (not shift's)."""
+    """Keep the flag of a modifier that was never pressed until its key goes down and up (except shift)."""
     flags = event["flags"] & sum(MODIFIERS.values())
     key = MODIFIER_KEYS.get(event["keycode"], 0)
     if event["type"] == FLAGS_CHANGED:
@@ -329,7 +331,7 @@ def character(state: State, code: int, flags: int) -> Optional[str]:
 
 
 def keys_of(layout: str) -> dict[str, list[str]]:
-    """Key code -> what it makes alone, with shift and with Command; nothing where it cannot be read."""
+    """Map key codes to their characters alone, with shift and with Command; empty if unreadable."""
     if layout == "unreadable":
         return {}
     state: State = {"keyboard": {"layout": layout}}

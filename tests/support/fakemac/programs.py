@@ -1,4 +1,4 @@
-"""What all fake programs share: the log of calls, scripted faults, latency, hanging, their table."""
+"""Shared by all fake programs: the log of calls, scripted faults, latency, hanging, their table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .world import Folder, State, append_line, now_ms, post, settle
 
 
 class Exit(Exception):
-    """The program ends here, with this code and words."""
+    """Ends the program with this exit code and message."""
 
     def __init__(self, code: int, stderr: str = "", stdout: str = "") -> None:
         super().__init__(code)
@@ -65,7 +65,7 @@ def delay(state: State, program: str) -> None:
 
 
 def scripted_fault(folder: Folder, state: State, program: str, argv: list[str]) -> None:
-    """The first fault that fits: same program, and every word of `when` in argv."""
+    """Return the first matching fault: same program, and every word of `when` in argv."""
     for fault in state["faults"]:
         if fault["program"] != program or not all(word in argv for word in fault["when"]):
             continue
@@ -83,11 +83,11 @@ def scripted_fault(folder: Folder, state: State, program: str, argv: list[str]) 
 
 
 def hang(folder: Folder, state: State) -> None:
-    """Until killed (facts 6.3.5); the limit is only there so that a forgotten one does not stay for ever."""
+    """Wait to be killed (facts 6.3.5); the limit only ends forgotten programs."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     append_line(os.path.join(folder, "hanging.jsonl"), {"pid": os.getpid()})
     time.sleep(state["switches"]["hang_limit_s"])
-    raise Exit(98, "fakemac: nobody killed this program in all that time")
+    raise Exit(98, "fakemac: this program was not killed in time")
 
 
 def draw_slide(folder: Folder, argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""The fake /usr/sbin/screencapture: flags, exit codes and words of the fact sheet A1 to A8."""
+"""The fake /usr/sbin/screencapture: flags, exit codes and messages of the fact sheet A1 to A8."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def main(folder: Folder, state: State, argv: list[str]) -> int:
 
 
 def parsed(folder: Folder, argv: list[str]) -> tuple[Flags, list[str]]:
-    """getopt: a value joined or separate, the first word that is no flag ends the flags (facts 6.3.14)."""
+    """Parse like getopt: values joined or separate; the first non-flag ends the flags (facts 6.3.14)."""
     flags: Flags = {}
     words = list(argv)
     while words and words[0].startswith("-"):
@@ -65,8 +65,8 @@ def parsed(folder: Folder, argv: list[str]) -> tuple[Flags, list[str]]:
 
 
 def bmp_bytes(picture: Picture, noise: int) -> bytes:
-    """24 bits a pixel, bottom row first, rows padded to four bytes. noise: the edges are that many times 50
-    darker, and each pixel that many levels brighter.
+    """Write 24 bits per pixel, bottom row first, rows padded to four bytes. noise: the edges are that many
+    times 50 darker, and each pixel that many levels brighter.
     """
     pad = -3 * picture.width % 4
     data = b""
@@ -104,7 +104,9 @@ def pictures(state: State, flags: Flags, files: int) -> list[Picture]:
 
 
 def chosen_display(state: State, text: str, displays: list[dict[str, Any]]) -> dict[str, Any]:
-    """-D is 1-based over the active displays; a CGDirectDisplayID is not accepted (facts A2, A6)."""
+    """Find the display of -D, which counts active displays from 1; a CGDirectDisplayID fails (facts A2,
+    A6).
+    """
     if not text.isdigit() or not 1 <= int(text) <= len(displays):
         known = f"{len(displays)} display{'s' if len(displays) > 1 else ''}"
         raise Exit(1, f"Invalid display specified. Only {known} available.")
@@ -114,7 +116,7 @@ def chosen_display(state: State, text: str, displays: list[dict[str, Any]]) -> d
 
 
 def rect_picture(state: State, words: str) -> Picture:
-    """Points from the top left of the main display; pixels are points times that display's scale (A5)."""
+    """Read points from the main display's top left; pixels are points times that display's scale (A5)."""
     rect = [round(float(value)) for value in words.split(",")]
     is_seen = any(overlap(rect, display["bounds"]) for display in active_displays(state))
     if rect[2] <= 0 or rect[3] <= 0 or not is_seen:
@@ -139,7 +141,7 @@ def window_picture(state: State, flags: Flags) -> Picture:
 
 
 def save(picture: Picture, kind: str, target: str, noise: int = 0) -> None:
-    """-t decides, not the file's name (facts A7)."""
+    """Return the file type, which -t decides, not the file's name (facts A7)."""
     if kind not in ("png", "jpg", "bmp"):
         names = "png, jpg, bmp, pdf, tiff"
         raise Exit(1, f"fakemac: -t {kind} is not simulated; the names used on Macs are {names}")
@@ -147,7 +149,7 @@ def save(picture: Picture, kind: str, target: str, noise: int = 0) -> None:
         data = bmp_bytes(picture, noise)
     else:
         data = png_bytes(picture) if kind == "png" else jpeg_bytes(picture)
-    # what happens without the folder is not known; here nothing is written and nothing said
+    # the behaviour without the folder is unknown; here it writes and prints nothing
     if os.path.isdir(os.path.dirname(os.path.abspath(target))):
         with open(target, "wb") as stream:
             stream.write(data)

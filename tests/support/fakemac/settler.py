@@ -1,4 +1,4 @@
-"""Settles the worlds of fake Macs for programs that cannot: threads of the tests' own process.
+"""Settle the worlds of fake Macs for programs that cannot, in threads of the tests' own process.
 
 `settler` in the folder of a world is a FIFO for lines. The folder's path asks to settle that world once; with
 a process id and a blank before it, for as long as that process lives.
@@ -50,7 +50,7 @@ def _serve(reader: int) -> None:
 
 
 def _settle_while(pid: int, folder: str) -> None:
-    """Settle whatever is posted or due; os.kill ends it with the process."""
+    """Settle all that is posted or due; os.kill ends it with the process."""
     with suppress(OSError, ValueError):
         events = os.path.join(folder, "events.jsonl")
         state = settle(folder)
@@ -62,5 +62,5 @@ def _settle_while(pid: int, folder: str) -> None:
             ):
                 state = settle(folder)
             elif os.path.getmtime(os.path.join(folder, "desktop.json")) * 1000 > now_ms() - 100:
-                state = read_state(folder)  # somebody else may have changed it
+                state = read_state(folder)  # another process may have changed it
             time.sleep(0.002)

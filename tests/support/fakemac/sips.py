@@ -31,7 +31,7 @@ def main(folder: Folder, state: State, argv: list[str]) -> int:
 
 
 def parsed(argv: list[str]) -> tuple[list[list[str]], list[str]]:
-    """The jobs, each an option and its values, and the files."""
+    """Parse the jobs (an option with its values each) and the files."""
     jobs: list[list[str]] = []
     files: list[str] = []
     words = list(argv)

@@ -11,7 +11,7 @@ from .world import Folder, State, post, settle
 
 
 def open_(folder: Folder, state: State, argv: list[str]) -> int:
-    """Every form activates the app."""
+    """Open like `open`; every form activates the app."""
     words, app = list(argv), None
     if words[:1] in (["-b"], ["-a"]):
         option, name, *words = words
@@ -62,10 +62,10 @@ def process_rows(state: State) -> list[dict[str, Any]]:
 
 
 def ps(folder: Folder, state: State, argv: list[str]) -> int:
-    """All processes; whoever started us stands in the tree as the python of Terminal's shell."""
+    """List all processes; the process that started us appears as the python of Terminal's shell."""
     if argv not in (["-axwwo", "pid=,ppid=,comm="], ["-axo", "pid=,ppid=,comm="]):
         raise Exit(1, "fakemac: only `ps -axwwo pid=,ppid=,comm=` is simulated, and without ww")
-    width: Optional[int] = None if "ww" in argv[0] else 79  # where no stream is a terminal
+    width: Optional[int] = None if "ww" in argv[0] else 79  # if no stream is a terminal
     leaf = next(row for row in state["processes"] if row.get("this_is_us"))
     for row in [*process_rows(state), {**leaf, "pid": os.getppid()}]:
         print(f"{row['pid']:>5} {row['ppid']:>5} {row['comm']:>5}"[:width])

@@ -24,7 +24,7 @@ function shown(inside, value) {
   return isHandle(value) ? specifier({ ...inside, kind: 'object', cls: value.cls, find: () => value }) : value;
 }
 
-// What a script passed, as the type of a property wants it.
+// Converts a script's value to the type of a property.
 function typed(type, given) {
   const value = insides.has(given) ? insides.get(given).find() : given;
   const isNumber = (one) => typeof one === 'number' && Number.isFinite(one);

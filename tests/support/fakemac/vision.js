@@ -47,7 +47,7 @@ const isInside = ({ origin, size }) => origin.x >= 0 && origin.y >= 0 && origin.
 const framework = 'Vision';
 const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'recognitionLanguages', 'minimumTextHeight', 'automaticallyDetectsLanguage', 'revision', 'regionOfInterest']
   .map((key) => [key, (data, value) => { data[key] = toJs(value); }]));
-const setRegion = set.regionOfInterest; // it crashed osascript on 10.15, a public report says
+const setRegion = set.regionOfInterest; // it crashed osascript on 10.15, by a public report
 set.regionOfInterest = (data, value) => (state().switches.region_of_interest === 'works' ? setRegion(data, value) : host.crash());
 const zero = { results: (data) => (data.results ? wrap(data.results) : nil), recognitionLevel: (data) => data.recognitionLevel, usesLanguageCorrection: (data) => data.usesLanguageCorrection };
 defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, region: WHOLE, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set });
@@ -58,7 +58,7 @@ defineClass('VNRecognizedTextObservation', {
 });
 
 // Without its language asked for or detected (macOS 13) a text in other letters than English ones is not recognised,
-// and never at the fast level, which knows Latin letters alone. What stands alone is one character: the accurate level
+// and never at the fast level, which knows only Latin letters. An isolated text is one character: the accurate level
 // misses it, and so does any level in a region that is much larger than it (a third party's report).
 function legible(picture, request) {
   const knowsAll = request.recognitionLevel === 0 && (request.automaticallyDetectsLanguage === true || request.recognitionLanguages);

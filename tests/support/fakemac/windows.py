@@ -36,7 +36,7 @@ def is_on_screen(state: State, window: Window) -> bool:
 
 
 def front_to_back(state: State) -> list[Window]:
-    """The windows on screen, in the order of CGWindowList with OnScreenOnly: higher layers first."""
+    """Return the windows on screen in the order of CGWindowList with OnScreenOnly: higher layers first."""
     shown = [window for window in state["windows"] if is_on_screen(state, window)]
     return sorted(shown, key=lambda window: -window["layer"])
 
@@ -46,7 +46,7 @@ def contains(rect: list[float], x: float, y: float) -> bool:
 
 
 def window_at(state: State, x: float, y: float) -> Optional[Window]:
-    """The topmost window that a click there reaches: what is fully transparent lets it through."""
+    """Return the topmost window that a click there reaches; transparent windows let it through."""
     for window in front_to_back(state):
         is_passed = window["alpha"] <= 0 or window.get("click_through") or window.get("closing")
         if not is_passed and contains(window["bounds"], x, y):
@@ -67,7 +67,7 @@ def is_open(state: State, window: Window) -> bool:
 
 
 def menu_of(state: State, pid: Optional[int] = None) -> Optional[Window]:
-    """The front open menu, of one app or of any."""
+    """Return the front open menu, of one app or of any."""
     for window in front_to_back(state):
         is_menu = window["layer"] == MENU_LAYER and not window.get("orphaned")
         if is_menu and is_open(state, window) and pid in (None, window["pid"]):
@@ -76,18 +76,18 @@ def menu_of(state: State, pid: Optional[int] = None) -> Optional[Window]:
 
 
 def panel_with_keys(state: State) -> Optional[Window]:
-    """A non-activating panel, as Spotlight's: it takes the keys of whichever application is in front."""
+    """Return the non-activating panel (such as Spotlight) that takes the front application's keys."""
     return next((window for window in front_to_back(state) if window.get("takes_keys")), None)
 
 
 def close_menus(state: State) -> None:
-    """Menus close when another window comes forward, when an app is activated, or by a click beside them."""
+    """Close menus: another window came forward, an app was activated, or a click missed them."""
     for window in [one for one in state["windows"] if one["layer"] == MENU_LAYER and is_open(state, one)]:
         close_window(state, window)
 
 
 def modal_of(state: State, window: Window) -> Optional[Window]:
-    """What keeps input from a window: its own sheet, or an open dialog of its app that is modal (AXModal)."""
+    """Return what blocks a window: its sheet, or a modal dialog of its app (AXModal)."""
     sheet = sheet_of(state, window)
     if sheet is not None or window["layer"] == MENU_LAYER:
         return sheet
@@ -99,7 +99,7 @@ def modal_of(state: State, window: Window) -> Optional[Window]:
 
 
 def owner_pid(state: State, window: Window) -> int:
-    """Of an Open or Save panel the app that asked for it: what shows it names it as `panels_of`."""
+    """Return the app that owns a panel; the process that shows an Open or Save panel has `panels_of`."""
     app = app_with_pid(state, window["pid"])
     return app.get("panels_of", window["pid"]) if app else window["pid"]
 
@@ -109,7 +109,7 @@ def windows_of(state: State, pid: int) -> list[Window]:
 
 
 def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
-    """Where keys go: an open menu, a modal dialog, else the front window of the app in front, its sheet."""
+    """Return the receiver of keys: an open menu, a modal dialog, or the front app's window or sheet."""
     pid = state["frontmost_pid"] if pid is None else pid
     menu = menu_of(state, pid)
     if menu is not None:
@@ -125,7 +125,7 @@ def key_window(state: State, pid: Optional[int] = None) -> Optional[Window]:
 
 
 def raise_window(state: State, window: Window) -> None:
-    """To the front of its layer and Space, its sheet above it. It does not activate the app (facts B7)."""
+    """Raise in its layer and Space, with its sheet above it; do not activate the app (facts B7)."""
     state["space"] = window.get("space") or state["space"]
     moving = [sheet for sheet in state["windows"] if sheet.get("attached_to") == window["id"]] + [window]
     order = [id(item) for item in state["windows"]]
@@ -142,7 +142,9 @@ def name_of(state: State, pid: int) -> Optional[str]:
 
 
 def activate(state: State, event: dict[str, Any]) -> None:
-    """A request, which `switches.activation` declines for NSRunningApplication or for all (facts B4)."""
+    """Request activation; `switches.activation` declines it for NSRunningApplication or for all (facts
+    B4).
+    """
     mode = state["switches"]["activation"]
     if mode == "stubborn" or (mode == "declined" and event.get("by") == "NSRunningApplication"):
         log(state, "activation_declined", pid=event["pid"], by=event.get("by"))
@@ -172,7 +174,7 @@ def activate_now(state: State, event: dict[str, Any]) -> None:
 
 
 def handler_of(state: State, target: str) -> Optional[str]:
-    """The bundle id of the application that a file or an address belongs to; a folder is the Finder's."""
+    """Return the bundle id of the default application of a file or an address; folders open in the Finder."""
     if ":" in target and not target.startswith("/"):
         return state["handlers"].get(target.split(":", 1)[0] + ":")
     return "com.apple.finder" if os.path.isdir(target) else state["handlers"].get(os.path.splitext(target)[1])
@@ -217,7 +219,7 @@ def open_window(state: State, template: dict[str, Any], pid: int) -> Window:
 
 
 def close_window(state: State, window: Window, lingers_ms: float = 0) -> None:
-    """A closed window lingers in the list for a moment (facts B3), neither captured nor clicked."""
+    """Close a window; it stays in the list for a moment (facts B3), but takes no capture or click."""
     log(state, "close_window", window=window["id"], title=window["title"], app=name_of(state, window["pid"]))
     window["closing"] = True
     for sheet in [other for other in state["windows"] if other.get("attached_to") == window["id"]]:
@@ -230,13 +232,13 @@ def forget_window(state: State, event: dict[str, Any]) -> None:
 
 
 def active_displays(state: State) -> list[dict[str, Any]]:
-    """Active displays, the main one first, as CGDirectDisplay.h promises."""
+    """Return the active displays, the main one first, as CGDirectDisplay.h promises."""
     active = [display for display in state["displays"] if display.get("active", True)]
     return sorted(active, key=lambda display: not display.get("main", False))
 
 
 def display_of(state: State, rect: list[float]) -> dict[str, Any]:
-    """The display that shows most of the rectangle; the main one for what no display shows."""
+    """Return the display that shows most of the rectangle; the main one if none shows it."""
     displays = active_displays(state)
     return max(displays, key=lambda display: overlap(rect, display["bounds"]))
 

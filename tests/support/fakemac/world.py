@@ -27,7 +27,7 @@ Folder = Union[str, "os.PathLike[str]"]  # pathlib is not imported: it takes a t
 
 @contextmanager
 def locked(folder: Folder) -> Iterator[None]:
-    """One process at a time; a killed holder lets go by itself."""
+    """Hold the world's lock; the system releases it if the holder is killed."""
     descriptor = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -69,7 +69,7 @@ def now_ms() -> float:
 
 
 def settle(folder: Folder) -> State:
-    """The state after everything that was posted so far and everything that is due by now."""
+    """Return the state after everything posted so far and everything due by now."""
     return update(folder, lambda state: None)
 
 
@@ -107,7 +107,7 @@ def apply_posted(folder: Folder, state: State) -> None:
 
 
 def apply_due(state: State, now: float) -> None:
-    """Acts that were announced for a time that has come (a slow activation, a closed window that lingers)."""
+    """Run the acts that are due (a slow activation, a closed window that lingers)."""
     due = [event for event in state["pending"] if event["due"] <= now]
     state["pending"] = [event for event in state["pending"] if event["due"] > now]
     for event in sorted(due, key=lambda event: event["due"]):
@@ -123,11 +123,11 @@ def apply(state: State, event: Event) -> None:
     elif "type" in event and "do" not in event:
         apply_input(state, event)
     else:
-        log(state, "strict", why=f"an event nobody knows: {json.dumps(event)}")
+        log(state, "strict", why=f"unknown event: {json.dumps(event)}")
 
 
 def pull_triggers(state: State, event: Event) -> None:
-    """What happens once, by itself, after an event that a test chose (`FakeMac.when`)."""
+    """Run the acts that a test attached to this event (`FakeMac.when`), once."""
     for trigger in list(state["triggers"]):
         if any(event.get(key) != value for key, value in trigger["on"].items()):
             continue
@@ -140,7 +140,7 @@ def pull_triggers(state: State, event: Event) -> None:
 
 
 def log(state: State, kind: str, **what: Any) -> None:
-    """What happened in the world; tests read it."""
+    """Record an event of the world for the tests."""
     state["log"].append({"kind": kind, **what})
 
 
@@ -148,12 +148,12 @@ def later(state: State, event: Event, delay_ms: float) -> None:
     if delay_ms <= 0:
         apply(state, event)
     else:
-        # what was posted counts from then, not from when somebody looks
+        # the post's own time counts, not the time of settling
         state["pending"].append(dict(event, due=event.get("t", now_ms()) + delay_ms))
 
 
 def granted(state: State, kind: str) -> str:
-    """'granted', 'denied' or 'not_asked'."""
+    """Return 'granted', 'denied' or 'not_asked'."""
     return state["permissions"][kind]
 
 

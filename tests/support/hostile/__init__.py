@@ -1,1 +1,1 @@
-"""What the trials are made of: X clients that report what reached them, a raw MCP client, the drivers."""
+"""Parts of the trials: X clients that report the input they receive, a raw MCP client, the drivers."""

@@ -1,4 +1,4 @@
-"""What people do all day, undisturbed: a hand that reports doubts here is of no use."""
+"""Everyday acts without disturbance; each must succeed and be reported as delivered."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _ACTS = ("close", "menu", "select", "field", "check", "type", "unicode", "key", 
 _POPUPS = {"menu": (".m", ("New", "Save", "Quit")), "select": (".s", ("apple", "pear", "plum"))}
 
 
+_PERIODS_MS = (0, 300, 500, 1000, 2000)
+
+
 class CalmScene:
-    """hostile.tcl's windows, acted on through the server only, as an agent does."""
+    """The windows of hostile.tcl, used only through the server, like an agent uses them."""
 
     def __init__(self, on: Stage) -> None:
         self.on, self.client, self.tk = on, on.client(), on.witness(TkWitness)
@@ -45,7 +48,7 @@ class CalmScene:
         return self.client.call("click", window_id=window_id, screenshot_id=screenshot, **place)
 
     def judge(self, what: str, reply: Reply, event: str, text: str) -> None:
-        """Whether an event whose text starts so arrives decides: a window manager may hold a press back."""
+        """Count an act as arrived if its event comes in time; a window manager may delay a press."""
 
         def look() -> bool:
             self.tk.ask("update")
@@ -82,7 +85,7 @@ class CalmScene:
         self.tk.ask("destroy .d")
 
     def choose(self, act: str, widget: str, rows: tuple[str, ...], rng: random.Random) -> None:
-        """Open a menu or a list by one click, and click one of its rows in the window that it is."""
+        """Click a widget to open its popup window, then click one of its rows."""
         known = {one["window_id"] for one in self.windows()}
         opening = self.click(widget)
 
@@ -113,3 +116,29 @@ def stay_calm(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = 
     for _ in range(trials):
         on.tally.count("trials")
         scene.run(kind or rng.choice(_ACTS), rng)
+
+
+def judge_effect(tally: Tally, what: str, reply: Reply, blinks: bool, reacts: bool) -> None:
+    """Compare `changed` with the window's reaction; it must be null if the window only blinks."""
+    changed = reply.data.get("changed")
+    if tally.has_failed(what, reply):
+        return
+    if changed is reacts or (changed is None and blinks and not reacts):
+        tally.count("acted")
+    else:
+        tally.count("doubted" if changed is None else "wrong unreported", f"{what}: changed is {changed}")
+
+
+def verify_effects(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
+    """Press keys, with and without an effect, in blinking and still windows. kind: the blink period in ms."""
+    client, tk = on.client(), on.witness(TkWitness)
+    for number in range(trials):
+        on.tally.count("trials")
+        period_ms = int(kind) if kind else _PERIODS_MS[number // 2 % len(_PERIODS_MS)]
+        tk.ask(f"lights {period_ms // 2}")
+        window_id = on.listed(client, "title", f"Lights {number + 1}")
+        tk.ask(f"after {rng.randrange(300)} {{set waited 1}}; vwait waited")
+        reacts = number % 2 == 0
+        reply = client.call("press_key", window_id=window_id, key="r" if reacts else "x", verify=True)
+        what = f"{'effect' if reacts else 'no effect'}, period {period_ms} ms"
+        judge_effect(on.tally, what, reply, period_ms > 0, reacts)

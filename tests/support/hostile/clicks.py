@@ -1,4 +1,4 @@
-"""The pointer race: something changes on the screen while a click, a drag or the wheel is on its way."""
+"""Pointer races: the screen changes while a click, a drag or a scroll is being sent."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _STANDING = ("classless cover", "shadow of a cover", "menu")
 KINDS = (*_STANDING, "nothing", "cover", "move", "resize", "close", "swap", "raise")
 _X, _Y = 200, 150
 _HOME = {"x": _X, "y": _Y, "w": 320, "h": 220}
-_SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}  # what encloses the whole target, as a screen shield does
-# the changes come in the last tenth of a second before the end of an act, of a drag before its press
+_SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}  # encloses the whole target, like a screen shield
+# a change happens in the last tenth of a second before the act ends; for a drag, before its press
 _WINDOW_S, _DRAG_S = 0.1, 0.4
 _MORE: dict[str, dict[str, Any]] = {"drag": {"to_x": 20, "to_y": 200}, "scroll": {"direction": "down"}}
 
 
 class ClickRace:
-    """A target, its rival and a bystander behind everything, each a client of its own."""
+    """A target window, a rival and a bystander behind both; each is a separate X client."""
 
     def __init__(self, on: Stage, act: str) -> None:
         self.on, self.client, self.kind_of_act = on, on.client(), act
         self.bystander, self.target, self.rival = (on.witness(XWitness) for _ in range(3))
-        # the rival's own window outlives the covers, and lies behind the target
+        # the rival's own window stays open behind the target when its covers close
         self.bystander.open("backdrop", x=0, y=0, w=1270, h=760, app="Backdrop")
         self.rival.open("rival", x=240, y=190, w=300, h=200, app="Rival")
         self.window_id, self.screenshot = 0, ""
 
     def usual_seconds(self) -> float:
-        """How long an undisturbed act takes to its press."""
+        """Return the median time from the start of an undisturbed act to its press."""
         times = []
         for _ in range(5):
             self.reset()
@@ -45,7 +45,7 @@ class ClickRace:
         return statistics.median(times) - (_DRAG_S if self.kind_of_act == "drag" else 0)
 
     def reset(self) -> None:
-        """A new target in front, with a screenshot."""
+        """Open a new target in front and take its screenshot."""
         for witness in (self.target, self.rival):
             witness.do("forget")
         self.rival.do("close", "cover")
@@ -89,23 +89,23 @@ class ClickRace:
         return self.client.call(self.kind_of_act, **place, **_MORE.get(self.kind_of_act, {}))
 
     def presses(self) -> list[Event]:
-        """Those that any of the windows got since the last time."""
+        """Return the presses that any window received since the last call."""
         witnesses = (self.target, self.rival, self.bystander)
         return [press for witness in witnesses for press in witness.take("press")]
 
     def one_act(self, kind: str, seconds: Optional[float], rng: random.Random) -> None:
-        """An act that takes so long while this happens; seconds: None for what has happened before."""
+        """Act while `kind` happens. seconds: how long the act takes, or None to make the change before it."""
         tally, point = self.on.tally, (rng.randint(70, 300), rng.randint(70, 200))
         after = 0.0 if seconds is None else rng.uniform(seconds - _WINDOW_S, seconds + 0.005)
         self.reset()
         self.change(kind, after if seconds is None else max(0.001, after), *point)
         if seconds is None:
             self.presses()
-        time.sleep(max(0.0, -after))  # an act may take less than the time in which the changes come
+        time.sleep(max(0.0, -after))  # the act may be shorter than the window for changes
         reply = self.act(*point)
         for witness in (self.target, self.rival):
             witness.do("forget")
-        # a window manager that focuses by click holds the press back, and passes it on in its own time
+        # a click-to-focus window manager delays the press before it passes it on
         presses = comes_true(self.presses) if reply.is_delivered else self.presses()
         tally.count("trials")
         if not comes_true(lambda: not self.target.sync(), 2):
@@ -114,7 +114,7 @@ class ClickRace:
 
 
 def judge_click(tally: Tally, kind: str, reply: Reply, presses: list[Event], point: tuple[int, int]) -> None:
-    """Compare what is reported with what the windows got."""
+    """Compare the reply with the presses that the windows received."""
     others = "/".join(sorted({press["name"] for press in presses} - {"target"}))
     tally.judge(kind, reply, bool(presses), others and f"{others} got it", lost="lost")
     if presses and not others and (presses[0]["x"], presses[0]["y"]) != point:
@@ -129,7 +129,7 @@ def race(
     act: str = "click",
     standing: bool = False,
 ) -> None:
-    """standing: the cover is there before: an override-redirect window without a class, title or pid."""
+    """Run trials. standing: the cover opens first, override-redirect, without a class, title or pid."""
     scene = ClickRace(on, act)
     seconds = None if standing else scene.usual_seconds()
     for _ in range(trials):

@@ -1,4 +1,4 @@
-"""Faults of what the product stands on: its programs and the display."""
+"""Faults of the programs and the display that the product depends on."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from .rpc import Reply
 from .stage import Stage, stage
 from .tally import Tally
 
-_LIMIT_S = 50 + PATIENCE_S  # a tool's 50 seconds, and a busy machine's
-# how often each: a hang costs its whole timeout
+_LIMIT_S = 50 + PATIENCE_S  # a tool's 50 seconds, plus slack for a busy machine
+# weights; a hang takes its whole timeout, so it is rare
 FAULTS = {
     **dict.fromkeys(("missing", "killed", "garbage", "empty", "fail", "half", "not a program", "noise"), 10),
     **dict.fromkeys(("hung", "late"), 2),
 }
 
-# what a fault does; {real} is the program itself
+# runs in place of a program; {real} is the program itself
 _SHIM = """#!/bin/sh
 read -r fault < {fault_file} || fault=none
 case $fault in
@@ -42,13 +42,13 @@ half) {real} "$@" > {fault_file}.out; code=$?; size=$(wc -c < {fault_file}.out)
     [ ! -f "$last" ] || truncate -s $(($(wc -c < "$last") / 2)) "$last"
     exit $code ;;
 late) sleep 0.7; exec {real} "$@" ;;
-noise) echo 'Warning: something nobody asked for' >&2; exec {real} "$@" ;;
+noise) echo 'Warning: an unrelated message' >&2; exec {real} "$@" ;;
 esac
 """
 
 
 class FaultyPrograms:
-    """PEEKABOO_BIN_DIR with all that the X11 side says it runs, as far as this machine has it."""
+    """A PEEKABOO_BIN_DIR with each installed program that the X11 desktop runs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._faults = folder / "bin", folder / "faults"
@@ -62,7 +62,7 @@ class FaultyPrograms:
             self.set(name, "none")
 
     def set(self, program: str, fault: str) -> None:
-        """Break one program, or mend it with `none`."""
+        """Break a program, or repair it with `none`."""
         path, away = self._folder / program, self._folder / f".{program}-away"
         if fault == "missing":
             os.replace(path, away)
@@ -74,7 +74,7 @@ class FaultyPrograms:
         (self._faults / program).write_text(f"{fault if is_program else 'none'}\n")
 
 
-# operation -> its tool and arguments; those that need it get the window and its screenshot
+# operation -> tool and arguments; the scene replaces window_id and screenshot_id
 _LONG_TEXT = "abc" * 15
 OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "list_windows": ("list_windows", {}),
@@ -88,12 +88,12 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "list": ("list", {"item_type": "running_applications"}),
     "paste": ("type_text", {"window_id": 0, "text": "é"}),
 }
-# what an operation brings to the field
+# the input that the field receives from an operation
 _EFFECTS = {"click": "press", "type": _LONG_TEXT, "press": "a"}
 
 
 class FaultScene:
-    """A window that reports, and each operation on it with the truth of what it did."""
+    """A window that reports its input, and operations on it that are checked against the report."""
 
     def __init__(self, on: Stage, **variables: str) -> None:
         self.on, self.variables = on, variables
@@ -102,7 +102,7 @@ class FaultScene:
         self.renew()
 
     def renew(self) -> None:
-        """The window in front with a screenshot, a server that lives."""
+        """Restart a dead server, bring the window to the front and take its screenshot."""
         if not self.client.is_alive():
             self.on.tally.count("tracebacks", "the server is dead")
             self.client = self.on.client(**self.variables)
@@ -124,7 +124,7 @@ class FaultScene:
     def run_and_judge(self, operation: str, what: str) -> None:
         reply = self.run(operation)
         if operation == "click" and reply.is_delivered:
-            comes_true(self.has_press)  # a window manager that focuses by click holds the press back a while
+            comes_true(self.has_press)  # a click-to-focus window manager delays the press
         got = "press" if self.has_press() else ""
         got += "".join(key["text"] for key in self.witness.take("key"))
         judge_operation(self.on.tally, operation, f"{operation}, {what}", reply, got, self.window_id)
@@ -133,23 +133,23 @@ class FaultScene:
 def judge_operation(
     tally: Tally, operation: str, what: str, reply: Reply, got: str = "", window_id: int = 0
 ) -> None:
-    """A success must be one: the keys arrived, the picture is whole, the window is listed."""
+    """Check a reported success: the keys arrived, the image is whole, the window is listed."""
     windows = [one["window_id"] for one in reply.data.get("windows", [])]
     problem = ""
     if reply.code:
         pass
-    elif not all(map(is_whole_picture, reply.images)):
-        problem = "half a picture"
+    elif not all(map(is_whole_image, reply.images)):
+        problem = "a truncated image"
     elif operation in ("screenshot", "screen") and not reply.images:
-        problem = "no picture"
+        problem = "no image"
     elif operation == "list_windows" and window_id not in windows:
         problem = "the window is missing from the list"
     has_arrived = got == _EFFECTS[operation] if operation in _EFFECTS else not reply.code
     tally.judge(what, reply, has_arrived, problem)
 
 
-def is_whole_picture(image: dict[str, Any]) -> bool:
-    """Decoded by ImageMagick, which says on stderr what is missing."""
+def is_whole_image(image: dict[str, Any]) -> bool:
+    """Decode the image with ImageMagick, which reports missing data on stderr."""
     kind = image["mimeType"].rpartition("/")[2]
     words, data = ["convert", f"{kind}:-", "rgb:/dev/null"], base64.b64decode(image["data"])
     done = subprocess.run(words, input=data, capture_output=True, timeout=PATIENCE_S)
@@ -157,7 +157,7 @@ def is_whole_picture(image: dict[str, Any]) -> bool:
 
 
 def break_programs(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """Each of the programs that the product runs fails in all ways, or as this kind of fault."""
+    """Break the product's programs with random faults, or only with `kind`."""
     programs = FaultyPrograms(on.folder)
     scene = FaultScene(on, **programs.variables)
     for _ in range(trials):
@@ -171,7 +171,7 @@ def break_programs(on: Stage, rng: random.Random, trials: int, kind: Optional[st
 
 
 def end_displays(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """The X server is killed while something is done; the server lives, and says so from then on."""
+    """Kill the X server during an operation; the server must survive and report NO_GUI_SESSION."""
     for _ in range(trials):
         with stage(on.tally) as here:
             _end_display(here, rng, kind or rng.choice([*OPERATIONS]))
@@ -182,18 +182,18 @@ def _end_display(on: Stage, rng: random.Random, operation: str) -> None:
     tool, arguments = OPERATIONS["type" if operation == "type" else "screenshot"]
     number = scene.client.start_call(tool, **{**arguments, "window_id": scene.window_id})
     has_ended = comes_true(lambda: number in scene.client.arrived(), rng.uniform(0, 0.3))
-    words = ["pgrep", "-n", "-P", str(os.getpid()), "Xvfb"]  # the one that this process started last
+    words = ["pgrep", "-n", "-P", str(os.getpid()), "Xvfb"]  # the newest that this process started
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     os.kill(int(done.stdout), signal.SIGKILL)
     on.tally.count("trials acted" if has_ended else "trials")
-    on.tally.has_failed(f"{operation} while the display goes", scene.client.reply(number, _LIMIT_S))
+    on.tally.has_failed(f"{operation} while the display ends", scene.client.reply(number, _LIMIT_S))
     judge_without_display(on.tally, operation, scene.run(operation))
 
 
 def judge_without_display(tally: Tally, operation: str, reply: Reply) -> None:
-    if tally.has_failed(f"{operation} after the display went", reply):
+    if tally.has_failed(f"{operation} after the display ended", reply):
         return
     if not reply.code:
-        tally.count("unreported", f"{operation} without a display is a success")
+        tally.count("unreported", f"{operation} without a display reported success")
     elif reply.code != "NO_GUI_SESSION":
         tally.note(f"{operation} without a display: {reply.code}")

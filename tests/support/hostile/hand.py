@@ -1,6 +1,6 @@
-"""One act of the X11 desktop in a process of its own: hand.py KIND WINDOW_ID JSON-ARRAY; prints JSON.
+"""Run one act of the X11 desktop in its own process: hand.py KIND WINDOW_ID JSON-ARRAY; prints JSON.
 
-A pair of numbers in the arguments is a place in the window. SIGUSR1 cancels the act as a client does.
+A pair of numbers in the arguments is a point in the window. SIGUSR1 cancels the act like a client.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from peekaboo_min.core.cancellation import CancelToken, use_cancel_token
+from peekaboo_min.core.call import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import Act, Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
@@ -23,6 +23,7 @@ FIELDS = {
     "scroll": ("direction", "amount"),
     "drag": ("button",),
     "move_pointer": (),
+    "type": ("text", "delay_ms"),
     "press": ("chord", "hold_ms", "repeat", "stop_file"),
 }
 

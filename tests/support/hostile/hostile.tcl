@@ -1,4 +1,4 @@
-# A Tk application whose windows a trial makes: what it reads on stdin is Tcl, what reaches its widgets it prints as JSON.
+# A Tk application for the trials: runs Tcl from stdin, prints the input of its widgets as JSON.
 fconfigure stdin -encoding utf-8
 fconfigure stdout -encoding utf-8 -buffering line
 proc json_text {text} {
@@ -14,7 +14,7 @@ proc answer {number script} {
     update
     say answer $result $number
 }
-proc place {widget} { # its middle in pixels of its toplevel
+proc place {widget} { # the widget's centre in pixels of its toplevel
     set top [winfo toplevel $widget]
     return "[expr {[winfo rootx $widget] - [winfo rootx $top] + [winfo width $widget] / 2}]\
         [expr {[winfo rooty $widget] - [winfo rooty $top] + [winfo height $widget] / 2}]"
@@ -45,6 +45,25 @@ proc open_dialog {} {
     button .d.ok -text "Close me" -command {say act closed; destroy .d}
     pack .d.ok -padx 40 -pady 40
     say act opened
+}
+set lights 0
+proc lights {half_ms} { # a window with two lights that blink, and a field that changes if r is pressed
+    destroy .lights
+    toplevel .lights
+    wm title .lights "Lights [incr ::lights]"
+    wm geometry .lights 300x200+520+60
+    label .lights.field -width 12 -background white
+    bind .lights r {.lights.field configure -background blue}
+    foreach light {upper lower} {
+        label .lights.$light -width 12 -background gray
+        if {$half_ms} { after [expr {int(rand() * $half_ms)}] blink $::lights .lights.$light $half_ms red gray }
+    }
+    pack .lights.upper .lights.field .lights.lower -pady 20
+}
+proc blink {number light half_ms colour other} {
+    if {$number != $::lights} return
+    $light configure -background $colour
+    after $half_ms blink $number $light $half_ms $other $colour
 }
 bind all <Button> {say press "%W %b"}
 update

@@ -1,4 +1,4 @@
-"""Typing under attack: a stolen focus, the stop file, a cancelled call; and many clients."""
+"""Typing under attack: a stolen focus, the stop file, lost keys, a slow display; and many clients."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import subprocess
 import time
 from typing import Optional
 
-from worlds import PATIENCE_S, comes_true
+from worlds import PATIENCE_S, comes_true, wait_for
 
 from .rpc import Reply
+from .slow import SlowDisplay
 from .stage import Event, Field, Stage, XWitness
 from .tally import Tally
 
 PIECE = 20
 _ATTACKS = ("steal", "steal by a new window", "stop", "cancel", "nothing")
 _LETTERS = string.ascii_lowercase + string.digits
+_CONTROLS = {"slow keys": 2, "bounce keys": 4}  # bits of the XKB extension
+LOSSES = (*_CONTROLS, "a window without keys", "a window without focus", "a hotkey", "a new manager")
+_SLOW_TEXT = "THE QUICK BROWN fox JUMPS OVER THE lazy DOG, 57 OF THEM!!"  # a capital takes ten round trips
 
 
 def text_of(keys: list[Event]) -> str:
@@ -25,7 +29,7 @@ def text_of(keys: list[Event]) -> str:
 
 
 def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str] = None) -> None:
-    """A window that is typed into, and a thief, each a client of its own."""
+    """Type into a window while another client steals the focus, or the call is stopped or cancelled."""
     stop_file = on.folder / "STOP-TRIAL"
     typing = on.field(PEEKABOO_STOP_FILE=str(stop_file))
     thief = on.witness(XWitness)
@@ -54,10 +58,10 @@ def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str
             else:
                 cancelled = {"requestId": number, "reason": "trial"}
                 typing.client.send("notifications/cancelled", cancelled, is_request=False)
-            typing.witness.sync()  # what was sent before may have waited for the witness
+            typing.witness.sync()  # earlier keys may still wait to be read
             struck = time.monotonic()
         if struck and attack == "cancel":
-            # a cancelled call is not answered; the next act waits for the running piece, which still arrives
+            # a cancelled call gets no answer; the next act waits until the running piece has arrived
             typing.client.call("focus_window", window_id=typing.window_id)
             reply = Reply("CANCELLED")
         else:
@@ -65,14 +69,14 @@ def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str
         on.tally.count("trials")
         if typing.witness.sync():
             on.tally.count("leaked", f"{attack}: a key stays pressed, after {reply.code or 'delivered'}")
-            # what is held would be missing in the next text, and repeat until then
+            # a held key would repeat, and be missing in the next text
             subprocess.run(["xdotool", "keyup", *_LETTERS], env=on.x, timeout=PATIENCE_S, check=False)
         arrived, stolen = typing.witness.take_characters(), thief.take_characters()
         late = [key for key in arrived if struck and key["at"] > struck]
         judge_typing(on.tally, attack, text, reply, text_of(arrived), len(stolen), len(late))
 
     seconds_per_character = 0.01
-    for _ in range(2):  # how long typing takes on this machine
+    for _ in range(2):  # measure the typing speed of this machine
         reset()
         start = time.monotonic()
         typing.client.reply(typing.type("abcdef" * 10))
@@ -85,38 +89,120 @@ def steal_focus(on: Stage, rng: random.Random, trials: int, attack: Optional[str
 def judge_typing(
     tally: Tally, attack: str, text: str, reply: Reply, got: str, stolen: int = 0, late: int = 0
 ) -> None:
-    """At most one piece to a thief, or after a stop; never reported as delivered; with the true count."""
+    """Check that a thief gets at most one piece, and that the reply reports it with the right count."""
     if tally.has_failed(f"type, {attack}", reply):
         return
-    said = f"reported as {reply.code or 'delivered'}"
+    outcome = f"reported as {reply.code or 'delivered'}"
     unreported = "unreported" if reply.is_delivered else ""
     if stolen:
         is_too_much = stolen > PIECE
         size = "more than a piece" if is_too_much else "at most a piece"
         columns = f"{'wrong' if is_too_much else ''} {unreported}"
-        tally.count(columns, f"{attack}: {size} went to the thief, {said}")
+        tally.count(columns, f"{attack}: {size} went to the thief, {outcome}")
     if late > PIECE:
-        tally.count(f"wrong {unreported}", f"{attack}: more than a piece came after it, {said}")
+        tally.count(f"wrong {unreported}", f"{attack}: more than a piece came after it, {outcome}")
     if not stolen:
         if got != text and (reply.is_delivered or not text.startswith(got)):
-            tally.count("lost", f"{attack}: {text!r} arrived as {got!r}, {said}")
+            tally.count("lost", f"{attack}: {text!r} arrived as {got!r}, {outcome}")
         elif got == text and reply.is_delivered:
             tally.count("acted")
         elif got == text and attack == "nothing":
             tally.count("doubted")
-    if reply.code == "FOCUS_LOST":
-        # it says how many characters surely went to the window, and how many may have gone elsewhere
-        sure = re.search(r"(\d+) character\(s\) went out", reply.text)
-        more = re.search(r"(?:next|last) (\d+)", reply.text)
-        least = int(sure[1]) if sure else 0
-        most = least + (int(more[1]) if more else 0)
-        if len(got) < least or not least <= len(got) + stolen <= most:
-            tally.count("wrong", f"{attack}: {len(got)} arrived, {stolen} stolen, but {reply.text[:150]}")
+    judge_count(tally, attack, reply, got)
 
 
-def crowd(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """So many servers, one display: nothing mixed or lost; after a kill -9 at most a piece, before others."""
-    typists = [on.field(number) for number in range(int(kind or 8))]
+def judge_count(tally: Tally, what: str, reply: Reply, got: str) -> None:
+    """Compare the number of delivered characters in an error with the characters that arrived."""
+    reported = re.search(r"delivered (at least )?(\d+) of \d+ characters", reply.text)
+    if not reported:
+        if reply.code in ("FOCUS_LOST", "TIMEOUT"):
+            tally.count("wrong", f"{what}: {reply.code} without a count")
+    elif int(reported[2]) > len(got) or (not reported[1] and int(reported[2]) < len(got)):
+        tally.count("wrong", f"{what}: {len(got)} arrived, but {reply.text[:150]}")
+
+
+def lose_keys(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
+    """Keys that the window does not get, though it has the focus: one of LOSSES."""
+    client, witness, hotkeys = on.client(), on.witness(XWitness), on.witness(XWitness)
+
+    def one_loss(what: str) -> None:
+        place = {"x": 100, "y": 100, "w": 300, "h": 200, "app": "Field"}
+        takes = {
+            "takes_keys": what != "a window without keys",
+            "input_hint": what != "a window without focus",
+        }
+        window_id = witness.open("field", **place, **takes)
+
+        def is_listed() -> bool:
+            witness.do("raise", "field")  # openbox sleeps after a restart until a window asks for something
+            windows = client.call("list_windows").data.get("windows", [])
+            return any(window["window_id"] == window_id for window in windows)
+
+        wait_for(is_listed, "the window is listed")
+        witness.do("focus", "field")
+        witness.take("key")
+        text = "".join(rng.choices("aab", k=rng.randint(1, 60)))
+        if what in _CONTROLS:
+            witness.do("controls", affected=_CONTROLS[what], on=_CONTROLS[what])
+        elif what == "a hotkey":
+            hotkeys.do("grab", keysym=ord("b"))
+            hotkeys.sync()
+        number = client.start_call("type_text", window_id=window_id, text=text)
+        if what == "a new manager":
+            time.sleep(rng.uniform(0, 0.6))
+            subprocess.run(["openbox", "--restart"], env=on.x, timeout=PATIENCE_S, check=True)
+        reply = client.reply(number)
+        witness.do("controls", affected=sum(_CONTROLS.values()), on=0)
+        hotkeys.do("release")
+        hotkeys.sync()
+        judge_loss(on.tally, what, text, reply, text_of(witness.take_characters()))
+        witness.do("close", "field")
+
+    for _ in range(trials):
+        one_loss(kind or rng.choice(LOSSES))
+        on.tally.count("trials")
+
+
+def judge_loss(tally: Tally, what: str, text: str, reply: Reply, got: str) -> None:
+    if tally.has_failed(what, reply):
+        return
+    tally.judge(what, reply, got == text)
+    if reply.code:
+        judge_count(tally, what, reply, got)
+    elif reply.data.get("delivered") is False and got:
+        tally.count("wrong", f"{what}: {got!r} arrived, reported as nothing")
+    if "others_typed" in reply.data:
+        tally.count("wrong", f"{what}: reported as keys of somebody else")
+
+
+def type_slowly(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
+    """57 characters on a display that answers after 10 to 60 ms. kind: the milliseconds."""
+    with SlowDisplay(on.x["DISPLAY"], 0.0) as slow:
+        field = on.field(DISPLAY=slow.name)
+        for _ in range(trials):
+            slow.round_trip_s = float(kind or rng.randint(10, 60)) / 1000
+            field.witness.do("focus", "field")
+            field.witness.take("key")
+            reply = field.client.reply(field.type(_SLOW_TEXT))
+            on.tally.count("trials")
+            got, what = text_of(field.witness.take_characters()), f"{slow.round_trip_s * 1000:.0f} ms"
+            judge_loss(on.tally, what, _SLOW_TEXT, reply, got)
+        slow.round_trip_s = 0.0
+
+
+def crowd(
+    on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None, own_folders: bool = False
+) -> None:
+    """Type from several servers on one display; a killed server may finish one piece before the others type.
+
+    kind: the number of servers. own_folders: each has its own home, state folder and temporary folder.
+    """
+    typists = []
+    for number in range(int(kind or 8)):
+        folder = on.folder / f"typist{number}"
+        folder.mkdir()
+        names = ("HOME", "XDG_STATE_HOME", "TMPDIR") if own_folders else ()
+        typists.append(on.field(number, **dict.fromkeys(names, str(folder))))
     for _ in range(0, trials, len(typists)):
         _one_round(on, typists, rng)
 
@@ -133,7 +219,7 @@ def _one_round(on: Stage, typists: list[Field], rng: random.Random) -> None:
             ]
 
         victim = (comes_true(who_types) or [-1])[-1]
-        typists[victim].client.process.kill()  # in the middle of its typing
+        typists[victim].client.process.kill()  # while it types
         killed_at = time.monotonic()
     replies = [
         one.client.reply(number) if n != victim else Reply("KILLED")
@@ -153,11 +239,11 @@ def _one_round(on: Stage, typists: list[Field], rng: random.Random) -> None:
 
 
 def judge_killed(tally: Tally, text: str, got: str, late: list[float], others: list[float]) -> None:
-    """late: when keys came to it after the kill; others: when they came to the others."""
+    """Check a killed server. late, others: times of keys after the kill, in its window and in the others."""
     if len(late) > PIECE:
         tally.count("wrong", "more than a piece arrived after the kill")
     if late and others and min(others) < late[-1]:
-        tally.count("wrong", "somebody else acted while the killed server's child still typed")
+        tally.count("wrong", "another server acted while the killed server's child still typed")
     if not text.startswith(got):
         tally.count("wrong", f"mixed: a killed server's window got {got!r} of {text!r}")
 
@@ -165,13 +251,13 @@ def judge_killed(tally: Tally, text: str, got: str, late: list[float], others: l
 def judge_typist(tally: Tally, text: str, got: str, reply: Reply) -> None:
     if tally.has_failed("type in a crowd", reply):
         return
-    said = f"{text!r} arrived as {got!r}, reported as {reply.code or 'delivered'}"
+    outcome = f"{text!r} arrived as {got!r}, reported as {reply.code or 'delivered'}"
     if reply.code:
         columns = "doubted" if got == text else "wrong" if not text.startswith(got) else ""
         tally.count(columns, f"refused: {reply.code}{' with characters' if got else ''}")
     elif got == text:
         tally.count("acted")
     elif sorted(got) != sorted(text) and len(got) >= len(text):
-        tally.count("wrong unreported", said)
+        tally.count("wrong unreported", outcome)
     else:
-        tally.count("lost", said)
+        tally.count("lost", outcome)

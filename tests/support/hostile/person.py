@@ -1,4 +1,4 @@
-"""A person beside the hand: the same keyboard, mouse and clipboard, used at random moments of an act."""
+"""A person who uses the same keyboard, mouse and clipboard at random moments of an act."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .rpc import Reply
 from .stage import Stage, XWitness
 
 _LETTERS = string.ascii_lowercase
-# what a person does while it is typed
+# a person's actions during typing
 _TYPING = {
     "taps shift": "xdotool keydown shift; sleep 0.0{n}; xdotool keyup shift",
     "types along": "xdotool key Z",
@@ -33,11 +33,20 @@ _DRAGGING = {
 _POINTING = ("jiggles the mouse", "scrolls over a deaf window")
 _COPY = "copies something"
 _HOLD = "takes the keyboard of a held key"
-KINDS = (*_TYPING, *_DRAGGING, *_POINTING, _COPY, _HOLD)
+_MODIFIER = "holds a modifier"
+_MODIFIERS = ("ISO_Level3_Shift", "Super_L", "Hyper_L", "Meta_L", "Alt_L", "Control_L", "Shift_L")
+_REFUSED_ACTS: dict[str, dict[str, object]] = {
+    "type_text": {"text": "hello quick"},
+    "press_key": {"key": "a"},
+    "click": {"x": 50, "y": 50},
+    "scroll": {"x": 50, "y": 50, "direction": "down"},
+    "drag": {"x": 50, "y": 50, "to_x": 90, "to_y": 90},
+}
+KINDS = (*_TYPING, *_DRAGGING, *_POINTING, _COPY, _HOLD, _MODIFIER)
 
 
 def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """So many acts beside a person, who does one of KINDS."""
+    """Act while a person does `kind`, or a random one of KINDS."""
     typing = on.field()
     paste = PasteScene(on, typing.client)
     target, deaf = on.witness(XWitness), on.witness(XWitness)
@@ -55,14 +64,14 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
         with person(_TYPING[what], 0.4):
             reply = typing.client.reply(typing.type(text))
         got = text_of(typing.witness.take_characters())
-        is_told = reply.code or reply.data.get("others_typed") or got in (f"Z{text}", f"{text}Z")
-        on.tally.judge(what, reply, got == text or bool(is_told), "" if is_told or got == text else got)
+        is_known = reply.code or reply.data.get("others_typed") or got in (f"Z{text}", f"{text}Z")
+        on.tally.judge(what, reply, got == text or bool(is_known), "" if is_known or got == text else got)
         if typing.witness.sync():
             on.tally.count("leaked", f"{what}: a key stays pressed, after {reply.code or 'delivered'}")
         subprocess.run(["xmodmap", "-e", "keycode 38 = a A"], env=on.x, timeout=PATIENCE_S, check=True)
 
     def open_target() -> int:
-        target.do("forget")  # a close that comes too late for the last drag
+        target.do("forget")  # drop a close that came too late for the last drag
         target.do("close", "target")
         window_id = target.open("target", app="Target", title="The target", x=500, y=300, w=320, h=220)
         on.listed(typing.client, "window_id", window_id)
@@ -112,9 +121,9 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
         on.tally.judge(what, reply, got == text, elsewhere)
         held = clipboard(on.x)
         if held != b"THEFT":
-            is_told = "may be lost" in reply.text
+            is_known = "may be lost" in reply.text
             on.tally.count(
-                "wrong" if is_told else "lost", f"{what}: it holds {held[:30]!r}, after {reply.code}"
+                "wrong" if is_known else "lost", f"{what}: it holds {held[:30]!r}, after {reply.code}"
             )
 
     def hold_beside(what: str) -> None:
@@ -130,12 +139,24 @@ def stay_beside(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
             on.tally.count("leaked", f"{what}: the key stays pressed, after {reply.code or 'delivered'}")
         target.do("close", "thief")
 
+    def act_beside_a_modifier(what: str) -> None:
+        window_id, modifier = open_target(), rng.choice(_MODIFIERS)
+        tool = rng.choice(list(_REFUSED_ACTS))
+        subprocess.run(["xdotool", "keydown", modifier], env=on.x, timeout=PATIENCE_S, check=True)
+        target.sync()
+        target.events.clear()
+        reply = typing.client.call(tool, window_id=window_id, **_REFUSED_ACTS[tool])
+        arrived = [*target.take("key"), *target.take("press")]
+        subprocess.run(["xdotool", "keyup", modifier], env=on.x, timeout=PATIENCE_S, check=True)
+        on.tally.judge(f"{what}, {modifier}, {tool}", reply, False, str(arrived) if arrived else "")
+
     drivers: dict[str, Callable[[str], None]] = {
         **dict.fromkeys(_TYPING, type_beside),
         **dict.fromkeys(_DRAGGING, drag_beside),
         **dict.fromkeys(_POINTING, point_beside),
         _COPY: copy_beside,
         _HOLD: hold_beside,
+        _MODIFIER: act_beside_a_modifier,
     }
     for _ in range(trials):
         what = kind or rng.choice(KINDS)

@@ -1,4 +1,4 @@
-"""An MCP client for a server that may hang, die or say what is not JSON: that is counted."""
+"""An MCP client for a server that may hang, die or write invalid JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GONE = "SERVER_GONE"
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer to a tool call; `code` is empty for a success, HUNG or GONE where none came."""
+    """An answer to a tool call; `code` is empty on success, HUNG or GONE without an answer."""
 
     code: str = ""
     text: str = ""
@@ -31,12 +31,12 @@ class Reply:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether it claims that the act reached its window."""
+        """Return True if the reply claims that the act reached its window."""
         return not self.code and self.data.get("delivered", True) is True
 
 
 class Client(Server):
-    """A server process in its folder. Requests may overlap; answers are found by their id."""
+    """A server process with its own working folder. Requests may overlap; answers match by id."""
 
     def __init__(self, words: list[str], environment: dict[str, str], folder: Optional[Path] = None) -> None:
         self._messages: dict[Any, dict[str, Any]] = {}
@@ -48,7 +48,7 @@ class Client(Server):
             os.chdir(before)
 
     def _read_stdout(self) -> None:
-        """Read on after a line that is no JSON; the last message, None, says that the server has ended."""
+        """Skip lines that are not JSON; put None as the last message when the server ends."""
         while True:
             try:
                 super()._read_stdout()
@@ -58,7 +58,7 @@ class Client(Server):
         self._answers.put(None)  # type: ignore[arg-type]
 
     def answer(self, number: Any, seconds: float) -> Optional[dict[str, Any]]:
-        """The answer of that id; None when there is none in time, or the server is gone."""
+        """Return the answer with this id, or None on a timeout or if the server has ended."""
         deadline = time.monotonic() + seconds
         while number not in self._messages:
             try:
@@ -73,7 +73,7 @@ class Client(Server):
         return self._messages.pop(number)
 
     def arrived(self) -> Collection[Any]:
-        """The ids of the answers that are there and were not asked for."""
+        """Return the ids of answers that have arrived and were not yet read."""
         self.answer(None, 0)
         return self._messages.keys()
 
@@ -100,7 +100,7 @@ class Client(Server):
 
     @property
     def bad_lines(self) -> list[bytes]:
-        """What is no message on stdout."""
+        """Return the lines of stdout that are not JSON-RPC messages."""
         return [line for line in self.lines if not _is_message(line)]
 
 
@@ -113,7 +113,7 @@ def read_reply(message: dict[str, Any]) -> Reply:
     if result.get("isError"):
         return Reply((result.get("_meta") or {}).get("backend_error_code", "ERROR"), text)
     images = tuple(block for block in content if block["type"] == "image")
-    documents = [line for line in text.splitlines() if line.startswith("{")]  # beside images, in the text
+    documents = [line for line in text.splitlines() if line.startswith("{")]  # used with images
     return Reply("", text, result.get("structuredContent") or json.loads((documents or ["{}"])[-1]), images)
 
 

@@ -1,4 +1,4 @@
-"""A display of our own with witnesses on it and servers before it; all of it ends with the `with` block."""
+"""A private display, windows that report their input, and servers that act on them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .rpc import Client, server_words
 from .tally import Tally
 
 HERE = Path(__file__).resolve().parent
-GRACE_S = PATIENCE_S  # what is ending may take that long
+GRACE_S = PATIENCE_S  # time for a process to end
 Event = dict[str, Any]
 
 
 class Witness:
-    """A process with windows of its own; `events` is what reached them."""
+    """A process with windows; `events` has the input that they received."""
 
     def __init__(self, words: Sequence[str], environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -47,7 +47,7 @@ class Witness:
             self.process.stdin.flush()  # type: ignore[union-attr]
 
     def wait(self, is_it: Callable[[Event], bool], since: int = 0) -> Event:
-        """The first event from number `since` on that is it. Raises RuntimeError when none comes."""
+        """Return the first matching event from index `since` on. Raises RuntimeError on a timeout."""
 
         def look() -> Any:
             has_ended = self.process.poll() is not None
@@ -55,7 +55,7 @@ class Witness:
 
         event = comes_true(look)
         if not isinstance(event, dict):
-            raise RuntimeError(f"a witness did not answer; its last events: {self.events[-5:]}")
+            raise RuntimeError(f"the window process did not answer; its last events: {self.events[-5:]}")
         return event
 
     def close(self) -> None:
@@ -68,30 +68,30 @@ class Witness:
 
 
 class XWitness(Witness):
-    """xclient.py in a process of its own."""
+    """A process of xclient.py."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         super().__init__([sys.executable, str(HERE / "xclient.py")], environment)
 
     def do(self, what: str, name: str = "", after: float = 0.0, **more: Any) -> None:
-        """Order something, now or `after` seconds from now."""
+        """Send an order, for now or for `after` seconds from now."""
         self._number += 1
         self.write(json.dumps({"do": what, "name": name, "after": after, "number": self._number, **more}))
 
     def open(self, name: str, **more: Any) -> int:
-        """Open a window, and return its id once it is there."""
+        """Open a window and return its id."""
         since = len(self.events)
         self.do("open", name, **more)
         return int(self.wait(lambda one: one["event"] == "opened" and one["name"] == name, since)["id"])
 
     def sync(self) -> int:
-        """Wait until all that the X server sent is in `events`; return how many keys are down."""
+        """Wait until `events` has everything the X server sent; return the number of keys held down."""
         self.do("sync")
         number = self._number
         return int(self.wait(lambda one: one["event"] == "done" and one["number"] == number)["held"])
 
     def take(self, kind: str) -> list[Event]:
-        """The events of that kind since the last time, after a sync; all others are dropped."""
+        """Sync, then return the events of this kind since the last call; drop all others."""
         self.sync()
         found = [one for one in self.events if one["event"] == kind]
         self.events.clear()
@@ -102,14 +102,14 @@ class XWitness(Witness):
 
 
 class TkWitness(Witness):
-    """hostile.tcl in a wish of its own: what it gets on stdin is Tcl."""
+    """A process of hostile.tcl, which runs Tcl from its stdin."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         super().__init__(["wish", str(HERE / "hostile.tcl"), "-name", "Text"], environment)
         self.wait(lambda one: one["event"] == "ready")
 
     def ask(self, script: str) -> str:
-        """The result of a line of Tcl, once Tk has handled everything that waits."""
+        """Return the result of a line of Tcl after Tk has handled all pending events."""
         self._number += 1
         number, since = self._number, len(self.events)
         self.write(f"answer {number} {{{script}}}")
@@ -124,7 +124,6 @@ class Field(NamedTuple):
     window_id: int
 
     def type(self, text: str) -> int:
-        """Start to type."""
         return self.client.start_call("type_text", window_id=self.window_id, text=text)
 
 
@@ -132,14 +131,14 @@ W = TypeVar("W", bound=Witness)
 
 
 class Stage:
-    """A display, a folder, an environment, the processes on them, and what is counted there."""
+    """A display, a folder, an environment, their processes, and the tally of a trial class."""
 
     def __init__(self, tally: Tally, folder: Path, display: str) -> None:
         self.tally, self.folder = tally, folder
         self.environment = clean_environment(folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"))
-        self.x = {**os.environ, "DISPLAY": display}  # for programs that are not ours
+        self.x = {**os.environ, "DISPLAY": display}  # for other programs than the product
         self.clients: list[Client] = []
-        self.replies = ""  # of those that have ended
+        self.replies = ""  # stdout of ended servers
         self._witnesses: list[Witness] = []
 
     def witness(self, kind: Callable[[dict[str, str]], W]) -> W:
@@ -154,7 +153,7 @@ class Stage:
         return client
 
     def listed(self, client: Client, key: str, value: Any) -> int:
-        """The id of a window of which the server says this, once it lists it."""
+        """Wait until the server lists a window with this value; return its id."""
 
         def look() -> Optional[int]:
             windows = client.call("list_windows").data.get("windows", [])
@@ -163,7 +162,7 @@ class Stage:
         return int(wait_for(look, f"a window with {key} {value!r} is listed"))
 
     def field(self, number: int = 0, **variables: str) -> Field:
-        """A server, and a window of a witness that takes keys; numbered ones lie beside each other."""
+        """Start a server and open a window that takes keys, at a position that depends on the number."""
         client, witness = self.client(**variables), self.witness(XWitness)
         place = {"x": 20 + 40 * number, "y": 20 + 30 * number, "w": 300 + 10 * number, "h": 200}
         window_id = witness.open("field", app=f"Field{number}", title=f"The field {number}", **place)
@@ -171,12 +170,12 @@ class Stage:
         return Field(client, witness, window_id)
 
     def survivors(self) -> dict[int, str]:
-        """Processes that a server or a command of ours started, but not the clipboard's daemons."""
+        """Return the processes left by our servers and commands, except the clipboard's daemons."""
         found = processes_of(self.folder).items()
         return {pid: words for pid, words in found if not words.partition(" ")[0].endswith("xclip")}
 
     def end(self, client: Client) -> None:
-        """End a server, and count what was wrong with it."""
+        """End a server and count its errors."""
         try:
             if client.process.poll() is None:
                 client.end(GRACE_S)
@@ -192,7 +191,7 @@ class Stage:
             self.tally.count("tracebacks", f"traceback on stderr: {last_line[:120]}")
 
     def finish(self) -> None:
-        """End the servers and count what they left."""
+        """End the servers and count leftovers."""
         count = self.tally.count
         for client in [*self.clients]:
             self.end(client)
@@ -219,7 +218,7 @@ class Stage:
 
 @contextmanager
 def stage(tally: Tally, desktop: str = "managed") -> Iterator[Stage]:
-    """A stage on an X server of its own. desktop: managed, bare (no window manager) or none."""
+    """Start a stage on its own X server. desktop: managed, bare (no window manager) or none."""
     folder = tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True)
     server = headless.x_server(desktop == "managed", start_s=PATIENCE_S)
     with folder as path, nullcontext(":none") if desktop == "none" else server as display:

@@ -1,4 +1,4 @@
-"""What a class of trials counts, a reply judged by the truth, and the table of it all."""
+"""Counts of a trial class, rules that compare a reply with the facts, and the result table."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from .rpc import GONE, HUNG, Reply
 
 COLUMNS = {
-    "trials": "how many",
-    "acted": "acts that reached the window that was meant and are reported so",
+    "trials": "the number of trials",
+    "acted": "acts that reached the intended window and are reported as delivered",
     "wrong": "acts that reached another window (or a wrong text in the right one), reported or not",
-    "unreported": "those of `wrong` reported as delivered, and faults that are answered as a success",
-    "lost": "reported as delivered, and nobody got it; a clipboard not put back; missing characters",
-    "doubted": "acts that reached the window that was meant, reported as anything else",
-    "leaked": "files, processes and pressed keys that are still there and should not be",
-    "hung": "no answer, or no end",
+    "unreported": "acts of `wrong` reported as delivered, and faults reported as a success",
+    "lost": "reported as delivered, but never arrived; a clipboard not restored; missing characters",
+    "doubted": "acts that reached the intended window but are not reported as delivered",
+    "leaked": "files, processes and pressed keys left behind",
+    "hung": "no answer, or a process that does not end",
     "tracebacks": "unexpected exceptions, INTERNAL_ERROR, bytes that are not JSON, servers that died",
 }
 
 
 @dataclass
 class Tally:
-    """One class: how often each column was counted. `notes` says why."""
+    """The counts of one class, and notes that explain them."""
 
     name: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -31,7 +31,7 @@ class Tally:
     seconds: float = 0.0
 
     def count(self, columns: str, note: str = "") -> None:
-        """One more in each of these columns, whose names are separated by spaces."""
+        """Add one to each of these columns (names separated by spaces)."""
         for column in columns.split():
             assert column in COLUMNS
             self.counts[column] += 1
@@ -42,37 +42,38 @@ class Tally:
         self.notes[text[:220]] += 1
 
     def violations(self, *allowed: str) -> dict[str, int]:
-        """What was counted of that which must not be."""
+        """Return the nonzero counts of columns that should be zero."""
         harmless = ("trials", "acted", "doubted", *allowed)
         return {column: number for column, number in self.counts.items() if column not in harmless}
 
     def has_failed(self, what: str, reply: Reply) -> bool:
-        """Whether a reply is no proper answer; then it is counted."""
+        """Return True and count the reply if it is a hang, a dead server or an internal error."""
         if reply.code not in (HUNG, GONE, "INTERNAL_ERROR"):
             return False
-        # the traceback of an INTERNAL_ERROR is in the log, and Stage.finish counts it
+        # Stage.finish counts the traceback of an INTERNAL_ERROR, which is in the log
         columns = {HUNG: "hung", GONE: "tracebacks"}.get(reply.code, "")
         self.count(columns, f"{reply.code}: {what}: {reply.text[:80]}")
         return True
 
     def judge(self, what: str, reply: Reply, has_arrived: bool, elsewhere: str = "", lost: str = "") -> None:
-        """Compare what is reported with what arrived where it was meant, and with what happened elsewhere.
+        """Compare the reply with the facts: the act arrived, or had an effect elsewhere.
 
-        lost: the columns for what did not arrive and is reported so; a race may end between press and look.
+        lost: columns for a delivered act that did not arrive; the window may close right after its press.
         """
         if self.has_failed(what, reply):
             return
-        said = f"reported as {reply.code or 'delivered ' + json.dumps(reply.data.get('delivered', True))}"
+        report = f"reported as {reply.code or 'delivered ' + json.dumps(reply.data.get('delivered', True))}"
         if elsewhere:
-            self.count("wrong unreported" if reply.is_delivered else "wrong", f"{what}: {elsewhere}, {said}")
+            columns = "wrong unreported" if reply.is_delivered else "wrong"
+            self.count(columns, f"{what}: {elsewhere}, {report}")
         elif has_arrived:
-            self.count(*(["acted"] if reply.is_delivered else ["doubted", f"{what}: it arrived, {said}"]))
+            self.count(*(["acted"] if reply.is_delivered else ["doubted", f"{what}: it arrived, {report}"]))
         elif reply.is_delivered:
-            self.count(lost or "lost unreported", f"{what}: nobody got it, or not all, {said}")
+            self.count(lost or "lost unreported", f"{what}: it did not arrive, or not all, {report}")
 
 
 def table(tallies: list[Tally]) -> str:
-    """The tallies as text: a line a class, then the most frequent notes of each."""
+    """Format the tallies as text: one line per class, then the most frequent notes of each."""
     rows = [["class", *COLUMNS, "seconds"]]
     for tally in tallies:
         rows.append([tally.name, *(str(tally.counts[one]) for one in COLUMNS), f"{tally.seconds:.1f}"])

@@ -1,7 +1,7 @@
-"""A small X client that opens windows on demand and reports every press and key that reaches them.
+"""A small X client that opens windows on demand and reports every press and key that they receive.
 
-python xclient.py: one JSON object a line on stdin ({"do": "open", "name": "a", ...}), one a line on stdout.
-It speaks to Xlib by ctypes: no toolkit makes windows without a class, classless covers or focus thieves.
+Reads a JSON object per line from stdin ({"do": "open", "name": "a", ...}) and writes one per line to stdout.
+It calls Xlib by ctypes, because no toolkit makes windows without a class or windows that steal the focus.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ _CALLS = {
     "close": ("XDestroyWindow",),
 }
 _REPORTED = {2: "key", 4: "press", 5: "release"}
-_EVENTS = 1 | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
+_KEY_PRESS = 1
+_EVENTS = _KEY_PRESS | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their release, exposure, structure
 _MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
-_CARDINAL, _WM_SIZE_HINTS = 6, 41  # atoms of Xatom.h
+_CARDINAL, _WM_HINTS, _WM_SIZE_HINTS = 6, 35, 41  # atoms of Xatom.h
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
+_CORE_KEYBOARD, _ANY_MODIFIER, _ASYNCHRONOUS = 0x100, 1 << 15, 1
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 def _ignore_error(_display: Any, _event: Any) -> int:
-    return 0  # a window that is gone already: Xlib's own handler would end the process
+    return 0  # the window may be closed; Xlib's default handler would end the process
 
 
 class XClient:
@@ -47,7 +49,7 @@ class XClient:
         self._display = ctypes.c_void_p(display)
         self._root = ctypes.c_ulong(_X.XDefaultRootWindow(self._display))
         self._ids: dict[str, int] = {}
-        self._names: dict[int, str] = {}  # kept for ever: an event may come after the window's end
+        self._names: dict[int, str] = {}  # never removed: an event may come after the window closes
         self._later: list[tuple[float, int, dict[str, Any]]] = []
 
     def run(self) -> None:
@@ -73,12 +75,28 @@ class XClient:
     def _do(self, order: dict[str, Any]) -> None:
         what, name, number = order.pop("do"), order.pop("name"), order.pop("number")
         order.pop("after")
-        if what == "forget":  # what is still to come is not to come
+        if what == "forget":  # drop scheduled orders
             self._later.clear()
         elif what == "open":
             self._open(name, **order)
         elif what == "focus":
             self._focus(ctypes.c_ulong(self._ids.get(name, 0)))
+        elif what == "listen":  # to the keys of any window, by a connection of its own
+            second = ctypes.c_void_p(_X.XOpenDisplay(None))
+            _X.XSelectInput(second, ctypes.c_ulong(order["window_id"]), ctypes.c_long(_KEY_PRESS))
+            _X.XSync(second, 0)
+        elif what == "controls":  # of the XKB extension: slow keys are 2, bounce keys 4, sticky keys 8
+            bits = (ctypes.c_uint(order[key]) for key in ("affected", "on"))
+            _X.XkbChangeEnabledControls(self._display, _CORE_KEYBOARD, *bits)
+        elif what == "grab":
+            code = _X.XKeysymToKeycode(self._display, ctypes.c_ulong(order["keysym"]))
+            how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS)
+            _X.XGrabKey(self._display, code, _ANY_MODIFIER, self._root, *how)
+        elif what == "grab keyboard":
+            how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
+            _X.XGrabKeyboard(self._display, ctypes.c_ulong(self._ids[name]), *how)
+        elif what == "release":  # all grabbed keys
+            _X.XUngrabKey(self._display, 0, _ANY_MODIFIER, self._root)
         elif what in _CALLS:
             function, *keys = _CALLS[what]
             window = ctypes.c_ulong(self._ids.get(name, 0))
@@ -88,23 +106,26 @@ class XClient:
         self._say("done", name, do=what, number=number, held=self._held_keys() if what == "sync" else 0)
 
     def _held_keys(self) -> int:
-        """How many keys and buttons the X server believes to be down."""
+        """Return the number of keys and buttons that the X server reports as held."""
         keys = ctypes.create_string_buffer(32)
         _X.XQueryKeymap(self._display, keys)
-        slots = (ctypes.c_ulong * 7)()  # root, child, two places, mask
+        slots = (ctypes.c_ulong * 7)()  # root, child, two points, mask
         _X.XQueryPointer(self._display, self._root, *(ctypes.byref(slots, 8 * n) for n in range(7)))
         return sum(bin(byte).count("1") for byte in keys.raw) + bin(slots[6] >> 8 & 0x1F).count("1")
 
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
-        pid: bool = True, takes_focus: bool = False, takes_buttons: bool = True,
+        pid: bool = True, takes_focus: bool = False, takes_buttons: bool = True, takes_keys: bool = True,
+        input_hint: bool = True, inside: int = 0,
     ) -> None:  # fmt: skip
+        """inside: the id of a window, of any program, that contains the new one."""
         # XSetWindowAttributes: the second is the background, then the event mask and override-redirect
-        attributes = struct.pack(
-            "@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, _EVENTS if takes_buttons else 0, 0, popup, 0, 0
-        )
+        events = _EVENTS if takes_buttons else 0
+        events &= _EVENTS if takes_keys else ~_KEY_PRESS
+        attributes = struct.pack("@4L3i2Li2li2L", 0, 0xFFFFFF, *[0] * 8, events, 0, popup, 0, 0)
+        parent = ctypes.c_ulong(inside) if inside else self._root
         number = _X.XCreateWindow(
-            self._display, self._root, x, y, w, h, 0, 0, 1, None, ctypes.c_ulong(_MASK), attributes
+            self._display, parent, x, y, w, h, 0, 0, 1, None, ctypes.c_ulong(_MASK), attributes
         )
         window = ctypes.c_ulong(number)
         self._ids[name], self._names[number] = number, name
@@ -112,8 +133,9 @@ class XClient:
             _X.XStoreName(self._display, window, (title or name).encode())
         if app:
             _X.XSetClassHint(self._display, window, (ctypes.c_char_p * 2)(app.lower().encode(), app.encode()))
-        # USPosition and USSize: the window manager takes the place as it is
+        # USPosition and USSize: the window manager keeps position and size
         self._set(window, b"WM_NORMAL_HINTS", _WM_SIZE_HINTS, 3, x, y, w, h, *[0] * 13)
+        self._set(window, b"WM_HINTS", _WM_HINTS, 1, input_hint, *[0] * 7)
         if pid:
             self._set(window, b"_NET_WM_PID", _CARDINAL, os.getpid())
         _X.XMapRaised(self._display, window)
@@ -123,7 +145,7 @@ class XClient:
         self._say("opened", name, id=number)
 
     def _set(self, window: Any, name: bytes, kind: int, *values: int) -> None:
-        """A property of 32-bit numbers; kind: the atom of its type."""
+        """Set a property of 32-bit numbers; kind: the atom of its type."""
         atom = ctypes.c_ulong(_X.XInternAtom(self._display, name, 0))
         data = (ctypes.c_long * len(values))(*values)
         _X.XChangeProperty(self._display, window, atom, ctypes.c_ulong(kind), 32, 0, data, len(values))

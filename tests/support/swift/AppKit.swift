@@ -17,7 +17,7 @@ public final class NSWorkspace {
     public static let shared = NSWorkspace()
     private var frontmost: pid_t?
 
-    /// Time-varying: it does not change before the main run loop turns (the header says so).
+    /// Time-varying: it does not change before the main run loop turns (by its header).
     public var frontmostApplication: NSRunningApplication? {
         if frontmost == nil {
             let world = FakeMac.state()

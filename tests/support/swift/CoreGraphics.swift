@@ -79,7 +79,7 @@ public final class CGEventSource {
 public final class CGEvent {
     public var type: CGEventType = .null
     public lazy var location: CGPoint = FakeMac.pointer()  // asked for late: it waits for the world to settle
-    // An event that nobody gave flags carries some: a forgotten `flags = []` shows in the event line.
+    // An event without assigned flags carries some, so that a forgotten `flags = []` shows in the event line.
     public var flags: CGEventFlags = .maskNonCoalesced
     private let source: CGEventSource?
     private var fields: [CGEventField: Int64] = [:]
@@ -198,7 +198,7 @@ public func CGSessionCopyCurrentDictionary() -> Any? {
     let session = FakeMac.object(FakeMac.state()["session"])
     guard session["gui"] as? Bool != false, session["is_told"] as? Bool != false else { return nil }
     var known: [String: Any] = [:]
-    if let isOnConsole = session["on_console"] as? Bool { known["kCGSSessionOnConsoleKey"] = isOnConsole }  // no fact says that it is always there
+    if let isOnConsole = session["on_console"] as? Bool { known["kCGSSessionOnConsoleKey"] = isOnConsole }  // it is not documented to be always present
     if session["locked"] as? Bool == true { known["CGSSessionScreenIsLocked"] = true }
     return known
 }

@@ -16,7 +16,7 @@ public enum FakeMac {
         object(state()["permissions"])[permission] as? String == "granted"
     }
 
-    /// CGEventPost is asynchronous: for some milliseconds (here: many) the pointer is read where it was.
+    /// CGEventPost is asynchronous: for some milliseconds (here: many) the pointer still reads as before.
     public static func pointer() -> CGPoint {
         if Date().timeIntervalSince(movedAt) < 0.045 { return before }
         let point = object(state()["pointer"])
@@ -103,7 +103,7 @@ public enum FakeMac {
         return ordered.map { $0.element }
     }
 
-    /// Tests can wait for a program's start: a line says so, where one does.
+    /// Tests can wait for a program's start, which writes a line.
     private static func announce() {
         if hasStarted { return }
         hasStarted = true

@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
 
 
 def compiled(source: Path) -> Path:
-    """The program made from source; compiled only when it is not in the cache."""
+    """Return the program compiled from a source, or from the cache."""
     modules = built("modules", stub_sources(), build_modules)
     sources = [source, *stub_sources()]
     return built("program", sources, lambda folder: build_program(folder, source, modules)) / "program"
@@ -66,18 +66,18 @@ def stub_sources() -> list[Path]:
 
 
 def built(kind: str, sources: list[Path], build: Callable[[Path], None]) -> Path:
-    """A cached folder: a link, put in place whole, so that of two processes at the same time one's stays."""
+    """Return a cached folder. It is a link that is renamed into place, so that of two processes one wins."""
     # whatever TMPDIR a test has: a compilation takes seconds
     cache = Path("/tmp") / f"peekaboo-swift-{os.getuid()}"
     cache.mkdir(mode=0o700, exist_ok=True)
     if cache.stat().st_uid != os.getuid():
-        raise SystemExit(f"{cache} belongs to somebody else")
+        raise SystemExit(f"{cache} belongs to another user")
     key = hashlib.sha256(compiler_version())
     for source in [Path(__file__), *sources]:
         key.update(source.read_bytes() + b"\0")
     link = cache / f"{kind}-{key.hexdigest()[:16]}"
     if not link.exists():
-        # Never renamed: a swiftc that runs in a chroot leaves full paths in what it makes.
+        # Never rename it: a swiftc in a chroot writes full paths into its output.
         folder = Path(tempfile.mkdtemp(prefix=f"{kind}-", dir=cache))
         try:
             build(folder)
@@ -124,7 +124,8 @@ def swiftc(folder: Path, arguments: list[str]) -> None:
 
 
 def write_launcher(out: Path, program: Path, state: Path) -> None:
-    """A program that notes its start in calls.jsonl, as the other fake programs do, and becomes the real one.
+    """Write a program that records its start in calls.jsonl, like the other fake programs, and then runs the
+    real one.
 
     Meanwhile the tests' settler settles what the program posts: the stand-in modules only read the world.
     """

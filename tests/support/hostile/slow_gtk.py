@@ -1,0 +1,84 @@
+"""A GTK text field that is slow to paste; the system's own python3 runs it, which has `gi`.
+
+A line of JSON on stdin, such as {"how": "blocked", "pause_s": 0.1}, empties the field and sets how it pauses
+(see HOW). Each text that the field holds is printed as a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import gi
+
+gi.require_version("Gtk", "3.0")
+from gi.repository import Gdk, GLib, Gtk  # noqa: E402
+
+HOW = {
+    "blocked": "handles nothing else between the requests of a paste",
+    "waiting": "handles other events between the requests of a paste",
+    "twice": "asks for the text, then pastes; handles nothing else meanwhile",
+    "deaf": "pastes nothing",
+    "asking": "asks for the formats, and pastes nothing",
+    "listening": "asks for each text that is copied; handles nothing else before",
+}
+
+
+class SlowField:
+    def __init__(self) -> None:
+        self._pause_s, self._how = 0.0, "blocked"
+        self._clipboard = Gtk.Clipboard.get(Gdk.SELECTION_CLIPBOARD)
+        self._clipboard.connect("owner-change", self._listen)
+        self._view = Gtk.TextView()
+        self._view.connect("paste-clipboard", self._start_paste)
+        self._view.get_buffer().connect("changed", lambda buffer: self._report(buffer.props.text))
+        window = Gtk.Window(title="Slow field", default_width=300, default_height=200)
+        window.add(self._view)
+        window.move(600, 100)
+        window.show_all()
+        Gdk.event_handler_set(self._handle)
+        GLib.io_add_watch(sys.stdin.fileno(), GLib.PRIORITY_DEFAULT, GLib.IO_IN, self._obey)
+
+    def _obey(self, *_: Any) -> bool:
+        line = sys.stdin.readline()
+        if not line:
+            Gtk.main_quit()
+            return False
+        self._view.get_buffer().set_text("")
+        order = json.loads(line)
+        self._pause_s, self._how = order["pause_s"], order["how"]
+        print(json.dumps({"event": "ready"}), flush=True)
+        return True
+
+    def _handle(self, event: Gdk.Event) -> None:
+        if event.type == Gdk.EventType.SELECTION_NOTIFY and self._how == "waiting":
+            answer = event.copy()
+            GLib.timeout_add(round(self._pause_s * 1000), lambda: Gtk.main_do_event(answer))
+            return
+        if event.type == Gdk.EventType.SELECTION_NOTIFY:
+            time.sleep(self._pause_s)
+        Gtk.main_do_event(event)
+
+    def _start_paste(self, view: Gtk.TextView) -> None:
+        if self._how in ("deaf", "asking", "twice"):
+            view.stop_emission_by_name("paste-clipboard")
+        if self._how == "asking":
+            self._clipboard.request_targets(lambda *_: None)
+        elif self._how == "twice":
+            buffer = view.get_buffer()
+            self._clipboard.request_text(lambda *_: buffer.paste_clipboard(self._clipboard, None, True))
+
+    def _listen(self, *_: Any) -> None:
+        if self._how == "listening":
+            time.sleep(self._pause_s)
+            self._clipboard.request_text(lambda *_: None)
+
+    def _report(self, text: str) -> None:
+        print(json.dumps({"event": "text", "text": text}), flush=True)
+
+
+if __name__ == "__main__":
+    SlowField()
+    Gtk.main()
