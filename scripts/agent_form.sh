@@ -1,8 +1,8 @@
 #!/bin/sh
-# Let a vision model fill in the details of the demo form, and show what really reached it.
+# Let a vision model fill in the details of the demo form, and print the data that the form received.
 #   PEEKABOO_AI_PROVIDERS=openai/gpt-5.4-mini OPENAI_API_KEY=... scripts/agent_form.sh "Zürich" "engineer"
 #   PEEKABOO_AI_PROVIDERS=ollama/qwen2.5vl:7b scripts/agent_form.sh "Zürich" "engineer" --dry-run
-# leaves peekaboo-run-TIME/report.html in this folder: each screenshot, with the click marked, and what the model replied.
+# leaves peekaboo-run-TIME/report.html in this folder: each screenshot with the click marked, and the model's replies.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 CITY PROFESSION [agent's options]" >&2; exit 2; }
 city=$1
@@ -25,7 +25,7 @@ report=$(mktemp)
 wish "$here/demo_form.tcl" -name Form -- "$report" "Visitor book" &
 form=$!
 trap 'kill $form 2>/dev/null || :; rm -f "$report"' EXIT
-trap 'exit 130' HUP INT TERM # else dash ends without the trap of EXIT
+trap 'exit 130' HUP INT TERM # without it, dash skips the EXIT trap
 until grep -q '"ready"' "$report"; do
     kill -0 $form 2>/dev/null || { echo "$0: the form did not open; it needs wish (package tk) and a display" >&2; exit 1; }
     sleep 0.1

@@ -1,9 +1,9 @@
-"""What we add to the bare programs' time, as ratios, in Markdown; measured on X servers of its own.
+"""Measure our overhead over the bare programs, as ratios in Markdown, on X servers of its own.
 
     PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops
 
-Both sides of a ratio are measured alternately, and the least time of each counts: that leaves out what else
-the machine does. Starts are compared by their processor time, all others by the clock.
+Both sides of a ratio are measured alternately, and the minimum of each counts, which excludes other load on
+the machine. Starts are compared by processor time, everything else by the clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # what is measured is this folder, not what is installed
+sys.path.insert(0, str(ROOT))  # measure this folder, not an installed copy
 
 from headless import running, x_server  # noqa: E402
 
@@ -33,7 +33,7 @@ WINDOWS = 40
 DESKTOPS = (1, 2, 4, 8)
 PACKAGE = [sys.executable, str(ROOT / "peekaboo_min" / "__main__.py")]
 SINGLE_FILE = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
-# the least that the SDK can serve, with one tool
+# the smallest server of the SDK, with one tool
 FIVE_LINES = """from mcp.server.mcpserver import MCPServer
 server = MCPServer("five lines")
 @server.tool()
@@ -55,26 +55,26 @@ Clock = Callable[[], float]
 
 
 def processor_time() -> float:
-    """Seconds that the children which have ended used, and theirs."""
+    """Return the processor seconds of all children that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-def least(works: Sequence[Work], clock: Clock = time.perf_counter) -> list[float]:
-    """The least time of each work, in milliseconds, measured alternately after one round to warm up."""
+def minimum_times(works: Sequence[Work], clock: Clock = time.perf_counter) -> list[float]:
+    """Return the minimum milliseconds of each work, measured alternately after one warm-up round."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(ROUNDS + 1):
-        for work, found in zip(works, times):
+        for work, milliseconds in zip(works, times):
             started = clock()
             work()
-            found.append((clock() - started) * 1000)
-    return [min(found[1:]) for found in times]
+            milliseconds.append((clock() - started) * 1000)
+    return [min(milliseconds[1:]) for milliseconds in times]
 
 
 def row(
     what: str, ours: Work, against: str, bare: Work, goal: float, clock: Clock = time.perf_counter
 ) -> None:
-    own, base = least([ours, bare], clock)
+    own, base = minimum_times([ours, bare], clock)
     print(
         f"| {what} | {own:.0f} ms | {against} | {base:.0f} ms | {own / base:.2f}x | {goal:g}x |", flush=True
     )
@@ -97,7 +97,7 @@ def tool(client: McpClient, name: str, **arguments: Any) -> Work:
 
 
 def initialize(argv: list[str]) -> Work:
-    """From the start of a server to its answer to `initialize`."""
+    """Return a work that starts a server and waits for its answer to `initialize`."""
 
     def start() -> None:
         pipe = subprocess.PIPE
@@ -118,7 +118,7 @@ def main() -> int:
             DISPLAY=stack.enter_context(x_server()), TMPDIR=str(folder), XDG_STATE_HOME=str(folder)
         )
         os.environ["PYTHONPATH"] = str(ROOT)
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # nobody's starts compile all modules each time
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # normal starts use cached bytecode
         report = folder / "report.jsonl"
         form = ["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)]
         stack.enter_context(running(form))
@@ -143,7 +143,7 @@ def main() -> int:
 def wait(until: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not until():
-        assert time.monotonic() < deadline, "what is measured did not start"
+        assert time.monotonic() < deadline, "a measured program did not start"
         time.sleep(0.05)
 
 
@@ -153,7 +153,7 @@ def write(path: Path, text: str) -> str:
 
 
 def machine() -> str:
-    """The kind of machine: how many processors, of which kind, and how busy."""
+    """Describe the machine: processors, system, Python, load."""
     cores = len(os.sched_getaffinity(0))
     return (
         f"{cores} processors ({platform.machine()}), Linux, Python {platform.python_version()}, "
@@ -162,7 +162,7 @@ def machine() -> str:
 
 
 def measure_starts(folder: Path) -> None:
-    """Processor time: a listing starts no program, so that all of it is our own."""
+    """Measure processor time. A listing starts no program, so all of it is ours."""
     nothing = command([sys.executable, "-c", "pass"])
     listing = command([*PACKAGE, "windows"])
     row("`peekaboo-min windows`", listing, "`python -c pass`", nothing, 5.4, processor_time)
@@ -177,7 +177,7 @@ def measure_starts(folder: Path) -> None:
 
 
 def measure_tools(client: McpClient) -> None:
-    """Tool calls against the bare commands that do the same, with the look that an act needs."""
+    """Compare tool calls with the bare commands that do the same, including the checks that an act needs."""
     windows = client.call("list_windows", {}).data["windows"]
     window = int(next(window["window_id"] for window in windows if window["title"] == "Visitor book"))
     client.call("take_window_screenshot", {"window_id": window})
@@ -200,7 +200,7 @@ def measure_listings(client: McpClient) -> None:
 
 
 def measure_desktops() -> None:
-    """Screenshots of N desktops by as many processes at once: how many a second, against one desktop."""
+    """Capture N desktops by N processes at once, and compare the rate with one desktop."""
     with ExitStack() as stack:
         displays = [stack.enter_context(x_server(False, with_compositor=False)) for _ in range(DESKTOPS[-1])]
 
@@ -216,11 +216,11 @@ def measure_desktops() -> None:
 
             return run
 
-        times = least([capture(count) for count in DESKTOPS])
-    for count, found in zip(DESKTOPS[1:], times[1:]):
-        ratio = count * times[0] / found
+        times = minimum_times([capture(count) for count in DESKTOPS])
+    for count, milliseconds in zip(DESKTOPS[1:], times[1:]):
+        ratio = count * times[0] / milliseconds
         print(
-            f"| {count} desktops captured at once | {found:.0f} ms | one desktop | {times[0]:.0f} ms "
+            f"| {count} desktops captured at once | {milliseconds:.0f} ms | one desktop | {times[0]:.0f} ms "
             f"| {ratio:.2f}x as many a second | |"
         )
 

@@ -1,4 +1,4 @@
-"""Join the package into one readable file: prints it, or with --write puts it into scripts/peekaboo.py."""
+"""Join the package into one readable file; print it, or with --write update scripts/peekaboo.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOADER = ROOT / "scripts" / "single_file_loader.py"
 
 HEADER = '''\
 #!/usr/bin/env -S uv run --script
-# coding: utf-8 (stated, or Python checks every line for its encoding at each start)
+# coding: utf-8 (without it, Python checks the encoding of every line at each start)
 # /// script
 # requires-python = ">=3.10"
 # dependencies = ["mcp>=2,<3"]
@@ -32,7 +32,7 @@ Made by scripts/bundle.py from the package peekaboo_min: change that, not this. 
 import sys
 
 if __name__ == "__main__":
-    # Python put this file's folder first: a json.py that lies there, in ~/Downloads say, must not run.
+    # Python put this file's folder first: a json.py in it (in ~/Downloads, for example) must not run.
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         del sys.path[0]
     if sys.version_info < (3, 9):
@@ -46,19 +46,19 @@ if __name__ == "__main__":
 
 
 def sources() -> list[Path]:
-    """Every file of the package that the program reads, in the order of their names."""
+    """List every file of the package that the program reads, sorted by name."""
     kinds = (".py", ".js", ".applescript", ".swift", ".md")
     return sorted(path for path in PACKAGE.rglob("*") if path.suffix in kinds and path.name != "__main__.py")
 
 
 def raw_string(text: str) -> str:
-    """A Python literal that shows `text` as it is, line by line."""
-    # what would end the raw string stands in an ordinary literal beside it, on the same line
+    """Return a Python literal that shows `text` verbatim."""
+    # put characters that would end the raw string into an ordinary literal beside it, on the same line
     return "r'''" + re.sub(r"\\*'{3,}|\\+\Z|'+\Z", lambda match: f"''' {match[0]!r} r'''", text) + "'''"
 
 
 def bundle() -> str:
-    """The single file, as text."""
+    """Return the single file as text."""
     package = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
     title = (ast.get_docstring(ast.parse(package)) or "").splitlines()[0]
     version = re.findall(r'__version__ = "(.+)"', package)[0]

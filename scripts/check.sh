@@ -1,12 +1,12 @@
 #!/bin/sh
-# Style and types, changing nothing: ruff's rules and format, and mypy, as pyproject.toml configures them.
-# The tools are installed into .venv, beside what test.sh puts there; nobody who uses the package needs them.
+# Check style and types without changing anything: ruff (rules and format) and mypy, configured in pyproject.toml.
+# The tools are installed into .venv; users of the package do not need them.
 set -eu
 . "$(dirname "$0")/setup.sh"
 
 tools='ruff==0.17.6 mypy==2.4.1'
 
-have_tools() { # whether .venv holds exactly these versions
+have_tools() { # succeeds if .venv has exactly these versions
     "$venv/bin/python" -I -c 'import sys
 from importlib.metadata import version
 for tool in sys.argv[1:]:

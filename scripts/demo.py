@@ -1,4 +1,4 @@
-"""The main job, shown: an MCP client lists windows, clicks, types, and takes screenshots before and after."""
+"""Show the main job: an MCP client lists windows, clicks, types, and takes screenshots before and after."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # until end_on_signals: no traceback of an import
+signal.signal(
+    signal.SIGINT, signal.SIG_DFL
+)  # until end_on_signals runs: Ctrl-C during an import prints no traceback
 
 # ruff: noqa: E402
 from headless import did_not_start, end_on_signals, find_headless_program, running, x_server
@@ -25,9 +27,9 @@ from headless import did_not_start, end_on_signals, find_headless_program, runni
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import forget_environment
-from peekaboo_min.frontends.doctor import doctor
 from peekaboo_min.system.process import run_program
 from peekaboo_min.system.programs import own_command
+from peekaboo_min.tools.status import doctor
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "demo-output"
@@ -35,10 +37,10 @@ REPORT = OUTPUT / "report.jsonl"
 SERVER_LOG = OUTPUT / "server.log"
 IMAGES = (OUTPUT / "before.jpg", OUTPUT / "after.jpg", OUTPUT / "clicked.png")
 
-# every letter stands in DejaVu Sans, the one font that a machine without a screen is sure to have
+# DejaVu Sans, the only font of a minimal machine, has all of these letters
 VISITOR = "Zoë Müller — Łódź, Αθήνα, Київ"
 
-# what chooses the agent's model; other settings of ours that the demo inherits do not change it
+# the variables that choose the agent's model; the demo ignores our other variables
 MODEL_VARIABLES = (
     "PEEKABOO_AI_PROVIDERS",
     "PEEKABOO_OLLAMA_BASE_URL",
@@ -62,7 +64,9 @@ def main() -> int:
     except PeekabooError as e:
         return failed(f"{e.message}; {e.hint or f'see {SERVER_LOG}'}", e.code.exit_code)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nobody reads on; Python's last flush must not complain
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), 1
+        )  # the reader has closed the pipe; Python's last flush must not fail
         return 1
     except OSError as e:
         return failed(
@@ -83,17 +87,17 @@ def show_the_main_job() -> None:
     make_output_folder()
     with tempfile.TemporaryDirectory(prefix="peekaboo-demo-", ignore_cleanup_errors=True) as folder:
         end_on_signals(lambda: shutil.rmtree(folder, ignore_errors=True))
-        # our state and temporary files too: the home may not be writable, and nothing shall be left
+        # keep state and temporary files here, too: the home may be read-only, and the demo leaves nothing
         os.environ.update(XDG_STATE_HOME=folder, TMPDIR=folder, PEEKABOO_LOG_FILE=str(SERVER_LOG))
         forget_environment()
-        if os.environ.get("DISPLAY") or platform.system() == "Darwin":
+        if "--my-screen" in sys.argv or platform.system() == "Darwin":
             look_at_the_real_screen()
         else:
             use_a_screen_of_our_own(model_variables)
 
 
 def take_out_our_settings() -> dict[str, str]:
-    """Remove our variables from the environment, and return those that choose the agent's model."""
+    """Remove our variables from the environment; return the variables that choose the agent's model."""
     ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PEEKABOO_")}
     return {name: value for name, value in ours.items() if name in MODEL_VARIABLES}
 
@@ -103,7 +107,7 @@ def make_output_folder() -> None:
         OUTPUT.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=OUTPUT):
             pass
-        for path in (REPORT, SERVER_LOG, *IMAGES):  # of an earlier demo
+        for path in (REPORT, SERVER_LOG, *IMAGES):  # from an earlier demo
             path.unlink(missing_ok=True)
     except OSError as e:
         message = f"the folder {OUTPUT} cannot be written: {e.strerror}"
@@ -111,10 +115,10 @@ def make_output_folder() -> None:
 
 
 def look_at_the_real_screen() -> None:
-    """A person's own screen: list its windows, take a screenshot of it, touch nothing."""
+    """List the windows of a person's own screen and take a screenshot of it; touch nothing."""
     with own_server({"PEEKABOO_READONLY": "1"}) as client:
         list_and_capture(client)
-    show("a real screen is only looked at; the whole demo runs where DISPLAY is not set")
+    show("the demo does not act on your screen")
 
 
 def list_and_capture(client: McpClient) -> None:
@@ -123,8 +127,8 @@ def list_and_capture(client: McpClient) -> None:
     except PeekabooError as e:
         if e.code not in (ErrorCode.NO_GUI_SESSION, ErrorCode.TIMEOUT) or platform.system() == "Darwin":
             raise
-        message = f"the display {os.environ['DISPLAY']} (the variable DISPLAY) does not answer"
-        hint = "to run the demo on a screen of its own: env -u DISPLAY sh scripts/demo.sh"
+        message = f"the display {os.environ.get('DISPLAY')!r} (the variable DISPLAY) does not answer"
+        hint = "to run the demo on a screen of its own, leave out --my-screen"
         raise PeekabooError(ErrorCode.NO_GUI_SESSION, message, hint=hint) from e
     show(windows.text.splitlines()[0])
     for window in windows.data["windows"]:
@@ -137,7 +141,7 @@ def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
     with ExitStack() as stack:
         os.environ["DISPLAY"] = stack.enter_context(x_server())
         os.environ.pop("WAYLAND_DISPLAY", None)
-        doctor()  # raises with all that is missing
+        doctor()  # raises an error that lists everything that is missing
         run_program(["tesseract", "--version"], timeout_s=FORM_S)
         open_form(stack)
         with own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}) as client:
@@ -154,7 +158,7 @@ def open_form(stack: ExitStack) -> None:
 
 
 def sign_the_book(client: McpClient) -> int:
-    """Fill in the form by pixels of its screenshot, and return the window's id."""
+    """Fill in the form by pixels of its screenshot; return the window's id."""
     windows = ask(client, "list_windows").data["windows"]
     window_id = next((window["window_id"] for window in windows if window["title"] == "Visitor book"), None)
     if window_id is None:
@@ -194,7 +198,7 @@ def sign_the_book(client: McpClient) -> int:
 
 
 def click_a_word(client: McpClient, window_id: int) -> None:
-    """Read the screenshot and click a word in it: with no model, no key, no network."""
+    """Read the screenshot and click a word in it, without model, key or network."""
     answer = ask(client, "analyze", READING_S, image_path=str(IMAGES[1]), question="What does it say?")
     show(f"analyze, by {answer.data['model_used']}: {' / '.join(answer.text.splitlines()[:3])} ...")
     hit = ask(client, "find_text", READING_S, window_id=window_id, text="Details").data
@@ -211,12 +215,12 @@ def click_a_word(client: McpClient, window_id: int) -> None:
 
 
 def ask_the_agent(model_variables: dict[str, str]) -> None:
-    """A model does the job by itself, where one is configured."""
+    """Let a model do the job by itself, if one is configured."""
     if model_variables.get("PEEKABOO_AI_PROVIDERS", "").strip().lower() in ("", "ocr"):
         show("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
         return
     folder = OUTPUT / "agent-run"
-    shutil.rmtree(folder, ignore_errors=True)  # of an earlier demo; a run wants a new folder
+    shutil.rmtree(folder, ignore_errors=True)  # from an earlier demo; a run needs a new folder
     goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
     argv = [*own_command(), "agent", "--app", "Form", "--goal", goal, "--run-folder", str(folder)]
     environment = {**os.environ, **model_variables}
@@ -232,7 +236,7 @@ def ask_the_agent(model_variables: dict[str, str]) -> None:
 
 
 def ask(client: McpClient, name: str, limit_s: float = CALL_S, **arguments: Any) -> ToolAnswer:
-    """A tool's answer. Raises the tool's own error, and TIMEOUT."""
+    """Call a tool. Raises the tool's own error, and TIMEOUT."""
     with at_most(limit_s, name):
         answer = client.call(name, arguments)
     if answer.is_error:
@@ -260,39 +264,40 @@ def show(text: str) -> None:
 
 
 def events() -> list[dict[str, Any]]:
-    """What the form has reported; its last line may be half written."""
+    """Return the form's reports without the last line, which may be incomplete."""
     lines = REPORT.read_text(encoding="utf-8").split("\n")[:-1] if REPORT.exists() else []
     return [json.loads(line) for line in lines]
 
 
 def awaited_event(name: str, form: Optional[subprocess.Popen[bytes]] = None) -> Optional[dict[str, Any]]:
-    """The newest event of that name; None when none comes in time, or the form ends before."""
+    """Wait for the newest event of that name; None if it does not come in time, or the form ends."""
     deadline = time.monotonic() + FORM_S
     while time.monotonic() < deadline:
         has_ended = form is not None and form.poll() is not None
-        found = [each for each in events() if each["event"] == name]
-        if found or has_ended:
-            return found[-1] if found else None
+        matches = [entry for entry in events() if entry["event"] == name]
+        if matches or has_ended:
+            return matches[-1] if matches else None
         time.sleep(0.05)
     return None
 
 
 def event(name: str) -> dict[str, Any]:
-    found = awaited_event(name)
-    if found is None:
+    entry = awaited_event(name)
+    if entry is None:
         message = f"the form did not report {name} within {FORM_S:g} seconds"
         raise PeekabooError(ErrorCode.TIMEOUT, message, hint=f"see {REPORT} and {SERVER_LOG}")
-    return found
+    return entry
 
 
 def centre(widget: str) -> tuple[int, int]:
-    """The middle of a widget, as the form itself tells it."""
-    place = [each for each in events() if each["event"] == "layout" and each["widget"] == widget][-1]
+    """Return the centre of a widget from the form's own report."""
+    layouts = [entry for entry in events() if entry["event"] == "layout"]
+    place = [entry for entry in layouts if entry["widget"] == widget][-1]
     return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
 
 def mark(source: Path, target: Path, pixel: dict[str, Any]) -> None:
-    """Draw a circle round a pixel into a copy of an image."""
+    """Copy an image and draw a circle around a pixel."""
     x, y = pixel["x"], pixel["y"]
     circle = ["-draw", f"circle {x},{y} {x + 16},{y}"]
     drawing = ["-fill", "none", "-stroke", "#d1312b", "-strokewidth", "3", *circle]

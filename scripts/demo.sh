@@ -1,10 +1,10 @@
 #!/bin/sh
-# The main job, as an MCP client does it: list the windows, take a screenshot, click, type, take another.
-# Without a screen (a bare Linux) on a headless one of its own; with a screen it looks and touches nothing.
+# Show the main job as an MCP client does it: list windows, take a screenshot, click, type, take another screenshot.
+# On Linux it uses a headless screen of its own. With --my-screen, and on a Mac, it only looks at your screen.
 set -eu
 . "$(dirname "$0")/setup.sh"
 
-if [ "$(uname)" = Linux ] && [ -z "${DISPLAY:-}" ]; then
+if [ "$(uname)" = Linux ] && [ "${1:-}" != --my-screen ]; then
     need_desktop
 fi
 make_environment

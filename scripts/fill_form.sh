@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fill in a form by its labels: the accessibility tree says where each field is, no model and no pixels are needed.
+# Fill in a form by its labels: the accessibility tree contains each field's position; no model is needed.
 #   scripts/fill_form.sh Contacts "Name=Ada Lovelace" "E-mail=ada@example.org"
-# What a field held is replaced. Ends with an error at the first label that no text field has.
+# Replaces the fields' content. Stops with an error at the first label without a text field.
 set -eu
 [ $# -ge 2 ] || { echo "usage: $0 WINDOW LABEL=TEXT ..." >&2; exit 2; }
 window=$1

@@ -1,7 +1,8 @@
-"""Makes the README's film: a run of the agent in the demo form, whose model is a script; its clicks ringed.
+"""Make the README's film: a run of the agent in the demo form, with a scripted model; its clicks are ringed.
 
   PYTHONPATH=.:tests/support:scripts .venv/bin/python scripts/film.py scripts/film.gif
-needs what scripts/test.sh installs. Screenshots, places and effects are those of the run's folder.
+It needs the programs that scripts/test.sh installs. Screenshots, positions and effects come from the run's
+folder.
 """
 
 from __future__ import annotations
@@ -33,18 +34,20 @@ def film(target: Path) -> None:
         finally:
             form.close()
         steps = [json.loads(path.read_text()) for path in sorted((folder / "run").glob("step_*.json"))]
-        first = "The model gets a screenshot of the window, and answers with one action."
+        first = "The model gets a screenshot of the window and replies with one action."
         frames = [frame(folder, steps[0], first, "")]
         for step in steps[:-1]:
             frames.append(frame(folder, step, f"{step['number']}. {step['action']['why']}", step["effect"]))
         received = json.dumps({key: value for key, value in signed.items() if value}, ensure_ascii=False)
-        frames.append(frame(folder, steps[-1], "The model says done. What the form reports:", received))
+        frames.append(
+            frame(folder, steps[-1], "The model reports that it is done. The form received:", received)
+        )
         small = ["-fuzz", "4%", "-layers", "optimize", "+dither", "-colors", "32"]
         subprocess.run(["convert", "-delay", FRAME_DELAY, "-loop", "0", *frames, *small, target], check=True)
 
 
 def replies(form: Form) -> list[dict[str, Any]]:
-    """What the model answers, in turn: where things are it knows from the form itself."""
+    """Return the scripted model's replies; it knows the positions from the form itself."""
 
     def click(widget: str, why: str) -> dict[str, Any]:
         x, y = form.centre(widget)
@@ -54,12 +57,12 @@ def replies(form: Form) -> list[dict[str, Any]]:
         {"action": "type", "text": "Zoë Müller", "why": "Type the name into the field that has the caret"},
         click("agree", "Tick “Show my name to other visitors”"),
         click("sign", "Click “Sign the book”"),
-        {"action": "done", "done": True, "why": "the form says that it is signed"},
+        {"action": "done", "done": True, "why": "the form shows that it is signed"},
     ]
 
 
 def frame(folder: Path, step: dict[str, Any], caption: str, effect: str) -> Path:
-    """One image: the goal, the step's screenshot with a ring where it clicks, and what came of it."""
+    """Draw one frame: the goal, the step's screenshot with its click ringed, and the effect."""
     target, at = folder / f"frame{len(list(folder.glob('frame*'))):02d}.png", step["pixel_action"]["values"]
     ring = [f"circle {at['x']},{at['y']} {at['x'] + 17},{at['y']}"] if "x" in at and effect else []
     width, height = SIZE

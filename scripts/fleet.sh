@@ -1,6 +1,6 @@
 #!/bin/sh
-# One peekaboo-min command on many Linux desktops at once, by GNU parallel over ssh. What the command prints and leaves
-# on a host comes back into a folder named after that host; a host that is down or hangs costs only itself.
+# Run one peekaboo-min command on many Linux desktops at once, with GNU parallel over ssh. The output and files of each
+# host come back into a folder named after it. A host that is down or hangs does not delay the others.
 #   scripts/fleet.sh alice@box1,box2/:1 -- image --path screen.png       fleet/box2_:1/screen.png, one per desktop
 #   scripts/fleet.sh -o runs -t 300 hosts.txt -- agent --goal "Sign out" --app Form     runs/HOST/, with each report
 # A host is [USER@]NAME[/DISPLAY]; without a display it is :0. hosts.txt holds one a line, `#` starts a comment.
@@ -22,7 +22,7 @@ exit_code_in() { # FOLDER: the exit code that the host reported, digits only
 one_host() { # HOST: run the command there; the exit code is the command's, or ssh's 255
     case $1 in */*) name=${1%/*} display=${1##*/} ;; *) name=$1 display=:0 ;; esac
     into=$FLEET_FOLDER/$(echo "$1" | tr / _)
-    rm -f "$into/exit_code" # of an earlier run
+    rm -f "$into/exit_code" # from an earlier run
     mkdir -p "$into"
     # shellcheck disable=SC2086  # FLEET_SSH is a command with its options
     $FLEET_SSH -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -- "$name" \
@@ -85,7 +85,7 @@ failed=0
 echo "$hosts" | parallel --will-cite -j "$jobs" --timeout $((seconds + 20)) --joblog "$folder/joblog.tsv" \
     sh "$(realpath "$0")" --one-host || failed=$?
 
-# what became of each: the joblog has Seq Host Starttime JobRuntime Send Receive Exitval Signal Command
+# summarise each host; the joblog has Seq Host Starttime JobRuntime Send Receive Exitval Signal Command
 echo "$hosts" | while read -r host; do
     into=$folder/$(echo "$host" | tr / _)
     if [ -f "$into/exit_code" ]; then

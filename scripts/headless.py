@@ -19,8 +19,8 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 _ANSWER_S = 5.0
 _START_S = 10.0
 _LEAVE_S = 5.0
-# A property of the root window that openbox's startup command sets. That openbox names itself there is too
-# soon: a window that is opened while it starts stays unmapped until some other event wakes openbox's loop.
+# A property of the root window that openbox's startup command sets. Openbox announces itself too early: a
+# window that is opened while it starts stays unmapped until some other event wakes openbox's loop.
 _READY = "_PEEKABOO_WINDOW_MANAGER_IS_READY"
 
 # Debian's package of each program.
@@ -45,23 +45,23 @@ def x_server(
     with_compositor: bool = True,
     start_s: float = _START_S,
 ) -> Iterator[str]:
-    """A server on a free display number; yields its DISPLAY. All that it started ends with the block.
+    """Start a server on a free display number; yield its DISPLAY. All its programs end with the block.
 
-    From then on GTK 4 applications of this process draw without a GPU.
-    start_s: how long each of its programs may take to start.
+    From then on, GTK 4 applications of this process draw without a GPU.
+    start_s: the time limit for the start of each program.
     Raises MISSING_PROGRAM, PROGRAM_FAILED.
     """
     argv = [find_headless_program("Xvfb"), "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
     with ExitStack() as stack:
         display = _start_server(stack, argv, start_s)
-        # what GTK 4.18 chooses by itself (Vulkan, OpenGL) often draws a wholly black window on Xvfb
+        # GTK 4.18's default renderers (Vulkan, OpenGL) often draw a black window on Xvfb
         os.environ.setdefault("GSK_RENDERER", "cairo")
         environment = {**os.environ, "DISPLAY": display}
         xprop = find_headless_program("xprop") if with_compositor or with_window_manager else ""
         # name, arguments, and a question to the display with a part of its answer once the program is ready
         wanted: list[tuple[str, list[str], list[str], str]] = []
         if with_compositor:
-            # -a lets covered windows be captured
+            # -a: covered windows can be captured
             wanted.append(("xcompmgr", ["-a"], [xprop, "-name", "xcompmgr", "WM_NAME"], "xcompmgr"))
         if with_window_manager:
             ready = [xprop, "-root", "-f", _READY, "8s", "-set", _READY, "yes"]
@@ -76,17 +76,17 @@ def x_server(
 
 
 def find_headless_program(name: str) -> str:
-    """The path of a program. Raises MISSING_PROGRAM."""
+    """Return the path of a program. Raises MISSING_PROGRAM."""
     path = shutil.which(name)
     if path is None:
         hint = f"install it: sudo apt-get install {_PACKAGES[name]}"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not on this machine", hint)
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, f"the program {name} is not installed", hint)
     return path
 
 
 @contextmanager
 def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a group of its own, without input and output; the group is killed at the block's end."""
+    """Run a process in its own group, without input and output; kill the group when the block ends."""
     global _is_starting
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     _is_starting = True
@@ -105,11 +105,10 @@ def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[by
 
 
 def end_on_signals(before_leaving: Callable[[], None]) -> None:
-    """From now on the first SIGINT, SIGTERM or SIGHUP raises SystemExit, so that `with` blocks are left.
+    """Raise SystemExit on the first SIGINT, SIGTERM or SIGHUP from now on, so that `with` blocks clean up.
 
-    The exception can come while the MCP client's thread starts, which then waits for ever: when this process
-    has not ended some seconds later, what `running` started is killed, before_leaving called, and the process
-    ended.
+    If the exception comes while the MCP client's thread starts, that thread waits for ever. So if this
+    process has not ended some seconds later, kill the programs of `running`, call before_leaving, and exit.
     """
 
     def leave_at_once() -> None:
@@ -125,7 +124,7 @@ def end_on_signals(before_leaving: Callable[[], None]) -> None:
             timer = threading.Timer(_LEAVE_S, leave_at_once)
             timer.daemon = True
             timer.start()
-            if not _is_starting:  # else a moment later, when the process is known
+            if not _is_starting:  # else a moment later, when the process is registered
                 _leave_if_signalled()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -143,7 +142,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def _answer(argv: Sequence[str], environment: dict[str, str]) -> str:
-    """What a program prints; nothing where it does not end."""
+    """Return a program's stdout; empty if it does not end in time."""
     try:
         with running(argv, stdout=subprocess.PIPE, env=environment) as process:
             return process.communicate(timeout=_ANSWER_S)[0].decode("utf-8", "replace")
@@ -152,7 +151,7 @@ def _answer(argv: Sequence[str], environment: dict[str, str]) -> str:
 
 
 def _start_server(stack: ExitStack, argv: Sequence[str], start_s: float) -> str:
-    """Start Xvfb, and return the display that it chose."""
+    """Start Xvfb; return the display that it chose."""
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as f:
         try:
@@ -174,7 +173,7 @@ def _wait_until_ready(
     environment: dict[str, str],
     start_s: float,
 ) -> None:
-    """Ask the display until its answer shows that the program has started."""
+    """Poll the display until its answer shows that the program has started."""
     deadline = time.monotonic() + start_s
     while time.monotonic() < deadline:
         if answer in _answer(question, environment).rpartition("=")[2]:
@@ -186,6 +185,6 @@ def _wait_until_ready(
 
 
 def did_not_start(name: str, how: str) -> PeekabooError:
-    """PROGRAM_FAILED, to be raised."""
+    """Return a PROGRAM_FAILED error."""
     hint = f"install it again: sudo apt-get install --reinstall {_PACKAGES[name]}"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{name} did not start: {how}", hint=hint)

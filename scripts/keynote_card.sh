@@ -1,5 +1,5 @@
 #!/bin/sh
-# A card by Keynote, on a Mac: a rectangle in the middle of slide 1, your text in it, and the slide as an image.
+# Make a card with Keynote, on a Mac: a rectangle in the middle of slide 1 with your text, exported as an image.
 #   scripts/keynote_card.sh "Happy birthday, Ada!" card.png     leaves card.png; the document stays open in Keynote
 set -eu
 [ $# -eq 2 ] || { echo "usage: $0 TEXT FILE.png" >&2; exit 2; }

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Tries a real Mac: the facts of mac_probe.py, screenshots, clicks and typed text in TextEdit and Calculator, a Keynote deck.
+# Try a real Mac: the facts of mac_probe.py, screenshots, clicks and typed text in TextEdit and Calculator, a Keynote deck.
 #   scripts/mac_check.sh --yes [FOLDER]   acts in windows of its own, which it leaves open; images, log, JSON and page.md
-#                                         go to FOLDER. Prints one block to paste into a report. Do not touch the mouse meanwhile.
-# A step is ok, "not allowed" where a grant lacks, or FAILED: then the script exits with 1.
+#                                         go to FOLDER. Prints one block to paste into a report. Do not touch the mouse while it runs.
+# A step is ok, "not allowed" if a permission is missing, or FAILED; after a failure the script exits with 1.
 set -u
 [ "${1:-}" = --yes ] && [ $# -le 2 ] || { sed -n 's/^# //p' "$0" >&2; exit 2; }
 case ${PEEKABOO_DESKTOP:-$(uname)} in
@@ -15,15 +15,15 @@ report=$folder/report.txt
 document="peekaboo check $$.txt"
 text="peekaboo typed $$"
 export KEYNOTE_DOCUMENT_MODE=always_new # the deck is a new one, whatever is open
-peekaboo() { ${PEEKABOO:-python3 "$here/peekaboo.py"} "$@"; } # PEEKABOO: another installation of it to be tried
+peekaboo() { ${PEEKABOO:-python3 "$here/peekaboo.py"} "$@"; } # PEEKABOO: try another installation
 
-note() { # verdict, step, detail; the detail without the paths of this person
+note() { # verdict, step, detail; removes this person's paths from the detail
     line="$1 $2${3:+: $(printf %s "$3" | tr '\n' ' ' | sed "s|$folder|FOLDER|g; s|$HOME|HOME|g; s/.*\"message\": \"//; s/; switch .*//" | cut -c 1-300)}"
     echo "$line"
     echo "$line" >>"$report"
 }
 
-judge() { # exit code, step, what to tell where it is not 0, because it may hold titles; the verdict stays in $last
+judge() { # exit code, step, output (shown only after a failure, because it may contain titles); sets $last
     case $1 in
         0) last=ok ;;
         11 | 12 | 13) last="not allowed" ;; # PERMISSION_DENIED_... of peekaboo_min/core/errors.py
@@ -40,15 +40,15 @@ step() { # name, arguments of peekaboo
     judge $? "$name" "$output"
 }
 
-is_image() { # file: of the last step, where that went well
+is_image() { # file; checks it if the last step succeeded
     [ "$last" != ok ] || { [ -s "$1" ]; judge $? "its file ${1##*/}" "no file"; }
 }
 
-window_id() { # of the window that the last step answered with
+window_id() { # prints the id of the window in the last step's output
     printf '%s\n' "$output" | sed -n 's/^window \([0-9]*\) of .*/\1/p'
 }
 
-place() { # names of a button of Calculator, of several macOS: its x, y and screenshot; nothing where none is named so
+place() { # possible names of a Calculator button; prints its x, y and screenshot, or nothing if no name matches
     python3 -c '
 import json, sys
 data = json.load(open(sys.argv[1], encoding="utf-8")).get("data", {})
@@ -57,7 +57,7 @@ for each in data.get("elements", []):
         sys.exit(print(each["x"], each["y"], "--screenshot-id", data["screenshot_id"]))' "$folder/calculator.json" "$1"
 }
 
-list() { # title, verdict: the steps of that verdict
+list() { # title, verdict; prints the steps with that verdict
     printf '\n%s:\n' "$1"
     sed -n "s/^$2 /- /p" "$report" | grep . || echo "- nothing"
 }
@@ -96,7 +96,7 @@ if [ -n "$window" ]; then
     step "Calculator is cleared" press "$window" escape
     for names in "7 seven" "+ add plus" "8 eight" "= equals"; do
         act="click $window $(place "$names")"
-        # no button is named so in other languages, or by some macOS
+        # in other languages and in some versions of macOS no button has this name
         [ "$act" != "click $window " ] || act="type $window ${names%% *}"
         # shellcheck disable=SC2086
         step "${act%% *} ${names%% *} in Calculator" $act
@@ -111,7 +111,7 @@ if [ $code = 18 ]; then note info "Keynote" "not installed, so not tried"; else 
 if [ $code = 0 ]; then
     step "a rectangle" keynote rectangle 384 378 1152 324
     asked='tell application id "com.apple.Keynote" to get class of selection of front document'
-    note info "what is selected then" "$(osascript -e "$asked" 2>&1)" # no source says; nothing depends on it
+    note info "what is selected then" "$(osascript -e "$asked" 2>&1)" # undocumented; nothing depends on it
     step "a text in it" keynote text "$text"
     step "the slide as an image" keynote screenshot "$folder/slide.png"
     is_image "$folder/slide.png"

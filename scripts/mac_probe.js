@@ -1,5 +1,5 @@
-// {"ask": name, ...} -> what only a Mac can tell, for mac_probe.py; comes after window_list.js and accessibility.js.
-// Events are made and read back, or counted, never posted.
+// {"ask": name, ...} -> facts that only a Mac knows, for mac_probe.py; runs after window_list.js and accessibility.js.
+// Events are created and read back, or counted, never posted.
 ObjC.import('Foundation');
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 ObjC.bindFunction('CGEventSourceCounterForEventType', ['unsigned int', ['int', 'unsigned int']]);
@@ -9,7 +9,7 @@ const LEFT_DRAGGED = 6, LINE_UNIT = 1, WHEEL_1 = 11, WHEEL_2 = 12; // CGEventTyp
 const LEFT_DOWN = 1, MOUSE_MOVED = 5, KEY_DOWN = 10, SESSION_STATE = 0, HID_STATE = 1; // and CGEventSource.h
 
 const ASKED = {
-    // does the bridge give 64-bit integers as numbers or as strings?
+    // does the bridge return 64-bit integers as numbers or as strings?
     types() {
         const app = $.NSWorkspace.sharedWorkspace.frontmostApplication;
         const [policy, count] = [app.activationPolicy, $.NSScreen.screens.count];
@@ -25,7 +25,7 @@ const ASKED = {
         $.CGEventKeyboardSetUnicodeString(event, asked.text.length, bytes);
         return {text: textOf($.NSEvent.eventWithCGEvent(event).characters)};
     },
-    // what the keys A and space make by the keyboard's layout, of events that were only made
+    // the characters of the keys A and space in the current layout, from events that are only created
     layout() {
         const texts = [0, 49].map(code => $.NSEvent.eventWithCGEvent($.CGEventCreateKeyboardEvent($(), code, true)).characters);
         return {texts: texts.map(textOf)};
@@ -42,18 +42,18 @@ const ASKED = {
         const told = ['kCGSSessionOnConsoleKey', 'kCGSessionLoginDoneKey', 'CGSSessionScreenIsLocked'].map(key => about[key]);
         return {keys: Object.keys(about).sort(), on_console_logged_in_locked: told};
     },
-    // at the middle of ordinary windows: the window that a press there reaches, and those that the list has there, down to an ordinary one
+    // at the centre of ordinary windows: the window that a press would reach, and the listed windows down to the first ordinary one
     hit_test() {
         const mainHeight = Number($.NSScreen.screens.objectAtIndex(0).frame.size.height);
-        const listed = (windowList(ON_SCREEN_ONLY) || []).filter(w => w.layer >= 0 && w.alpha > 0);
+        const listed = (listWindows(ON_SCREEN_ONLY) || []).filter(w => w.layer >= 0 && w.alpha > 0);
         return {points: listed.filter(isOrdinary).slice(0, 4).map(({bounds: b}) => {
             const point = {x: b.x + b.width / 2, y: b.y + b.height / 2};
-            const there = listed.filter(w => holds(w.bounds, point));
+            const there = listed.filter(w => containsPoint(w.bounds, point));
             const hit = $.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber($.CGPointMake(point.x, mainHeight - point.y), 0);
             return {hit: Number(hit), listed: there.slice(0, there.findIndex(isOrdinary) + 1).map(w => w.id)};
         })};
     },
-    // presses, moves and keys, of the session (what was posted included) and of the hardware
+    // presses, moves and keys of the session (posted events included) and of the hardware
     counters() {
         const kinds = [LEFT_DOWN, MOUSE_MOVED, KEY_DOWN];
         return {counts: [SESSION_STATE, HID_STATE].flatMap(state => kinds.map(kind => Number($.CGEventSourceCounterForEventType(state, kind))))};
@@ -69,7 +69,7 @@ const ASKED = {
     // the frame of the focused window of the app in front, by accessibility and by the window server
     frames() {
         const pid = frontmostPid();
-        const front = (windowList(ON_SCREEN_ONLY) || []).find(w => w.pid === pid && isOrdinary(w));
+        const front = (listWindows(ON_SCREEN_ONLY) || []).find(w => w.pid === pid && isOrdinary(w));
         if (!front || !mayAct()) return {front: null, focused: null};
         limitAccessibility(1);
         const focused = attribute($.AXUIElementCreateApplication(pid), 'AXFocusedWindow', pid);

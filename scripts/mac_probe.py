@@ -1,9 +1,9 @@
-"""The facts about a Mac that we rely on, each with a harmless probe; run on a real Mac.
+"""Probe the facts about macOS that we rely on, harmlessly; run it on a real Mac.
 
     python3 scripts/mac_probe.py
 
-prints a line per fact, and as the last line a JSON document to paste into a report. Nothing is clicked,
-typed, posted or sent.
+It prints one line per fact, and as the last line a JSON document to paste into a report. It clicks, types,
+posts and sends nothing.
 """
 
 from __future__ import annotations
@@ -26,14 +26,10 @@ from peekaboo_min import __version__  # noqa: E402
 from peekaboo_min.core.errors import ErrorCode, PeekabooError  # noqa: E402
 from peekaboo_min.core.models import Rect  # noqa: E402
 from peekaboo_min.core.settings import platform_name  # noqa: E402
-from peekaboo_min.desktop.macos.osascript import (  # noqa: E402
-    WINDOW_SOURCES,
-    permission_error,
-    run_applescript,
-    run_jxa,
-)
+from peekaboo_min.desktop.macos.grants import permission_error  # noqa: E402
+from peekaboo_min.desktop.macos.osascript import WINDOW_SOURCES, run_applescript, run_jxa  # noqa: E402
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
-from peekaboo_min.system.images import Bitmap, read_bitmap, read_image_info  # noqa: E402
+from peekaboo_min.system.bitmaps import Bitmap, read_bitmap, read_image_info  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
 from peekaboo_min.system.programs import native_source  # noqa: E402
 
@@ -44,7 +40,7 @@ _UNICODE = "é東👍"
 
 
 class Outcome(NamedTuple):
-    """Whether a fact holds (None: nobody knows), what was seen, and the exit code of the program asked."""
+    """The result of a probe: whether the fact holds (None if unknown), the output, the exit code."""
 
     holds: Optional[bool]
     seen: str
@@ -52,12 +48,12 @@ class Outcome(NamedTuple):
 
 
 Probe = Callable[[Path], Outcome]
-"""Asks about a fact, in a folder that holds in.png and bad.png."""
+"""Checks a fact, in a folder with in.png and bad.png."""
 
 
 def main() -> int:
     if platform_name() != "macos":
-        print(f"{sys.argv[0]}: this is for a Mac", file=sys.stderr)
+        print(f"{sys.argv[0]}: run this on a Mac", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -65,8 +61,8 @@ def main() -> int:
         (folder / "in.png").write_bytes(Bitmap(40, 3, (row,) * 20).as_png())
         (folder / "bad.png").write_text("not an image", encoding="utf-8")
         answers = [_answer(fact, probe, folder) for fact, probe in _probes().items()]
-    for each in answers:
-        print(f"{each['verdict']:<13}{each['fact']}  ({each['milliseconds']} ms)")
+    for answer in answers:
+        print(f"{answer['verdict']:<13}{answer['fact']}  ({answer['milliseconds']} ms)")
     report = {"version": __version__, **_this_mac(), "probes": answers}
     print("\nto report, paste this:", json.dumps(report, ensure_ascii=False), sep="\n")
     return 0
@@ -78,7 +74,7 @@ def _answer(fact: str, probe: Probe, folder: Path) -> dict[str, Any]:
         outcome = probe(folder)
     except PeekabooError as e:
         outcome = Outcome(None, ": ".join(filter(None, (e.message, e.details))))
-    except (LookupError, TypeError, ValueError) as e:  # an answer of another shape than we know
+    except (LookupError, TypeError, ValueError) as e:  # an answer of unexpected shape
         outcome = Outcome(False, repr(e))
     return {
         "fact": fact,
@@ -95,11 +91,14 @@ def _program(
     stdin: str = "",
     is_private: bool = False,
 ) -> Probe:
-    """What the output of a program means. is_private: it holds titles or names that nobody means to share."""
+    """Return a probe that runs a program and judges its output.
+
+    is_private: leave the output out of the report, because it contains titles or names.
+    """
 
     def probe(folder: Path) -> Outcome:
-        words = [argument.replace("{folder}", str(folder)) for argument in argv]
-        done = run_program(words, timeout_s=_FACT_S, stdin=stdin.encode("utf-8"), accept=None)
+        arguments = [argument.replace("{folder}", str(folder)) for argument in argv]
+        done = run_program(arguments, timeout_s=_FACT_S, stdin=stdin.encode("utf-8"), accept=None)
         seen = "" if is_private else f"{done.text[:300]}{done.stderr[-300:]}".strip()
         return Outcome(holds(done, folder), seen, done.code)
 
@@ -109,7 +108,7 @@ def _program(
 def _jxa(
     source: str, holds: Callable[[Any], Optional[bool]], is_private: bool = False, **asked: Any
 ) -> Probe:
-    """What the answer of JXA means, as JSON."""
+    """Return a probe that runs JXA and judges its JSON answer."""
 
     def is_confirmed(done: Completed, _folder: Path) -> Optional[bool]:
         try:
@@ -122,7 +121,7 @@ def _jxa(
 
 
 def _size(path: Path) -> str:
-    """`WIDTHxHEIGHT` in pixels; empty for what is not a whole image."""
+    """Return `WIDTHxHEIGHT` in pixels; empty if the file is not a whole image."""
     info = read_image_info(path) if path.exists() else None
     return f"{info.width}x{info.height}" if info else ""
 
@@ -174,13 +173,13 @@ def _jxa_probes() -> dict[str, Probe]:
             _jxa(probe, lambda answer: answer["first"] == answer["main"], ask="main_display"),
         "a Unicode key event holds the text that was put into it":
             _jxa(probe, lambda answer: answer["text"] == _UNICODE, ask="unicode", text=_UNICODE),
-        "a key event that was only made tells what the keyboard's layout makes of it":
+        "a key event that is only created has the characters of the keyboard's layout":
             _jxa(probe, lambda answer: len(answer["texts"][0]) == 1 and answer["texts"][1] == " ",
                  ask="layout"),
         "a scroll and a drag event hold what was put into them":
             _jxa(probe, lambda answer: answer == {"wheel": [3, -2], "drag": [6, 12, 34]},
                  ask="pointer_events"),
-        "the session says whether it is on the console":
+        "the session reports whether it is on the console":
             _jxa(probe, lambda answer: "kCGSSessionOnConsoleKey" in answer["keys"], ask="session"),
         "the public hit test, which counts y upwards, names the window that the list shows there":
             # of any application, in a program that has no NSApplication
@@ -189,7 +188,7 @@ def _jxa_probes() -> dict[str, Probe]:
         "how many events of a kind there were can be read":
             _jxa(probe, lambda answer: len(answer["counts"]) == 6
                  and all(type(count) is int and count >= 0 for count in answer["counts"]), ask="counters"),
-        "the application that is frontmost says so by AXFrontmost":
+        "the frontmost application reports AXFrontmost":
             _jxa(probe, lambda answer: answer["live"], ask="frontmost"),
         "who is responsible for a process can be asked":
             _jxa(probe, lambda answer: answer["pid"] > 0, ask="responsible", pid=os.getpid()),
@@ -219,7 +218,7 @@ def _probes() -> dict[str, Probe]:
         "sips -z takes the height first":
             _program(("sips", "-z", "10", "20", "{folder}/in.png", "--out", "{folder}/out.png"),
                      lambda _, folder: _size(folder / "out.png") == "20x10"),
-        "sips leaves no file for what is not an image":
+        "sips writes no file if the input is not an image":
             _program(("sips", "-z", "10", "20", "{folder}/bad.png", "--out", "{folder}/bad_out.png"),
                      lambda _, folder: not (folder / "bad_out.png").exists()),
         "xcode-select -p exits 0, or 2 without tools, and opens no dialog":
@@ -229,7 +228,7 @@ def _probes() -> dict[str, Probe]:
         "ps shows the process ancestry":
             _program(("ps", "-axwwo", "pid=,ppid=,comm="),
                      lambda done, _: done.code == 0 and ".app/" in done.text, is_private=True),
-        "ps with ww cuts no line where there is no terminal":
+        "ps with ww cuts no line without a terminal":
             _program(("ps", "-axwwo", "pid=,ppid=,comm="),
                      lambda done, _: any(len(line) > 79 for line in done.text.splitlines()), is_private=True),
         "accessibility and the window server agree on the front window's frame": _frames,
@@ -260,7 +259,7 @@ def _this_mac() -> dict[str, Any]:
 
 
 def _named_app() -> str:
-    """The application that our errors of missing grants name."""
+    """Return the application that our permission errors name."""
     message = permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, "asked").message
     return message.partition(": ")[2].partition(" lacks the ")[0]
 
@@ -286,7 +285,7 @@ def _frames(_folder: Path) -> Outcome:
 
 
 def _front_window() -> tuple[Optional[dict[str, Any]], float]:
-    """The front window with its title, where screenshots are allowed, and the scale of its display."""
+    """Return the front window (None without Screen Recording) and the scale of its display."""
     scene = _snapshot()
     for window in scene["windows"]:
         is_ordinary = window["layer"] == 0 and window["alpha"] > 0 and window["bounds"]["height"] >= 50
@@ -299,7 +298,7 @@ def _front_window() -> tuple[Optional[dict[str, Any]], float]:
 
 
 def _captured(options: list[str], path: Path) -> str:
-    """The screenshot's size in pixels, or what screencapture complained of."""
+    """Return the screenshot's size in pixels, or screencapture's error message."""
     done = run_program(["screencapture", "-x", *options, str(path)], timeout_s=_FACT_S, accept=None)
     return _size(path) or done.stderr.strip()[-80:]
 
@@ -347,7 +346,7 @@ def _small_windows(folder: Path) -> Outcome:
     _captured(["-o", "-l", str(window["id"])], folder / "small.png")
     new = [each for each in _snapshot()["windows"] if each["id"] not in known]
     added = [each for each in new if each["pid"] == window["pid"] and each["title"] in ("Window", None, "")]
-    # where none is seen it may have gone again
+    # if there is no such window, it may be gone already
     return Outcome(bool(added) or None, f"new windows: {[_pixels(each['bounds'], 1) for each in added]}")
 
 

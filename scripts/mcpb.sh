@@ -13,19 +13,19 @@ import json
 import sys
 from pathlib import Path
 
-from peekaboo_min.frontends.tools import TOOLS
+from peekaboo_min.tools.table import TOOLS
 
-# what the MCP registry gets: the same name, description and variables
+# the same name, description and variables as in the MCP registry
 server = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 settings = {
-    each["name"]: {
+    variable["name"]: {
         "type": "string",
-        "title": each["name"],
-        "description": each["description"],
+        "title": variable["name"],
+        "description": variable["description"],
         "required": False,
-        **({"sensitive": True} if each.get("isSecret") else {}),
+        **({"sensitive": True} if variable.get("isSecret") else {}),
     }
-    for each in server["packages"][0]["environmentVariables"]
+    for variable in server["packages"][0]["environmentVariables"]
 }
 manifest = {
     "manifest_version": "0.4",
@@ -44,8 +44,8 @@ manifest = {
             "env": {name: "${user_config." + name.lower() + "}" for name in settings},
         },
     },
-    "tools": [{"name": tool.name, "description": tool.title} for tool in TOOLS],
-    "user_config": {name.lower(): each for name, each in settings.items()},
+    "tools": [{"name": row.name, "description": row.title} for row in TOOLS.values()],
+    "user_config": {name.lower(): setting for name, setting in settings.items()},
     "compatibility": {"platforms": ["darwin", "linux"], "runtimes": {"python": ">=3.10"}},
 }
 print(json.dumps(manifest, indent=2))

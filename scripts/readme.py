@@ -1,4 +1,4 @@
-"""Keep the README's tables and SKILL.md equal to the code: prints the README; --write changes both files."""
+"""Keep the README's tables and SKILL.md equal to the code: print the README; --write updates both files."""
 
 from __future__ import annotations
 
@@ -6,32 +6,14 @@ import re
 import sys
 from pathlib import Path
 
-from peekaboo_min.frontends.arguments import read_signature
-from peekaboo_min.frontends.tools import (
-    COMMANDS,
-    in_shell_names,
-    load_function,
-    show_tools,
-    variable_reference,
-)
+from peekaboo_min.frontends.reference import command_table, show_tools, variable_reference
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 SKILL = Path(__file__).resolve().parent / "SKILL.md"
 
 
-def command_table() -> str:
-    rows = []
-    for name, place in COMMANDS.items():
-        signature = read_signature(load_function(place), True)
-        example = signature.example.splitlines()[0] if signature.example else f"peekaboo-min {name}"
-        rows.append(
-            f"| `{name}` | {in_shell_names(signature.summary)} | `{example.replace('|', chr(92) + '|')}` |"
-        )
-    return "\n".join(["| command | does | example |", "|---|---|---|", *rows])
-
-
 def refreshed(text: str) -> str:
-    """The README's text with the sections between its markers made anew."""
+    """Regenerate the sections between the README's markers."""
     for name, make in (
         ("commands", command_table),
         ("tools", lambda: show_tools().text),

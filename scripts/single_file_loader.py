@@ -1,6 +1,6 @@
-"""The first part of the single file: imports the package from the strings that follow it."""
+"""The first part of the single file: import the package from the strings that follow it."""
 
-import _imp  # its source_hash: importlib.util's, without what else that imports
+import _imp  # for source_hash: importlib.util would import more modules
 import marshal
 import os
 import stat
@@ -9,12 +9,12 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any, Optional
 
-# Path in the package -> the line of this file on which its text begins, and its text.
+# Path in the package -> the line of this file on which its text begins, and the text.
 SOURCES: dict[str, tuple[int, str]] = {}
 
 
 class EmbeddedPackage:
-    """A finder and loader for the modules in SOURCES. Only what is imported is compiled."""
+    """A finder and loader for the modules in SOURCES; compiles only imported modules."""
 
     def __init__(self, single_file: str) -> None:
         self.single_file = single_file
@@ -43,7 +43,7 @@ class EmbeddedPackage:
         return path[len(self.single_file) + 1 :]
 
     def _code(self, source: str) -> CodeType:
-        """A module's code with this file's name and line numbers, so that tracebacks show its source."""
+        """Compile a module with this file's name and line numbers, so that tracebacks show its source."""
         line, text = SOURCES[source]
         compiled = f"{sys.version}{sys.flags.optimize}{self.single_file}{line}{text}"
         key = _imp.source_hash(0, compiled.encode()).hex()
@@ -52,7 +52,7 @@ class EmbeddedPackage:
             with open(kept, "rb") as f:
                 return marshal.loads(f.read())  # type: ignore[no-any-return]
         except (OSError, ValueError, EOFError, TypeError):
-            pass  # not kept yet, or cut short
+            pass  # not cached yet, or incomplete
         code = compile("\n" * (line - 1) + text, self.single_file, "exec", dont_inherit=True)
         if kept and not sys.dont_write_bytecode:
             _keep(kept, marshal.dumps(code))
@@ -60,16 +60,16 @@ class EmbeddedPackage:
 
 
 def _bytecode_folder() -> str:
-    """Where bytecode is kept: in our state folder, and only if that is ours alone; '' for nowhere."""
+    """Return the bytecode folder below our state folder; empty unless only this user can write there."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join("~", ".local", "state")
     home = os.path.join("~", "Library", "Caches") if sys.platform == "darwin" else state
     ours = os.path.join(os.path.expanduser(home), "peekaboo_min")
     folder = os.path.join(ours, "bytecode")
     try:
-        for each in (ours, folder):
-            if not os.path.isdir(each) and not sys.dont_write_bytecode:
-                os.makedirs(each, mode=0o700)
-            status = os.lstat(each)
+        for path in (ours, folder):
+            if not os.path.isdir(path) and not sys.dont_write_bytecode:
+                os.makedirs(path, mode=0o700)
+            status = os.lstat(path)
             if status.st_uid != os.getuid() or not stat.S_ISDIR(status.st_mode) or status.st_mode & 0o077:
                 return ""  # others could have put code into it
     except OSError:
@@ -84,7 +84,7 @@ def _keep(path: str, data: bytes) -> None:
             f.write(data)
         os.replace(fresh, path)
     except OSError:
-        pass  # it is compiled anew the next time
+        pass  # the next start compiles it again
 
 
 def run_embedded_package() -> None:

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The tests, with all that they need. With CI set a missing tool is a failure; else its tests are skipped with the reason.
+# Install everything that the tests need, and run them. With CI set, a missing tool is a failure; otherwise its tests are skipped.
 set -eu
 . "$(dirname "$0")/setup.sh"
 
 if [ "$(uname)" = Linux ]; then
-    # all that tests may ask for by need(), in tests/support/worlds.py
+    # every program that tests request with need(), in tests/support/worlds.py
     need_desktop node:nodejs ps:procps zenity:zenity mousepad:mousepad galculator:galculator xterm:xterm i3:i3-wm \
         xfwm4:xfwm4 i3lock:i3lock wmctrl:wmctrl xmodmap:x11-xserver-utils setxkbmap:x11-xkb-utils xmessage:x11-utils \
         parallel:parallel sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client bash:bash zsh:zsh \
@@ -13,7 +13,7 @@ if [ "$(uname)" = Linux ]; then
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Atspi-2.0.typelib:gir1.2-atspi-2.0 \
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Gtk-3.0.typelib:gir1.2-gtk-3.0 \
         /usr/libexec/at-spi-bus-launcher:at-spi2-core || [ -z "${CI:-}" ]
-    # a browser's tests are skipped where apt has none
+    # tests with a browser are skipped if apt has none
     [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||
         install_packages chromium || true
 fi

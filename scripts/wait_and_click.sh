@@ -1,5 +1,5 @@
 #!/bin/sh
-# Wait until an app shows a text, then click it: for a button that comes when something is ready. No model, no network.
+# Wait until an app shows a text, then click it, for example a button that appears when something is ready. No model, no network.
 #   scripts/wait_and_click.sh Installer "Continue" 30     waits at most 30 seconds (1 to 45; without a number 10)
 set -eu
 [ $# -eq 2 ] || [ $# -eq 3 ] || { echo "usage: $0 APP TEXT [SECONDS]" >&2; exit 2; }

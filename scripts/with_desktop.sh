@@ -27,12 +27,12 @@ number=$(timeout 20 head -n 1 "$work/number") && [ -n "$number" ] || {
     exit 1
 }
 export DISPLAY=":$number"
-# what GTK 4.18 chooses by itself (Vulkan, OpenGL) often draws a wholly black window on Xvfb
+# GTK 4.18's default renderers (Vulkan, OpenGL) often draw a black window on Xvfb
 export GSK_RENDERER="${GSK_RENDERER:-cairo}"
 xcompmgr -a </dev/null >/dev/null 2>&1 &
 pids="$pids $!"
-# openbox announces itself before it handles windows, and one that opens in between stays unmapped: wait for what it
-# starts itself, as headless.py does
+# openbox announces itself before it handles windows, and a window opened in between stays unmapped: wait for its
+# startup command, like headless.py
 ready=_PEEKABOO_READY
 openbox --startup "xprop -root -f $ready 8s -set $ready yes" </dev/null >/dev/null 2>&1 &
 pids="$pids $!"
