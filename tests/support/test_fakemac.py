@@ -464,7 +464,7 @@ REFUSED_PROGRAMS: dict[str, tuple[Callable[[FakeMac], Any], list[str], int, str]
     ),
     "a locked screen": (lambda mac: mac.lock_screen(), [*WINDOW, "1030", "s.png"], 1, NO_WINDOW),
     "an interactive capture": (
-        lambda mac: mac.switch(hang_limit_s=0), ["screencapture", "-i", "s.png"], 98, "was not killed",
+        lambda mac: mac.switch(hang_limit_s=0), ["screencapture", "-i", "s.png"], 98, "fakemac: this program",
     ),
     "an unanswered prompt": (
         lambda mac: [mac.switch(hang_limit_s=0), mac.ask("screen_recording")], ["screencapture", "-x",
