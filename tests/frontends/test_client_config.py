@@ -143,7 +143,7 @@ def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
     done = config(PACKAGE, terminal, client, "--env", "SOME_KEY")
     block = block_of(client, done.out)
     usual = {"DISPLAY": ":7", "XAUTHORITY": environment["XAUTHORITY"]}
-    note = "the value of SOME_KEY: let nobody else read that file"
+    note = "the value of SOME_KEY: keep it private"
     assert block["args"] == [str(ROOT / "peekaboo_min" / "__main__.py")]
     assert "se cret" not in done.err
     if client == "codex":  # it filters variables, and waits only 10 s by default
