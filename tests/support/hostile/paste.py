@@ -131,12 +131,12 @@ def judge_paste(tally: Tally, what: str, reply: Reply, text: str, got: str, is_b
         tally.count("lost", f"{what}: the clipboard was not restored, {outcome}")
 
 
-_SLOW = ("blocked", "waiting", "twice", "listening")
+_SLOW = ("blocked", "waiting", "twice", "listening", "stopped")
 _PAUSES_S = (0.02, 0.1, 0.2, 0.5)
 
 
 def slow_pastes(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
-    """Text into a GTK field whose program pauses between the requests of a paste."""
+    """Text into a GTK field whose program pauses between the requests of a paste, or is stopped meanwhile."""
     client, field = on.client(), on.witness(SlowField)
     scene = PasteScene(on, client)
     window_id = on.listed(client, "title", "Slow field")
@@ -145,12 +145,17 @@ def slow_pastes(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
         text = "".join(rng.choices("äöüßéè日本", k=rng.choice((3, 3, 30))))
         scene.reset("text")
         field.reset(how, pause_s)
-        reply = client.call("type_text", window_id=window_id, text=text)
+        script, pid = "", field.process.pid
+        if how == "stopped":
+            script = (
+                f"sleep {rng.uniform(0, 0.4):.3f}; kill -STOP {pid}; sleep {4 * pause_s}; kill -CONT {pid}"
+            )
+        with subprocess.Popen(["sh", "-c", script]):
+            reply = client.call("type_text", window_id=window_id, text=text)
         got = field.text(text, 10 * pause_s + 1)
         on.tally.count("trials")
-        judge_paste(
-            on.tally, f"{how} for {pause_s:g} s", reply, text, got, clipboard(on.x) == OLD_TEXT.encode()
-        )
+        is_back = clipboard(on.x) == OLD_TEXT.encode()
+        judge_paste(on.tally, f"{how} for {pause_s:g} s", reply, text, got, is_back)
     scene.drop_clipboard()
 
 

@@ -1,7 +1,7 @@
 """A GTK text field that is slow to paste; the system's own python3 runs it, which has `gi`.
 
 A line of JSON on stdin, such as {"how": "blocked", "pause_s": 0.1}, empties the field and sets how it pauses
-(see HOW). Each text that the field holds is printed as a line of JSON.
+(see HOW; any other does not pause). Each text that the field holds is printed as a line of JSON.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ class SlowField:
         return True
 
     def _handle(self, event: Gdk.Event) -> None:
-        if event.type == Gdk.EventType.SELECTION_NOTIFY and self._how == "waiting":
+        is_answer = event.type == Gdk.EventType.SELECTION_NOTIFY
+        if is_answer and self._how == "waiting":
             answer = event.copy()
             GLib.timeout_add(round(self._pause_s * 1000), lambda: Gtk.main_do_event(answer))
             return
-        if event.type == Gdk.EventType.SELECTION_NOTIFY:
+        if is_answer and self._how in ("blocked", "twice", "listening"):
             time.sleep(self._pause_s)
         Gtk.main_do_event(event)
 
