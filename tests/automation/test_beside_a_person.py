@@ -175,6 +175,8 @@ def test_typing_stops_when_a_modifier_is_held(
         form.xdotool("keyup", "ISO_Level3_Shift")
     assert error["code"] == "FOCUS_LOST"
     assert "a person holds AltGr" in error["message"] or "modifier key" in error["message"]
+    form.xdotool("key", "F12")
+    assert f"delivered {len(form.wait_for_event('text')['name'])} of {len(text)}" in error["message"]
 
 
 def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(

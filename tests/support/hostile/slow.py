@@ -1,12 +1,15 @@
-"""A proxy that makes an X server answer late, as over a network."""
+"""A proxy that makes an X server answer late, each connection at its own time, as over a network."""
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import random
 import selectors
 import socket
 import threading
 import time
-from collections import deque
+from collections import defaultdict
 from contextlib import suppress
 from typing import Optional
 
@@ -37,7 +40,9 @@ class SlowDisplay:
 
     def _pass_on(self) -> None:
         peers: dict[socket.socket, socket.socket] = {}
-        late: deque[tuple[float, socket.socket, bytes]] = deque()
+        late: list[tuple[float, int, socket.socket, bytes]] = []  # a heap
+        due: dict[socket.socket, float] = defaultdict(float)
+        numbers = itertools.count()
         with selectors.DefaultSelector() as selector, self._listener:
             selector.register(self._listener, selectors.EVENT_READ)
             while not self._has_ended.is_set():
@@ -53,9 +58,12 @@ class SlowDisplay:
                     data = _received(key.fileobj, key.data)
                     if not data:
                         selector.unregister(key.fileobj)
-                    late.append((time.monotonic() + self.round_trip_s / 2, peers[key.fileobj], data))
+                    to = peers[key.fileobj]
+                    delay_s = self.round_trip_s / 2 * random.uniform(0.7, 1.3)
+                    due[to] = max(due[to], time.monotonic() + delay_s)
+                    heapq.heappush(late, (due[to], next(numbers), to, data))
                 while late and late[0][0] <= time.monotonic():
-                    _send(*late.popleft()[1:])
+                    _send(*heapq.heappop(late)[2:])
             for connection in peers:
                 connection.close()
 
