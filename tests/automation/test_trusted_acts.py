@@ -306,6 +306,13 @@ def test_scroll_that_gets_covered_is_not_delivered(act: Act, witness: XWitness) 
     assert len(witness.take("press")) < 50
 
 
+def test_scroll_that_no_program_receives_is_unknown(peek: Program, other: XWitness) -> None:
+    window_id = other.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_buttons=False)
+    window_titled(peek, "deaf")
+    peek.data("screenshot", window_id)
+    assert peek.data("scroll", window_id, 50, 50, "down")["delivered"] is None
+
+
 @pytest.mark.parametrize("how", ["focus", "grab", "stop file", "SIGUSR1", "SIGTERM"])
 def test_press_releases_a_held_key_if_interrupted(
     peek: Program, act: Act, witness: XWitness, other: XWitness, tmp_path: Path, how: str
@@ -468,6 +475,7 @@ UNDELIVERED: dict[str, tuple[dict[str, int], list[tuple[str, str, object]]]] = {
         [
             ("type abca", "aca", "3 of 4 characters"),
             ("type b", "", False),
+            ("type b --replace", "\x01", "0 of 1 characters"),
             ("press b", "", False),
         ],
     ),
