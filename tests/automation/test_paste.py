@@ -14,7 +14,7 @@ import pytest
 from accessible import group_of
 from hostile.paste import SlowField
 from mcp_server import serving
-from tk_windows import Opened, clipboard, copy, typed, window_titled
+from tk_windows import Opened, clipboard, copy, programs_by, typed, window_titled
 from worlds import PATIENCE_S, Form, Program, wait_for
 
 PNG = bytes.fromhex(
@@ -45,10 +45,25 @@ def test_clipboard_is_restored_after_a_signal(
 ) -> None:
     copy(peek.environment, b"mine")
     with peek.start("type", form_id, "äöü" * 100, "--json") as process:
-        wait_for(lambda: clipboard(peek.environment) not in (b"mine", b""), "it pastes")
+        wait_for(lambda: form.events("key"), "it pastes")
         process.send_signal(number)
         process.communicate(timeout=PATIENCE_S)
-    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
+
+
+def test_slow_program_never_pastes_the_copy_that_is_restored_after_a_signal(
+    peek: Program, slow_field: SlowField
+) -> None:
+    window_id = window_titled(peek, "Slow field")["window_id"]
+    copy(peek.environment, b"mine")
+    slow_field.reset("late", 0.5)
+    with peek.start("type", window_id, "Zoë") as process:
+        wait_for(lambda: clipboard(peek.environment) != b"mine", "the text is served")
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
+    slow_field.reset("late", 0.5)
+    assert "mine" not in [event.get("text") for event in slow_field.events]
 
 
 def test_clipboard_is_restored_though_a_program_polls_it(peek: Program, form: Form, form_id: int) -> None:
@@ -84,9 +99,9 @@ def slow_field(peek: Program) -> Iterator[SlowField]:
         ("blocked", 0.02),
         ("blocked", 0.5),
         ("waiting", 0.1),
-        ("waiting", 0.2),
-        ("twice", 0.1),
-        ("listening", 0.2),
+        ("blocked twice", 0.1),
+        ("late waiting twice", 0.1),
+        ("blocked listening", 0.2),
     ],
 )
 def test_slow_gtk_program_pastes_the_text(
@@ -100,7 +115,7 @@ def test_slow_gtk_program_pastes_the_text(
     wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
 
 
-@pytest.mark.parametrize("how", ["deaf", "asking", "hung"])
+@pytest.mark.parametrize("how", ["deaf", "listening deaf", "asking", "hung"])
 def test_clipboard_after_a_paste_that_nobody_fetches(peek: Program, slow_field: SlowField, how: str) -> None:
     """The user's copy is restored only if the program answers a ping and has asked for nothing."""
     window_id = window_titled(peek, "Slow field")["window_id"]
@@ -112,13 +127,24 @@ def test_clipboard_after_a_paste_that_nobody_fetches(peek: Program, slow_field: 
     with group_of(manager, peek.environment):
         error = peek.error("type", window_id, "Zoë")
     assert "did not fetch the text" in error["message"]
-    is_restored = how == "deaf"
+    is_restored = "deaf" in how
     assert clipboard(peek.environment) == (b"mine" if is_restored else "Zoë".encode())
     assert error["details"] == ("" if is_restored else "copy_lost: true")
     assert ("it stays in the clipboard" in error["message"]) is not is_restored
     if how == "hung":
         slow_field.process.send_signal(signal.SIGCONT)
         assert slow_field.text("Zoë") == "Zoë"
+
+
+def test_text_stays_in_the_clipboard_if_the_program_hangs_after_its_fetch(
+    peek: Program, slow_field: SlowField
+) -> None:
+    window_id = window_titled(peek, "Slow field")["window_id"]
+    copy(peek.environment, b"mine")
+    slow_field.reset("blocked twice", 8.0)
+    error = peek.error("type", window_id, "Zoë")
+    assert "fetched the text and is still busy" in error["message"]
+    assert (clipboard(peek.environment), error["details"]) == ("Zoë".encode(), "copy_lost: true")
 
 
 def test_text_stays_in_the_clipboard_if_the_window_knows_no_ping(peek: Program, opened: Opened) -> None:
@@ -174,9 +200,10 @@ def test_clipboard_is_restored_after_a_cancelled_call(peek: Program, form: Form,
     with serving("package", peek.environment) as server:
         server.shake_hands()
         number = server.start_call("type_text", window_id=form_id, text="äöü" * 300)
-        wait_for(lambda: clipboard(peek.environment) not in (b"mine", b""), "it pastes")
+        wait_for(lambda: form.events("key"), "it pastes")
         server.send("notifications/cancelled", {"requestId": number, "reason": "enough"}, is_request=False)
-        wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
+        server.call("focus_window", window_id=form_id)  # after the cancelled call
+    assert clipboard(peek.environment) == b"mine"
     assert len(typed(form)) < 900
 
 
@@ -194,6 +221,22 @@ def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, for
         wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
         copy(peek.environment, b"theirs")
         process.communicate(timeout=PATIENCE_S)
+    assert clipboard(peek.environment) == b"theirs"
+
+
+def test_clipboard_copied_while_it_is_saved_stays(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    copy(peek.environment, b"mine")
+    flag = tmp_path / "has copied"
+    copies = f"touch '{flag}'; printf theirs | setsid $real -selection clipboard -i"
+    has_copied = 'until [ "$($real -selection clipboard -o)" = theirs ]; do sleep 0.01; done'
+    script = (
+        f"case $* in *UTF8_STRING*) [ -e '{flag}' ] || {{ {copies}; {has_copied}; }} >/dev/null 2>&1 ;; esac"
+    )
+    xclip = programs_by(tmp_path / "bin", f'$real "$@" || exit\n{script}\nexit 0', "xclip")
+    data = peek.data("type", form_id, "日本", **xclip)
+    assert (typed(form), "copy_lost" in data) == ("日本", False)
     assert clipboard(peek.environment) == b"theirs"
 
 

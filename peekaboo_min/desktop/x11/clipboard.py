@@ -185,7 +185,7 @@ class Clipboard:
             if not self._wait_until(is_fetched, _NO_REQUEST_S):
                 raise self._not_fetched(text, does_not_paste=bool(has_answered) and not requests)
         # a program that was slow to fetch the text may be slow to fetch it again
-        quiet_s = max(_QUIET_S, min(time.monotonic() - started, _SLOW_S))
+        quiet_s = max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S))
         deadline = time.monotonic() + _FETCH_S
         is_busy = True
         while is_busy:

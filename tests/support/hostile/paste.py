@@ -131,7 +131,7 @@ def judge_paste(tally: Tally, what: str, reply: Reply, text: str, got: str, is_b
         tally.count("lost", f"{what}: the clipboard was not restored, {outcome}")
 
 
-_SLOW = ("blocked", "waiting", "twice", "listening", "stopped")
+_SLOW = ("blocked", "waiting", "blocked twice", "late waiting twice", "blocked listening", "stopped")
 _PAUSES_S = (0.02, 0.1, 0.2, 0.5)
 
 
@@ -159,7 +159,7 @@ def slow_pastes(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
     scene.drop_clipboard()
 
 
-_DEAF = ("deaf", "asking", "hung", "no ping")
+_DEAF = ("deaf", "listening deaf", "asking", "hung", "no ping")
 
 
 def vain_pastes(on: Stage, rng: random.Random, trials: int, kind: Optional[str] = None) -> None:
@@ -185,7 +185,7 @@ def vain_pastes(on: Stage, rng: random.Random, trials: int, kind: Optional[str] 
 def judge_vain(tally: Tally, what: str, reply: Reply, got: str, is_back: bool) -> None:
     """The user's copy comes back only from the window that surely does not paste; else its loss is told."""
     judge_paste(tally, what, reply, "Zoë", got, is_back)
-    if is_back != (what == "deaf"):
+    if is_back != ("deaf" in what):
         tally.count("wrong", f"{what}: the clipboard is {'' if is_back else 'not '}restored")
 
 

@@ -1,7 +1,7 @@
 """A GTK text field that is slow to paste; the system's own python3 runs it, which has `gi`.
 
-A line of JSON on stdin, such as {"how": "blocked", "pause_s": 0.1}, empties the field and sets how it pauses
-(see HOW; any other does not pause). Each text that the field holds is printed as a line of JSON.
+A line of JSON on stdin, such as {"how": "blocked twice", "pause_s": 0.1}, empties the field and sets how it
+pastes: words of HOW. Each text that the field holds is printed as a line of JSON.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Any
+from typing import Any, Callable
 
 import gi
 
@@ -17,12 +17,13 @@ gi.require_version("Gtk", "3.0")
 from gi.repository import Gdk, GLib, Gtk  # noqa: E402
 
 HOW = {
-    "blocked": "handles nothing else between the requests of a paste",
-    "waiting": "handles other events between the requests of a paste",
-    "twice": "asks for the text, then pastes; handles nothing else meanwhile",
+    "blocked": "handles nothing between two requests of a paste",
+    "waiting": "pauses between two requests of a paste, and handles other events",
+    "late": "starts to paste after a pause, and handles other events",
+    "twice": "requests the text, then pastes",
     "deaf": "pastes nothing",
-    "asking": "asks for the formats, and pastes nothing",
-    "listening": "asks for each text that is copied; handles nothing else before",
+    "asking": "requests the formats, and pastes nothing",
+    "listening": "requests the text of each new owner after a pause, and handles nothing before",
 }
 
 
@@ -54,27 +55,37 @@ class SlowField:
 
     def _handle(self, event: Gdk.Event) -> None:
         is_answer = event.type == Gdk.EventType.SELECTION_NOTIFY
-        if is_answer and self._how == "waiting":
+        if is_answer and "waiting" in self._how:
             answer = event.copy()
-            GLib.timeout_add(round(self._pause_s * 1000), lambda: Gtk.main_do_event(answer))
+            self._later(lambda: Gtk.main_do_event(answer))
             return
-        if is_answer and self._how in ("blocked", "twice", "listening"):
+        if is_answer and "blocked" in self._how:
             time.sleep(self._pause_s)
         Gtk.main_do_event(event)
 
     def _start_paste(self, view: Gtk.TextView) -> None:
-        if self._how in ("deaf", "asking", "twice"):
-            view.stop_emission_by_name("paste-clipboard")
-        if self._how == "asking":
+        view.stop_emission_by_name("paste-clipboard")
+        if "asking" in self._how:
             self._clipboard.request_targets(lambda *_: None)
-        elif self._how == "twice":
-            buffer = view.get_buffer()
+        elif "late" in self._how:
+            self._later(self._paste)
+        elif "deaf" not in self._how:
+            self._paste()
+
+    def _paste(self) -> None:
+        buffer = self._view.get_buffer()
+        if "twice" in self._how:
             self._clipboard.request_text(lambda *_: buffer.paste_clipboard(self._clipboard, None, True))
+        else:
+            buffer.paste_clipboard(self._clipboard, None, True)
 
     def _listen(self, *_: Any) -> None:
-        if self._how == "listening":
+        if "listening" in self._how:
             time.sleep(self._pause_s)
             self._clipboard.request_text(lambda *_: None)
+
+    def _later(self, call: Callable[[], Any]) -> None:
+        GLib.timeout_add(round(self._pause_s * 1000), lambda: call() and False)
 
     def _report(self, text: str) -> None:
         print(json.dumps({"event": "text", "text": text}), flush=True)
