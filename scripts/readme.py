@@ -6,7 +6,10 @@ import re
 import sys
 from pathlib import Path
 
-from peekaboo_min.frontends.reference import command_table, show_tools, variable_reference
+from peekaboo_min.core.settings import VARIABLES
+from peekaboo_min.frontends.arguments import read_signature
+from peekaboo_min.frontends.reference import show_tools
+from peekaboo_min.tools.table import COMMANDS
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 SKILL = Path(__file__).resolve().parent / "SKILL.md"
@@ -25,6 +28,26 @@ def refreshed(text: str) -> str:
         table = make().replace("\\", r"\\")  # a backslash would be read as a group's reference
         text = pattern.sub(rf"\1{table}\n\2", text)
     return text
+
+
+def command_table() -> str:
+    """Return every shell command as a Markdown table."""
+    rows = []
+    for name, row in COMMANDS.items():
+        signature = read_signature(row.load(for_shell=True))
+        example = (signature.example or f"peekaboo-min {name}").splitlines()[0].replace("|", "\\|")
+        rows.append(f"| `{name}` | {signature.summary} | `{example}` |")
+    return "\n".join(["| command | does | example |", "|---|---|---|", *rows])
+
+
+def variable_reference() -> str:
+    """Return every environment variable that is read, as a Markdown list."""
+    lines = []
+    for variable in VARIABLES.values():
+        default = f" (default `{variable.default}`)" if variable.default else ""
+        alias = f" or `{variable.alias}`" if variable.alias else ""
+        lines.append(f"- `{variable.name}`{alias}{default}: {variable.help}")
+    return "\n".join(lines)
 
 
 def main(arguments: list[str]) -> int:

@@ -202,7 +202,7 @@ def test_table_names_each_command_and_tool_once() -> None:
 
 FUNCTIONS = {
     **{f"tool {name}": row.load() for name, row in TOOLS.items()},
-    **{f"command {name}": row.load_for_shell() for name, row in COMMANDS.items()},
+    **{f"command {name}": row.load(for_shell=True) for name, row in COMMANDS.items()},
 }
 
 

@@ -102,7 +102,10 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running", acts: 
         number = wanted[4:].strip()
         if not number.isdigit():
             raise invalid(f"{number[:40]!r} is not a process id", "write it like PID:501")
-        return _only_one(wanted, [app for app in apps if str(app.pid) == number], [], kind)
+        if matches := [app for app in apps if str(app.pid) == number]:
+            return _only_one(wanted, matches, [], kind)
+        message = f"no application has the process id {number[:40]}"
+        raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, "list the applications")
     candidates = [app for app in apps if app.is_regular]  # without helpers, such as a browser's
     tiers: list[Callable[[App], bool]] = [
         lambda app: app.name == wanted,

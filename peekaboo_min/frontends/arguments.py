@@ -63,6 +63,11 @@ class Signature(NamedTuple):
     example: str  # the text after `Example:` in the docstring
     parameters: tuple[Parameter, ...]
 
+    @property
+    def options(self) -> dict[str, Parameter]:
+        """Return the parameters that are shell options, by their flags."""
+        return {parameter.flag: parameter for parameter in self.parameters if not parameter.is_positional}
+
 
 @cache
 def read_signature(function: Callable[..., Any]) -> Signature:
@@ -140,7 +145,7 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
 
 def _split(signature: Signature, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split arguments into options (`--flag`, `--option=value`) and texts. Raises INVALID_ARGUMENT."""
-    known = {parameter.flag: parameter for parameter in signature.parameters if not parameter.is_positional}
+    known = signature.options
     end = options_end(arguments)
     options: list[str] = []
     texts: list[str] = []
@@ -188,25 +193,23 @@ def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence
 
 def _similar_option(signature: Signature, flag: str) -> str:
     """Return a hint for an unknown option: what its user probably means."""
-    flags = [parameter.flag for parameter in signature.parameters if not parameter.is_positional]
-    if meant := [known for known in flags if known.startswith(f"{flag}-")]:
+    if meant := [known for known in signature.options if known.startswith(f"{flag}-")]:
         return f"did you mean {meant[0]}?"
     if flag in ("--app", "--window-id") and signature.parameters[0].name == _WINDOW:
         return "give the window's id or name without an option, as the first argument"
-    names = ", ".join([*flags, JSON_FLAGS[0], HELP_FLAGS[-1]])
+    names = ", ".join([*signature.options, JSON_FLAGS[0], HELP_FLAGS[-1]])
     return f"use one of {names}, or put -- before text that starts with -"
 
 
 def _place_of(signature: Signature, text: str) -> str:
     """Return what a text that no parameter takes probably means."""
-    flags = {parameter.flag: parameter for parameter in signature.parameters if not parameter.is_positional}
-    required = [flag for flag, parameter in flags.items() if parameter.is_required]
-    is_path = re.search(r"\.(png|jpe?g)$|/", text, re.I) and "--path" in flags
-    likely = (
-        "--path" if is_path else next((flag for flag in (*required, "--goal", "--app") if flag in flags), "")
-    )
-    if likely:
-        return f"did you mean {likely} {shlex.quote(text[:40])}?"
+    likely = [flag for flag, parameter in signature.options.items() if parameter.is_required]
+    likely += ["--goal", "--app"]
+    if re.search(r"\.(png|jpe?g)$|/", text, re.I):
+        likely.insert(0, "--path")
+    for flag in likely:
+        if flag in signature.options:
+            return f"did you mean {flag} {shlex.quote(text[:40])}?"
     return 'put a text of several words in quotes: "Sign the book"'
 
 

@@ -118,7 +118,7 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
 
 def _serve() -> int:
     try:
-        from .server import serve
+        from .serve import serve
 
         return serve()
     except ModuleNotFoundError as e:
@@ -140,7 +140,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         return Result(__version__, {"version": __version__})
     name, rest = _command(arguments)
     row = COMMANDS[name]
-    command = row.load_for_shell()
+    command = row.load(for_shell=True)
     values = shell_arguments(name, read_signature(command), rest)
     is_piped = name in ("image", "screenshot") and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
@@ -187,25 +187,26 @@ def _command(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
         return TOOLS[name].command, arguments[1:]
     from difflib import get_close_matches  # slow to import
 
-    if group := _below(arguments[:1]):
-        nearest = get_close_matches(" ".join(arguments[:2]), group, 1)
-        hint = f"did you mean {PROGRAM} {nearest[0]}? " if nearest else ""
-        raise invalid(f"`{arguments[0]}` needs a subcommand", f"{hint}the commands are {', '.join(group)}")
-    nearest = get_close_matches(name, COMMANDS, 1)
-    hint = f"did you mean {PROGRAM} {nearest[0]}?" if nearest else f"see {PROGRAM} --help"
-    if name in ("serve", "server", "mcp", "start"):
+    group = _below(arguments[:1])
+    given = " ".join(arguments[: 2 if group else 1])
+    is_incomplete = bool(group) and len(arguments) == 1
+    problem = f"`{given}` needs a subcommand" if is_incomplete else f"there is no command {given[:60]!r}"
+    nearest = get_close_matches(given, group or COMMANDS, 1, 0.75)  # 0.6 takes `list foo` for `list windows`
+    hint = f"did you mean {PROGRAM} {nearest[0]}? " if nearest else ""
+    hint += f"the commands are {', '.join(group)}" if group else f"see {PROGRAM} --help"
+    if given in ("serve", "server", "mcp", "start"):
         hint = f"to serve MCP on stdio, run {PROGRAM} without a command"
-    raise invalid(f"there is no command {name[:60]!r}", hint)
+    raise invalid(problem, hint)
 
 
 def _help(arguments: Sequence[str]) -> str:
     names = _below(arguments[:2]) or _below(arguments[:1]) or [_command(arguments)[0]]
     if len(names) == 1:
-        signature = read_signature(COMMANDS[names[0]].load_for_shell())
+        signature = read_signature(COMMANDS[names[0]].load(for_shell=True))
         return command_parser(names[0], signature).format_help().rstrip()
     parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help | --version]", _PURPOSE)
     commands = parser.add_argument_group("commands")
     for name in names:
-        summary = read_signature(COMMANDS[name].load_for_shell()).summary
+        summary = read_signature(COMMANDS[name].load(for_shell=True)).summary
         commands.add_argument(name, help=re.split("[.:;] ", summary)[0].rstrip("."))
     return parser.format_help().rstrip()

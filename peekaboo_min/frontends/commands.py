@@ -11,7 +11,7 @@ from ..core.errors import invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..desktop.select import this_desktop
-from ..tools.parameters import AnalyzeType, Region, RegionScreenshotId, WindowId
+from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
 
 # Each function imports its job: `windows`, the most frequent command, must start fast.
 SavePath = Annotated[

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from ..core.errors import ErrorCode
 from ..core.models import Result
-from ..core.settings import VARIABLES
 from ..system.programs import native_source
 from ..tools.table import COMMANDS, TOOLS
 from .arguments import Parameter, command_parser, read_signature
@@ -40,8 +39,8 @@ def _skill() -> str:
     """Fill the skill with the commands that look, act and ask: those before `agent` in the table."""
     lines = []
     for name in [*COMMANDS][: [*COMMANDS].index("agent")]:
-        signature = read_signature(COMMANDS[name].load_for_shell())
-        options = [p.flag for p in signature.parameters if not (p.is_required or p.is_positional)]
+        signature = read_signature(COMMANDS[name].load(for_shell=True))
+        options = [flag for flag, p in signature.options.items() if not p.is_required]
         usage = command_parser(name, signature).usage or ""
         usage = usage.replace(" [options]", f" [{' '.join(options)}]" if options else "")
         lines.append(f"- `{usage}`: {signature.summary}")
@@ -56,23 +55,3 @@ def _parameter_line(parameter: Parameter) -> str:
     kind = ("list of " if parameter.is_list else "") + (choices or names.get(parameter.type_, "object"))
     need = ", required" if parameter.is_required else ""
     return f"- `{parameter.name}` ({kind}{need}): {parameter.help}"
-
-
-def command_table() -> str:
-    """Return every shell command as a Markdown table."""
-    rows = []
-    for name, row in COMMANDS.items():
-        signature = read_signature(row.load_for_shell())
-        example = (signature.example or f"peekaboo-min {name}").splitlines()[0].replace("|", "\\|")
-        rows.append(f"| `{name}` | {signature.summary} | `{example}` |")
-    return "\n".join(["| command | does | example |", "|---|---|---|", *rows])
-
-
-def variable_reference() -> str:
-    """Return every environment variable that is read, as a Markdown list."""
-    lines = []
-    for variable in VARIABLES.values():
-        default = f" (default `{variable.default}`)" if variable.default else ""
-        alias = f" or `{variable.alias}`" if variable.alias else ""
-        lines.append(f"- `{variable.name}`{alias}{default}: {variable.help}")
-    return "\n".join(lines)

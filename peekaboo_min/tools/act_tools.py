@@ -12,7 +12,7 @@ from ..core import models
 from ..core.models import ACT_LIMITS, Act, Point, Result
 from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
-from .parameters import Button, Clicks, Region, RegionScreenshotId, ScreenshotId, Verify, WindowId, X, Y
+from .list_tools import Button, Clicks, Region, RegionScreenshotId, ScreenshotId, Verify, WindowId, X, Y
 
 _DEFAULT = Act("")
 

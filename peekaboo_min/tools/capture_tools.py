@@ -16,8 +16,7 @@ from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
 from ..system.files import new_temporary_path
-from .list_tools import list_app_windows, list_apps
-from .parameters import AnalyzeType
+from .list_tools import AnalyzeType, list_app_windows, list_apps
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,8 @@ _DOCUMENT_NAMES = {
     ErrorCode.WINDOW_NOT_FOUND: "NoWindow",
     ErrorCode.TIMEOUT: "Timeout",
     ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied",
-    ErrorCode.CAPTURE_FAILED: "CaptureFailed",
-    ErrorCode.PROGRAM_FAILED: "CaptureFailed",
-    ErrorCode.SCREEN_LOCKED: "CaptureFailed",
-    ErrorCode.NO_GUI_SESSION: "CaptureFailed",
+    **dict.fromkeys((ErrorCode.CAPTURE_FAILED, ErrorCode.PROGRAM_FAILED), "CaptureFailed"),
+    **dict.fromkeys((ErrorCode.SCREEN_LOCKED, ErrorCode.NO_GUI_SESSION), "CaptureFailed"),
     ErrorCode.FILE_IO_ERROR: "CaptureFailed",
 }
 

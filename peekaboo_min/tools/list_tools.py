@@ -1,13 +1,28 @@
-"""The tools that list windows, apps and screens; few imports, to start fast."""
+"""The tools that list, and shared parameters; few imports, to start fast."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Optional
 
 from ..automation import listing
+from ..core import models
 from ..core.models import Result
 from ..desktop.select import this_desktop
 
+WindowId = Annotated[int, "the window's id, from list_windows"]
+Region = Annotated[
+    Optional[list[float]], "only this part: x, y, width, height in pixels of a screenshot of the whole window"
+]
+RegionScreenshotId = Annotated[
+    Optional[str], "the screenshot whose pixels the region uses; default: the window's last"
+]
+X = Annotated[float, "pixels from the screenshot's left edge"]
+Y = Annotated[float, "pixels from the screenshot's top edge"]
+ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
+Button = Annotated[models.Button, "the mouse button; default left"]
+Clicks = Annotated[int, "1, 2 (double click) or 3; default 1"]
+Verify = Annotated[bool, "report whether the window changed, after 1 to 2 seconds; default false"]
+AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 WindowDetails = Annotated[
     Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
 ]

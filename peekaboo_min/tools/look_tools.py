@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 from ..automation import capture, find, wait
 from ..core.models import Result
 from ..desktop.select import this_desktop
-from .parameters import Region, RegionScreenshotId, WindowId
+from .list_tools import Region, RegionScreenshotId, WindowId
 
 
 def take_window_screenshot(

@@ -40,19 +40,11 @@ class Row(NamedTuple):
     result: str = ""  # the fields of its data, or its one line of text
     shell_function: str = ""  # the shell's own form, for the few whose parameters differ from MCP's
 
-    def load(self) -> Callable[..., Result]:
-        """Import the function that MCP calls."""
-        return _load(self.function)
-
-    def load_for_shell(self) -> Callable[..., Result]:
-        """Import the function that the shell calls."""
-        return _load(self.shell_function or self.function)
-
-
-def _load(place: str) -> Callable[..., Result]:
-    module, _, name = place.partition(":")
-    function: Callable[..., Result] = getattr(import_module(f"peekaboo_min.{module}"), name)
-    return function
+    def load(self, for_shell: bool = False) -> Callable[..., Result]:
+        """Import the function that MCP, or the shell, calls."""
+        module, _, name = ((for_shell and self.shell_function) or self.function).partition(":")
+        function: Callable[..., Result] = getattr(import_module(f"peekaboo_min.{module}"), name)
+        return function
 
 
 _IMAGE = (

@@ -52,7 +52,7 @@ USAGE = """
 nothing-known                    => there is no command 'nothing-known'; see peekaboo-min --help
 wndows                           => 'wndows'; did you mean peekaboo-min windows?
 exec image --app Form            => '--app' is not an option; use one of
-list fonts                       => list apps, list windows
+list foo                         => there is no command 'list foo'; the commands are list apps, list windows
 windows --frob                   => --frob
 click-text Sign                  => the following arguments are required: TEXT; usage: peekaboo-min click-text
 type 7 a -- b                    => 'b' is left over; put a text of several words in quotes
@@ -109,6 +109,7 @@ image --mode frontmost           => WINDOW_NOT_FOUND => no window on the screen
 image --app Zoë                  => APP_NOT_FOUND    => no running application is called 'Zoë'
 image --app ' '                  => INVALID_ARGUMENT => the app's name is empty
 image --mode multi               => INVALID_ARGUMENT => needs an app
+list windows --app PID:999999    => APP_NOT_FOUND => no application has the process id 999999; list
 list windows --app PID:me        => INVALID_ARGUMENT => PID:501
 image --screen-index 9           => INVALID_ARGUMENT => there is no screen 9
 image --path file/shot.png       => FILE_IO_ERROR    => file

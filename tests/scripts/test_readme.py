@@ -48,7 +48,7 @@ def test_readme_commands_parse() -> None:
         argv = [word for word in shlex.split(line) if word not in JSON_FLAGS]
         name = max((command for command in COMMANDS if f"{line} ".startswith(f"{command} ")), key=len)
         if argv != ["focus"]:  # the table of symptoms names no window
-            signature = read_signature(COMMANDS[name].load_for_shell())
+            signature = read_signature(COMMANDS[name].load(for_shell=True))
             shell_arguments(name, signature, argv[len(name.split()) :])
 
 
