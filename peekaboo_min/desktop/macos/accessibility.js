@@ -133,8 +133,8 @@ function isMenu(element, pid) {
     return plainAttribute(element, 'AXRole', pid) === 'AXMenu';
 }
 
-// True for an open menu in the menus' layer, and for a window there that accessibility cannot identify. False for the window that
-// an interrupted menu leaves in this layer: accessibility finds no menu there.
+// An interrupted menu may leave its window in the menus' layer. Returns false for it: accessibility finds another element there.
+// Returns true if accessibility does not answer.
 function isOpenMenu(w) {
     if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
     const isKnown = element => isMenu(element, w.pid) || isSameFrame(frameOf(element, w.pid) || {}, w.bounds);

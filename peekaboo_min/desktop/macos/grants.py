@@ -42,8 +42,8 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 
 
 def _responsible_path() -> str:
-    # Ask macOS first: a launcher may have disclaimed responsibility for us (Claude Desktop does), so Python
-    # itself is checked. Else take the nearest ancestor in an app, except Python.app, the interpreter.
+    # Ask macOS which process is responsible for us: Claude Desktop disclaims the programs that it starts, and
+    # macOS then checks Python itself. Without an answer, take the nearest parent process that is in an app.
     try:
         # without -ww, ps may cut lines at 79 columns if there is no terminal
         listing = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_LOOKUP_S).text

@@ -169,14 +169,16 @@ def _press_steps(chord: KeyChord, hold_ms: int = 0, counts: int = 1) -> list[Ste
 
 
 def _key_fields(chord: KeyChord) -> dict[str, Any]:
-    # a key code is a place: `a` on a US keyboard is `q` on a French one, so the executor looks up `character`
+    # a key code is a place on the keyboard; the key at the place of `a` types `q` on a French keyboard
     if chord.key not in _KEY_CODES:
         raise invalid(f"a Mac keyboard has no key {chord.key}", hint="press another key")
     held = _combine_flags(chord.modifiers)
     shift = _FLAGS["shift"] if chord.key == "plus" else 0
-    key = {"code": _KEY_CODES[chord.key], "flags": held | shift | _IMPLIED_FLAGS.get(chord.key, 0)}
-    character = character_of(chord.key).strip()  # the space bar has the same code in every layout
-    return {**key, "character": character, "held": held} if character else key
+    flags = held | shift | _IMPLIED_FLAGS.get(chord.key, 0)
+    key: dict[str, Any] = {"code": _KEY_CODES[chord.key], "flags": flags}
+    if character := character_of(chord.key).strip():  # the space bar has the same code in every layout
+        key |= {"character": character, "held": held}  # the executor looks up the character's key
+    return key
 
 
 def _combine_flags(modifiers: Sequence[str]) -> int:

@@ -8,19 +8,20 @@
 // Checks that this process may post events, runs "release", checks that the user holds no mouse button or modifier key, and runs
 // the steps. If a check fails or the stop file appears, skips the rest and runs the "release" of the last step that has one.
 //
-// Steps that check:
-//   window_at x y      a press there would reach the window, and the window has not moved or changed its size
-//   pointer_at x y     the pointer arrives there within 200 ms
-//   has_keyboard       a key would reach the window, and the stop file does not exist
-// Steps that post events, in screen points; flags are CGEventFlags, button is 0 to 2:
-//   mouse type x y button flags    type is a CGEventType. A press also has number (from 1) and clicks (2 for the second press of a
-//                                  double click), a drag dx and dy. The event source is private; with no_source, there is none.
-//   wheel vertical horizontal      in lines; positive is up and left
-//   key is_down code flags         With "character", uses the key that types it while the flags "held" are set, or "code" if the
-//                                  current layout has none.
-//   type text                      Checks has_keyboard, then types each UTF-16 unit with its key; with "code", all of the text with
-//                                  that key at once.
-// Every step may have "ms", a pause after it, and "release", the steps that release what is held from then on.
+// Steps that check (x and y are screen points):
+//   window_at x y     A press there would reach the window, and the window still has its place and size.
+//   pointer_at x y    The pointer arrives there within 200 ms.
+//   has_keyboard      A key would reach the window, and the stop file does not exist.
+// Steps that post events (flags are CGEventFlags; button is 0, 1 or 2):
+//   mouse type x y button flags    Posts a mouse event of this CGEventType. A press also has "number", counted from 1, and "clicks",
+//                                  which is 2 for the second press of a double click. A drag also has "dx" and "dy".
+//                                  The event source is private; with "no_source", the event has no source.
+//   wheel vertical horizontal      Scrolls by lines. Positive numbers scroll up and left.
+//   key is_down code flags         Presses or releases a key. With "character", finds the key that types it while the flags
+//                                  "held" are set; uses "code" if the layout has no such key.
+//   type text                      Checks has_keyboard, then types each UTF-16 unit with its own key. With "code", types the whole
+//                                  text with that one key.
+// Every step may have "ms", a pause after it, and "release": the steps that release whatever is held after this step.
 //
 // Reply:
 //   {"ok", "step": number of completed steps, "pointer": {"x", "y"}|null,
@@ -221,8 +222,8 @@ func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
     return windows.first { $0.pid == owner && $0.layer > 0 && $0.isLarge }
 }
 
-// True for an open menu in the menus' layer, and for a window there that accessibility cannot identify. False for the window that
-// an interrupted menu leaves in this layer: accessibility finds no menu there.
+// An interrupted menu may leave its window in the menus' layer. Returns false for it: accessibility finds another element there.
+// Returns true if accessibility does not answer.
 func isOpenMenu(_ window: Window) -> Bool {
     guard window.layer == menuLayer, window.alpha > 0 else { return false }
     var nextElement: AXUIElement?

@@ -63,9 +63,8 @@ def run_applescript(
 ) -> str:
     """Run an AppleScript source of the package with arguments and return its result.
 
-    terms: the bundle id of the application whose terms the source uses, and the bundle id to replace it with.
-    The id must be in the source when it is compiled; it cannot be an argument. (With the application's name
-    instead, macOS might ask the user where the application is.) Raises the errors of run_jxa.
+    terms: the bundle id that the source names, and the installed one, which replaces it. AppleScript reads
+    an application's terms when it compiles, so the id cannot be an argument. Raises the errors of run_jxa.
     """
     in_source, installed = (f'application id "{bundle_id}"' for bundle_id in terms)
     source = native_source(name).replace(in_source, installed)

@@ -53,8 +53,8 @@ function markPopups(windows, regularPids) {
     }
 }
 
-// Gives each Open or Save panel the pid and name of the application that opened it. Returns pairs of a panel and its parent window.
-// A panel in front of all other windows belongs to the frontmost application, any other panel to the window behind it.
+// Gives each Open or Save panel the pid and name of its application. Returns pairs: a panel and its parent window.
+// If only panels are in front of a panel, it belongs to the frontmost application. Otherwise its parent is the next window behind it.
 function adoptPanels(onScreen, frontmost) {
     const ordinary = onScreen.filter(isOrdinary);
     const panels = ordinary.filter(isPanel);
@@ -93,9 +93,9 @@ function markMinimised(pid, windows) {
     }
 }
 
-// Asks as few applications as possible, because napping ones answer slowly. For dialogs, asks only the frontmost one: an act brings
-// its own application to the front and lists again. For minimised windows, asks every application in `pidsToAsk` that has windows
-// off the screen; these may also be on another Space.
+// Finds dialogs and minimised windows. Asks few applications, because napping ones answer slowly.
+// Dialogs: asks only the frontmost application; an act brings its own application to the front and lists again.
+// Minimised windows: asks the applications in `pidsToAsk` that have windows off the screen.
 function askAccessibility(windows, frontmost, pidsToAsk) {
     if (!mayAct()) return;
     limitAccessibility(ANSWER_S);
