@@ -16,20 +16,20 @@ from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene
 from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
-from ..desktop.matching import blocking_dialog, catalogue_windows, cover_at, foreign_menu, open_menu
+from ..desktop.matching import blocking_dialog, catalogue_windows, cover_of, foreign_menu, open_menu
 from ..system.bitmaps import Bitmap, changed_bytes, is_caret, rect_of_bytes
 from ..system.files import file_lock
 from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
-_LOCK_S, _FOCUS_S, _FOCUS_POLL_S = 20.0, 2.0, 0.05
-# Uneven, because a window that blinks at the rate of even screenshots would look still.
+_POLL_S = 0.05  # about as long as a listing takes
+# Pauses between the screenshots after an act; with even ones, a window that blinks at their rate looks still.
 _AFTER_S = (0.05, 0.08, 0.14, 0.22)
 _WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # without a change, and with one
-_STAYS_S = 1.1  # a window that keeps each look for longer cannot be told from one that reacts
+_STAYS_S = 1.1  # such a change is an effect, even if the window changes so slowly by itself
 _LONGEST_TEXT, _MOST_LINES, _LONGEST_MS = 20_000, 1000, 40_000  # these fit into a tool's 50 seconds
-# Here the keys for "select all" go to the start of the line, or select the output.
+# In these programs, the keys for "select all" go to the start of the line, or select the output.
 _NO_SELECT_ALL = re.compile(
     r"term|rxvt|konsole|alacritty|kitty|tilda|guake|yakuake|ghostty|^(st|foot|warp|hyper|emacs)$", re.I
 )
@@ -39,18 +39,17 @@ def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
     # localhost:1 may be :1; if it is not (ssh), the two displays only wait for each other
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
-    return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
+    return file_lock(f"input-{display}.lock", 20.0, "mouse and keyboard")  # leaves 30 of a call's 50 s
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:
-    """Focus a window; return it as it is then. Raises FOCUS_FAILED, WINDOW_BLOCKED (another's menu)."""
+    """Focus a window and return it. Raises FOCUS_FAILED, and WINDOW_BLOCKED if another app's menu is open."""
     with input_lock(desktop.session):
         scene = desktop.snapshot()
         window = _permitted_window("focus", scene, window_id)
         if window.is_popup:
-            message = f"window {window_id} is a popup; popups have no focus and close if a window gets it"
-            hint = "click it, or type into it, without focusing it"
-            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
+            message = f"window {window_id} is a popup, which closes if a window gets the focus"
+            raise PeekabooError(ErrorCode.FOCUS_FAILED, message, "click it, or type into it, without focus")
         scene = _without_menu(desktop, scene, window_id, foreign_menu)
         write_audit_line("focus", audited(window))
         return _focused(desktop, scene, window_id).by_id(window_id)
@@ -143,13 +142,17 @@ def _audited_act(act: Act) -> dict[str, Any]:
 
 
 class _Watch:
-    """A window's screenshots before and after an act. A byte that returns to an earlier value blinks."""
+    """Compares a window's screenshots before and after an act, byte by byte.
+
+    A mapping from a row to a number has 255 for each byte that differs. A byte that returns to an earlier
+    value blinks.
+    """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
         self._before = take_bitmap(desktop, window)
-        # the screenshots before the act, each with the bytes that have differed from it since
+        # the screenshots before the act, each with all bytes that a later screenshot changed
         self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(self._before, {})]
         self._blinking: dict[int, int] = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
@@ -160,13 +163,13 @@ class _Watch:
             self._is_still = not self._is_large(changed)
             if self._is_still:
                 break
-        # last, so that a window which opened before the act is not its effect
+        # list them last: a window that opens during the screenshots is not an effect of the act
         self._known_ids = {known.window_id for known in desktop.snapshot().windows}
 
     def effect(self, record: Optional[Screenshot]) -> dict[str, Any]:
         """Return whether the window changed, where (in the record's image), and which window opened.
 
-        If a screenshot fails, `changed` is None: the act is done, and after an error it would be repeated.
+        If a screenshot fails, `changed` is None: after an error, the caller would repeat the act.
         """
         start = time.monotonic()
         try:
@@ -193,9 +196,9 @@ class _Watch:
         return {**data, "effect_ms": round(waited_ms)}
 
     def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
-        """Return True and where, False if nothing stays changed, or None if the window changes by itself."""
+        """Return True and the rectangle, False if no change stays, None if the window changes by itself."""
         start, since = time.monotonic(), 0.0
-        staying: dict[int, int] = {}  # the bytes that have differed since then
+        staying: dict[int, int] = {}  # the bytes that have differed in every screenshot since `since`
         for count in itertools.count(1):
             pause(_AFTER_S[count % len(_AFTER_S)])
             try:
@@ -208,7 +211,7 @@ class _Watch:
                 break
             now = time.monotonic()
             staying = _common(staying, changed)
-            # a small one that comes later may be a caret or a clock
+            # a small change that comes later may be a caret or a clock
             if not staying and (count == 1 or self._is_large(changed)):
                 staying, since = changed, now
             if count < 5:
@@ -221,7 +224,7 @@ class _Watch:
         return (None if changes_by_itself else False), None
 
     def _take(self) -> tuple[Bitmap, dict[int, int]]:
-        """Take a screenshot; return it, and its bytes that differ from `_before` and do not blink."""
+        """Return a new screenshot, and its bytes that differ from `_before` and do not blink."""
         bitmap, changed = take_bitmap(self._desktop, self._window), {}
         for earlier, differed in self._earlier:
             changed = changed_bytes(earlier, bitmap)
@@ -275,18 +278,18 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
 
 
 def _prepared(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
-    # a popup closes when anything gets the focus; a window's own menu may take keys without modifiers
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
         message = f"{window.app_name} has no text field in which `select all` works"
         raise invalid(message, "clear its line with its own keys, then type without replace")
     if not act.points:
         scene = _without_menu(desktop, scene, window.window_id, foreign_menu)
         window = scene.by_id(window.window_id)
-    if not window.is_popup:
+    if not window.is_popup:  # a popup closes when any window gets the focus
         _check_not_blocked(window, scene)
-        is_covered = any(cover_at(point, window, scene.windows) for point in act.points)
+        is_covered = any(cover_of(Rect(*point, 1e-6, 1e-6), window, scene.windows) for point in act.points)
         if is_covered or not (window.is_focused and window.is_on_screen):
             scene = _focused(desktop, scene, window.window_id)
+    # a key without modifiers may be meant for the window's own menu
     if act.kind == "type" or (act.kind == "press" and set(act.chord.modifiers) - {"shift"}):
         scene = _without_menu(desktop, scene, window.window_id, open_menu)
     return scene
@@ -311,7 +314,7 @@ def _without_menu(
             message = f"{name} is open and takes the keys; nothing was done"
             hint = f"choose an entry in window {menu.window_id}, or close it with escape"
             raise PeekabooError(ErrorCode.WINDOW_BLOCKED, message, hint)
-        pause(_FOCUS_POLL_S)
+        pause(_POLL_S)
         scene = desktop.snapshot()
     return scene
 
@@ -326,8 +329,8 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
             desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
             request_at = time.monotonic() + 0.6
         scene = desktop.snapshot()
-        # counted from the first listing: a window that maps needs two, and each may take a second
-        deadline = deadline or time.monotonic() + _FOCUS_S
+        # 2 s from the first listing: a window that maps needs two listings of up to a second each
+        deadline = deadline or time.monotonic() + 2.0
         before, window = window, scene.by_id(window_id)
         _check_not_blocked(window, scene)  # a Mac lists dialogs only while the application is in front
         # a window manager may animate a window that was minimised
@@ -341,7 +344,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
             if not settings().may_focus_by_click:
                 hint += "; PEEKABOO_SAFE_CLICK=1 in the environment allows a click on its title bar"
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)
-        pause(_FOCUS_POLL_S)
+        pause(_POLL_S)
 
 
 def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -> None:
@@ -353,6 +356,5 @@ def _check_on_a_display(scene: Scene, window: Window, points: Sequence[Point]) -
 
 
 def _clamped(pixel: Point, record: Screenshot) -> Point:
-    """Return the nearest pixel inside the image: [0, width) x [0, height)."""
     sizes = (record.image_width, record.image_height)
     return Point(*(v if 0 <= v < size else min(max(v, 0), size - 1) for v, size in zip(pixel, sizes)))

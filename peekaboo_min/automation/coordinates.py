@@ -84,14 +84,14 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
 def find_region(
     session: str, window: Window, region: RegionNumbers, screenshot_id: Optional[str]
 ) -> Optional[tuple[Screenshot, Rect]]:
-    """Return the screenshot and the part of it that `region` names, in whole pixels; None without a region.
+    """Return the screenshot and the rectangle of `region` in whole pixels; None without a region.
 
     region: x, y, width, height in pixels of the screenshot with this id, or of the window's newest one.
     Raises INVALID_ARGUMENT if the region is outside the image, and the errors of find_record.
     """
-    if region is None and screenshot_id is not None:
-        raise invalid("a screenshot_id is given without a region", "omit it, or add the region")
     if region is None:
+        if screenshot_id is not None:
+            raise invalid("a screenshot_id is given without a region", "omit it, or add the region")
         return None
     if len(region) != 4 or min(region[2:]) <= 0:
         raise invalid("region is not x,y,width,height", "give 4 numbers, like 100,50,300,200")
@@ -104,6 +104,7 @@ def find_region(
 
 
 def _problem_of(record: Screenshot, window: Window) -> str:
+    """Return why the record is not valid for the window now, or an empty text."""
     which = f"window {window.window_id}"
     # the window server reuses the ids of closed windows
     if (record.app_name, record.pid) != (window.app_name, window.pid):
@@ -131,8 +132,7 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
     if any(abs(other.image_width - expected_width * other.bounds.width) > 2 for other in live):
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
         shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
-        hint = "pass the screenshot_id of the image that the pixels are from; or take a new screenshot with "
-        hint += "take_window_screenshot (in the shell: screenshot)"
+        hint = "pass the screenshot_id of the image that the pixels are from, or take_window_screenshot again"
         raise _stale(f"window {window.window_id} has screenshots of different scales: {shown}", hint)
 
 

@@ -19,7 +19,7 @@ from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
 
 _ADDRESS = re.compile(r"(?i)https?://[^\s\x00-\x20\x7f\"'<>\\^`{|}/?#][^\s\x00-\x20\x7f\"'<>\\^`{|}]{,4000}")
-# Files that an opener would execute, install or follow. Judge by the file: programs' answers differ.
+# Openers execute, install or follow these files. Do not ask a program for the type: their answers differ.
 _EXECUTED = (
     ".app .action .command .tool .terminal .workflow .scpt .scptd .applescript .jxa .osax .pkg .mpkg "
     ".prefpane .saver .qlgenerator .mobileconfig .desktop .appimage .run .deb .rpm .flatpakref .flatpak "
@@ -37,8 +37,9 @@ def open_and_wait(
     Raises INVALID_ARGUMENT, POLICY_DENIED (also for executable files), APP_NOT_FOUND,
     AMBIGUOUS_APP_IDENTIFIER, TIMEOUT.
     """
-    targets = {"app": app, "path": path, "url": url}
-    given = [(kind, value) for kind, value in targets.items() if value is not None]
+    given = [
+        (kind, value) for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None
+    ]
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
     check_range("timeout_s", timeout_s, 1, 45.0)
@@ -67,8 +68,9 @@ def open_and_wait(
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or "/" in name or name.startswith("-") or clean_text(name) != name:
-        message = "app is not the name of an installed application"
-        raise invalid(message, "give a name or bundle id, not a path")
+        raise invalid(
+            "app is not the name of an installed application", "give a name or bundle id, not a path"
+        )
     return name
 
 

@@ -42,7 +42,7 @@ def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) ->
 
 
 def plain_name(name: str) -> str:
-    """Return a name without case, width, accents and invisible characters, to match the deny list."""
+    """Return a name without case, width, accents and invisible characters, for the deny list."""
     text = unicodedata.normalize("NFKD", name)
     return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc")).casefold()
 
@@ -53,7 +53,7 @@ def denied(message: str, hint: str) -> PeekabooError:
 
 
 def write_audit_line(action: str, where: dict[str, Any]) -> None:
-    """Append an act to the audit log, without typed text; do it only afterwards. Raises FILE_IO_ERROR."""
+    """Append an act to the audit log before it is done; omit typed text. Raises FILE_IO_ERROR."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = {"time": now, "pid": os.getpid(), "action": action, **where}
     append_line(state_folder() / "audit.jsonl", json.dumps(line, ensure_ascii=False))

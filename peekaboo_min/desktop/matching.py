@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Callable, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.models import App, Point, Rect, Scene, Window
+from ..core.models import App, Rect, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10
@@ -246,11 +246,6 @@ def window_named(name: str, scene: Scene, acts: bool) -> Window:
 
 def _listed(windows: Sequence[Window]) -> str:
     return ", ".join(f"{window.window_id} ({window.shown_title!r})" for window in windows[:_NAMED_AT_MOST])
-
-
-def cover_at(point: Point, target: Window, windows: Sequence[Window]) -> Optional[Window]:
-    """Return the window that seems to cover `target` at `point`; see cover_of."""
-    return cover_of(Rect(*point, 1e-6, 1e-6), target, windows)
 
 
 def cover_of(place: Rect, target: Window, windows: Sequence[Window]) -> Optional[Window]:

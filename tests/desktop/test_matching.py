@@ -8,10 +8,10 @@ import pytest
 from samples import app, error_of, window
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.models import App, Point, Rect, Scene
+from peekaboo_min.core.models import App, Rect, Scene
 from peekaboo_min.desktop.matching import (
     X_CLIENT_BITS,
-    cover_at,
+    cover_of,
     find_app,
     find_window,
     is_worth_listing,
@@ -195,8 +195,9 @@ def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
     back = window(3, bounds=Rect(0, 0, 500, 500))
     windows = [front, clear, back]
     places = [(10, 10), (59.5, 79.5), (60, 30), (9, 30), (499, 499), (500, 0)]
-    assert [cover_at(Point(x, y), back, windows) for x, y in places] == [front, front, None, None, None, None]
-    assert cover_at(Point(20, 20), front, windows) is None
+    covers = [cover_of(Rect(x, y, 1e-6, 1e-6), back, windows) for x, y in places]
+    assert covers == [front, front, None, None, None, None]
+    assert cover_of(Rect(20, 20, 1e-6, 1e-6), front, windows) is None
 
 
 # name, whether the command acts, window id or error code
