@@ -198,8 +198,8 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
         if wanted_role in ("", element.role)
         and any(wanted in shown.casefold() for shown in (element.name, element.value))
     ]
-    boxes = [element.box.in_image_of(window.bounds, record.image_width) for element in matches]
-    rows = list(map(_element_data, matches[:_MOST_LISTED], boxes))
+    shown = matches[:_MOST_LISTED]
+    rows = [_element_data(each, each.box.in_image_of(window.bounds, record.image_width)) for each in shown]
     data = {**_record_data(record), "count": len(matches), "elements": rows}
     if not matches:
         roles = ", ".join(dict.fromkeys(element.role for element in elements))

@@ -90,7 +90,7 @@ def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place
         # recognition may join two words or split one
         lengths = range(max(1, count - 1), min(len(words), count + 1) + 1)
         parts = [words[at : at + length] for length in lengths for at in range(len(words) - length + 1)]
-        runs = [(True, words), (True, without_mark(words)), *((False, part) for part in parts)]
+        runs = [(True, words), (True, _without_mark(words)), *((False, part) for part in parts)]
         for is_whole, shown in ((is_whole, joined(run)) for is_whole, run in runs):
             value = _likeness(wanted, shown.text)
             match = "part" if value == EQUAL else "similar"
@@ -138,7 +138,7 @@ def with_characters(
     kept = [
         word
         for line in lines
-        for word in words_of_line(line)
+        for word in _words_of_line(line)
         if all(found.confidence <= word.confidence for found in characters if found.box.overlaps(word.box))
     ]
     for found in sorted(characters, key=lambda found: -found.confidence):
@@ -150,7 +150,7 @@ def with_characters(
 def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
     """Return the labels of each line, left to right, also of a line that was recognised in parts."""
     rows: list[list[RecognisedText]] = []
-    for words in sorted(filter(None, map(words_of_line, lines)), key=lambda words: words[0].box.x):
+    for words in sorted(filter(None, map(_words_of_line, lines)), key=lambda words: words[0].box.x):
         if row := (next((row for row in rows if _continues(row[-1], words[0], [*row, *words])), None)):
             row += words
         else:
@@ -158,8 +158,8 @@ def rows_of(lines: Sequence[RecognisedText]) -> list[list[RecognisedText]]:
     return sorted(map(_labels_of, rows), key=lambda row: (row[0].box.y, row[0].box.x))
 
 
-def words_of_line(line: RecognisedText) -> list[RecognisedText]:
-    """Return a line's words; if recognition did not separate them, each gets its share of the line's box."""
+def _words_of_line(line: RecognisedText) -> list[RecognisedText]:
+    # if recognition did not separate the words, each gets its share of the line's box
     if line.words:
         return list(line.words)
     x, y, width, height = line.box
@@ -169,7 +169,7 @@ def words_of_line(line: RecognisedText) -> list[RecognisedText]:
     return [RecognisedText(text, box, line.confidence) for (text, _), box in zip(parts, boxes)]
 
 
-def without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
+def _without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
     """Remove a tick box or icon before a label: up to two characters that are not a word."""
     width, start = _character_width(words), 0
     for word, following in zip(words, words[1:]):
@@ -221,5 +221,5 @@ def _character_width(words: Sequence[RecognisedText]) -> float:
 
 
 def _readable(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
-    """Return the words with a letter or digit, because a button's edge is as high as the button."""
+    # a button's edge, read as a sign, is as high as the button
     return [word for word in words if any(map(str.isalnum, word.text))] or words
