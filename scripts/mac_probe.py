@@ -203,7 +203,7 @@ def _probes() -> dict[str, Probe]:
             _program(("screencapture", "-Z", "{folder}/z.png"),
                      lambda done, folder: done.code == 1 and not (folder / "z.png").exists()),
         "a window that is not there: exit 1 and no file":
-            _program(("screencapture", "-x", "-o", "-l", "999999999", "{folder}/w.png"),
+            _program(("screencapture", "-x", "-a", "-o", "-l", "999999999", "{folder}/w.png"),
                      lambda done, folder: done.code != 0 and not (folder / "w.png").exists()),
         "a display that is not there: no file":
             _program(("screencapture", "-x", "-D", "99", "{folder}/d.png"),
@@ -232,7 +232,7 @@ def _probes() -> dict[str, Probe]:
             _program(("ps", "-axwwo", "pid=,ppid=,comm="),
                      lambda done, _: any(len(line) > 79 for line in done.text.splitlines()), is_private=True),
         "accessibility and the window server agree on the front window's frame": _frames,
-        "-l -o of the front window is as large as its bounds times the scale": _window_capture,
+        "-a -o -l of the front window is as large as its bounds times the scale": _window_capture,
         "two captures of an idle window differ in the outer 4 points at most": _idle_captures,
         "a capture adds a small window titled Window to its application": _small_windows,
         "-D n and -R of every display are as large as its bounds times the scale": _display_captures,
@@ -308,7 +308,7 @@ def _window_capture(folder: Path) -> Outcome:
     if window is None:
         return Outcome(None, "no front window, or no Screen Recording")
     expected = _pixels(window["bounds"], scale)
-    seen = _captured(["-o", "-l", str(window["id"])], folder / "front.png")
+    seen = _captured(["-a", "-o", "-l", str(window["id"])], folder / "front.png")
     return Outcome(seen == expected, f"{seen}, expected {expected}")
 
 
@@ -322,7 +322,7 @@ def _idle_captures(folder: Path) -> Outcome:
         return Outcome(None, "no front window, or no Screen Recording")
     bitmaps = []
     for path in (folder / "first.bmp", folder / "second.bmp"):
-        _captured(["-o", "-l", str(window["id"]), "-t", "bmp"], path)
+        _captured(["-a", "-o", "-l", str(window["id"]), "-t", "bmp"], path)
         bitmaps.append(read_bitmap(path.read_bytes() if path.exists() else b""))
     edge, width, height = 4 * scale, bitmaps[0].width, len(bitmaps[0].rows)
     inside = Rect(edge, edge, width - 2 * edge, height - 2 * edge)
@@ -343,7 +343,7 @@ def _small_windows(folder: Path) -> Outcome:
     if window is None:
         return Outcome(None, "no front window, or no Screen Recording")
     known = {each["id"] for each in _snapshot()["windows"]}
-    _captured(["-o", "-l", str(window["id"])], folder / "small.png")
+    _captured(["-a", "-o", "-l", str(window["id"])], folder / "small.png")
     new = [each for each in _snapshot()["windows"] if each["id"] not in known]
     added = [each for each in new if each["pid"] == window["pid"] and each["title"] in ("Window", None, "")]
     # if there is no such window, it may be gone already
@@ -372,7 +372,7 @@ def _vision(folder: Path) -> Outcome:
     if window is None or not words:
         return Outcome(None, "no front window with words in its title, or no Screen Recording")
     path = folder / "title.png"
-    _captured(["-o", "-l", str(window["id"])], path)
+    _captured(["-a", "-o", "-l", str(window["id"])], path)
     request = {"path": str(path), "characters": False}
     lines = run_jxa(["desktop/macos/read_text.js"], request, 2 * _FACT_S)["lines"]
     is_read = any(word.lower() in line["text"].lower() for word in words for line in lines)

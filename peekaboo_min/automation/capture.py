@@ -221,9 +221,9 @@ def _capture_settled(
             before, scene = window.bounds, desktop.snapshot()
             window = scene.by_id(window.window_id)
             is_unmoved = before == window.bounds and bounds in (None, before)
-            # between two displays it may have the other's scale; a Mac's sheet may reach beyond its window
+            # between two displays it may have the other's scale
             scales = [1.0, *(display.scale for display in scene.displays)]
-            if is_unmoved and (_has_size_of(window, image, scales) or (bounds is None and not tries_left)):
+            if is_unmoved and _has_size_of(window, image, scales):
                 return image._replace(subject=subject._replace(window=window))
             log_debug(f"window {window.window_id} moved or was resized while it was captured")
         if tries_left:

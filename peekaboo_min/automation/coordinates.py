@@ -117,7 +117,7 @@ def _problem_of(record: Screenshot, window: Window) -> str:
     scale_y = record.image_height / window.bounds.height
     difference = abs(scale_x - scale_y)
     if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
-        return f"the screenshot of {which} does not have its shape; it may include a sheet or a shadow"
+        return f"the screenshot of {which} does not have its shape; it may include a shadow"
     return ""
 
 

@@ -22,13 +22,16 @@ def stop_file() -> Path:
     return asked_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
 
 
-def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None) -> None:
-    """Raise POLICY_DENIED if `action` (such as click) is forbidden, in general or in this app."""
+def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None, alias: str = "") -> None:
+    """Raise POLICY_DENIED if `action` (such as click) is forbidden, in general or in this app.
+
+    alias: another name of the app; the lists may contain any of its names.
+    """
     if settings().is_read_only:
         raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
         raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
-    names = [name for name in (app_name, bundle_id) if name]
+    names = [name for name in (app_name, bundle_id, alias) if name]
     if _matches(settings().deny_apps, names, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
     if names and settings().allow_apps and not _matches(settings().allow_apps, names, str.lower):

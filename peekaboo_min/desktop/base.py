@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional, Protocol
+from typing import Callable, Optional, Protocol
 
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
@@ -44,8 +44,8 @@ class Desktop(Protocol):
     def prepare(self, in_background: bool) -> None:
         """Make acts faster, for example by compiling a helper. Acts work without it."""
 
-    def request_permissions(self) -> None:
-        """Let the system ask the person at the screen for its permissions."""
+    def request_permissions(self, announce: Callable[[str], None]) -> None:
+        """Announce in whose name the system asks for its permissions; let it ask the person at the screen."""
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
         """List all windows, apps and displays in one call, unfiltered.

@@ -92,7 +92,7 @@ def _current_deck() -> Deck:
     deck = _load_deck()
     if deck is None:
         bundle_id = _find_bundle_id()
-        check_may_act("keynote", "Keynote", bundle_id)
+        _check_may_act("keynote", bundle_id)
         opened = _ask_keynote("open", bundle_id=bundle_id, only_open=True)
         log_for_agent("[server]", _note_open_document(opened))
         deck = Deck(bundle_id, opened["document_id"], round(opened["width"]), round(opened["height"]))
@@ -156,8 +156,12 @@ def _ask_keynote(action: str, **request: Any) -> dict[str, Any]:
     return reply
 
 
+def _check_may_act(action: str, bundle_id: str) -> None:
+    check_may_act(action, "Keynote", bundle_id, alias="Keynote Creator Studio")  # the file name of Keynote 15
+
+
 def _check_and_audit(action: str, bundle_id: str, details: dict[str, Any]) -> None:
-    check_may_act(action, "Keynote", bundle_id)
+    _check_may_act(action, bundle_id)
     write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **details})
 
 
@@ -212,7 +216,7 @@ def get_slide_size() -> Result:
     Example: peekaboo-min keynote size
     """
     deck = _current_deck()
-    check_may_act("get_slide_size", "Keynote", deck.bundle_id)
+    _check_may_act("get_slide_size", deck.bundle_id)
     slide = _ask_keynote("size", **deck.address())
     width, height = round(slide["width"]), round(slide["height"])
     _save_deck(deck._replace(slide_width=width, slide_height=height))

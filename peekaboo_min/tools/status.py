@@ -67,7 +67,7 @@ def doctor(
     if compile:
         desktop.prepare(in_background=False)
     if request:
-        desktop.request_permissions()
+        desktop.request_permissions(partial(print, file=sys.stderr, flush=True))
     checks = _checks(desktop, runs_programs=True)
     missing = [check for check in checks if check.is_problem]
     if missing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import plistlib
 import sys
 import time
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ def test_screenshot_shows_only_the_window_at_its_scale(
         "screenshot_id": data["screenshot_id"],
         "path": str(path),
     }
-    assert desk.captures() == [["-x", "-o", "-l", str(window_id), "-t", "png"]]
+    assert desk.captures() == [["-x", "-a", "-o", "-l", str(window_id), "-t", "png"]]
     assert desk.images_left() == []
 
 
@@ -161,7 +162,7 @@ def test_capture_with_a_shadow_is_larger_and_cannot_be_clicked(
     assert (shadowed["scale"], shadowed["format"]) == (scale, "jpg")
     assert all(abs(one - two) < 24 for one, two in zip(pixel(Path(shadowed["path"]), 1, 1), SHADOW))
     number = str(window_id)
-    expected = [["-x", "-o", "-l", number, "-t", "png"], ["-x", "-l", number, "-t", "jpg"]]
+    expected = [["-x", "-a", "-o", "-l", number, "-t", "png"], ["-x", "-a", "-l", number, "-t", "jpg"]]
     assert desk.captures() == expected
     assert desk.run("click", window_id, 10, 10).code == 20
     assert desk.posted() == []
@@ -227,6 +228,18 @@ def test_sips_fails_by_a_bad_file_or_exit_code(
     left = (tmp_path / "whole.png").read_bytes() if file is None else file
     desk.mac.fail("sips", "Error 13", exit=exit_code, file=left)
     assert desk.refusal("screenshot", 1090, "--max-dimension", 300)[1] == "SIPS_ERROR"
+
+
+@pytest.mark.parametrize("link", ["child_of", "attached_to"])
+def test_screenshot_shows_a_window_without_its_attached_windows(desk: Desk, link: str) -> None:
+    desk.mac.open_window("Form", bounds=[1200, 300, 200, 400], **{link: 1090})
+    data = desk.data("screenshot", 1090)
+    assert (data["image_width"], data["image_height"], len(desk.captures())) == (960, 720, 1)
+
+
+def test_screenshot_of_another_shape_is_never_accepted(desk: Desk) -> None:
+    desk.mac.fail("screencapture", exit=0, when=["-l"], file=PICTURE)
+    assert desk.refusal("screenshot", 1090) == (14, "CAPTURE_FAILED")
 
 
 def test_failed_screenshot_is_retried(desk: Desk) -> None:
@@ -682,7 +695,7 @@ _CLAUDE = "/Users/someone/Library/Application Support/Claude/claude-code/2.1.209
 _DESKTOP = "/Applications/Claude.app/Contents/MacOS/Claude"
 _BY_UV = "/Users/someone/.local/share/uv/python/cpython-3.13-macos-aarch64-none/bin/python3.13"
 _XCODES, _TOOLS = f"/Applications/Xcode.app/{_PYTHON}", f"/Library/Developer/CommandLineTools/{_PYTHON}"
-# the path that needs the grant, and the process chain that ends with us
+# the path that needs the grant, and the process chain that ends with us; the app to reopen if it is another
 HOSTS = {
     "an editor's nested helper": (_VS_CODE, [_NESTED, "/bin/zsh", "python3"]),
     "an app that another app installed": (_CLAUDE, [_DESKTOP, f"{_CLAUDE}/Contents/MacOS/claude", "python3"]),
@@ -690,14 +703,15 @@ HOSTS = {
     "Terminal below Xcode's Python": (_TERMINAL, [*_SHELL, f"{_XCODES}/Contents/MacOS/Python"]),
     "a daemon": ("", ["/usr/sbin/sshd", "-zsh", "python3"]),
     "unknown without ps": ("", ["python3"]),
-    "responsible: python, for any launcher": (_BY_UV, [_DESKTOP, "disclaimer", _BY_UV]),
-    "responsible: Python.app": (_XCODES, [_DESKTOP, f"{_XCODES}/Contents/MacOS/Python"]),
+    "responsible: python, for any launcher": (_BY_UV, [_DESKTOP, "disclaimer", _BY_UV], "Claude"),
+    "responsible: Python.app": (_XCODES, [_DESKTOP, f"{_XCODES}/Contents/MacOS/Python"], "Claude"),
+    "responsible: python of a daemon": (_BY_UV, ["/usr/sbin/sshd", _BY_UV], "python3.13"),
 }
 
 
 @pytest.mark.parametrize("case", HOSTS)
 def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: str) -> None:
-    path, processes = HOSTS[case]
+    path, processes, *reopened = HOSTS[case]
     if "without ps" in case:
         desk.mac.uninstall("ps")
     rows: list[dict[str, Any]] = [
@@ -712,8 +726,27 @@ def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: s
     refused = desk.run("screenshot", 1090)
     name = Path(path).name.replace(".app", "") or "the app that started this"
     assert (refused.code, f": {name} lacks the Screen Recording" in refused.error["message"]) == (11, True)
-    assert (f"add {path} with the + button" in refused.error["message"]) is bool(path)
-    assert ("repeat this after each upgrade" in refused.error["message"]) is (path == _BY_UV)
+    message = refused.error["message"]
+    assert (f"press +, then shift-cmd-G, and enter {path}" in message) is bool(path)
+    assert ("or after an upgrade" in message) is (path == _BY_UV)
+    assert message.endswith(f"then quit and reopen {(reopened or [name])[0]}")
+
+
+@pytest.mark.parametrize(("usage", "advice"), [("We click.", "tccutil reset AppleEvents"), (None, "with uv")])
+def test_automation_error_advises_by_the_apps_info_plist(
+    desk: Desk, tmp_path: Path, usage: Optional[str], advice: str
+) -> None:
+    contents = tmp_path / "Python.app" / "Contents"
+    contents.mkdir(parents=True)
+    keys = {"NSAppleEventsUsageDescription": usage} if usage else {"CFBundleName": "Python"}
+    (contents / "Info.plist").write_bytes(plistlib.dumps(keys))
+    row = {"pid": os.getpid(), "ppid": 1, "comm": f"{contents}/MacOS/Python", "this_is_us": True}
+    desk.mac.set("processes", [row])
+    change_app(desk.mac, "Terminal", responsible=False)
+    add_app(desk.mac, "Python", os.getpid(), responsible=True)
+    error = desk.backend.denied(ErrorCode.PERMISSION_DENIED_AUTOMATION, "Keynote cannot be controlled")
+    assert error.message.startswith("Keynote cannot be controlled: Python lacks the Automation permission")
+    assert advice in error.hint and "+" not in error.hint
 
 
 @pytest.mark.parametrize(("is_person", "dialogs"), [(True, 2), (False, 0)])
@@ -727,6 +760,15 @@ def test_doctor_requests_permissions_only_from_a_person(
     error = error_of(doctor, request=True)
     assert (error.code.exit_code, len(desk.mac.events("dialog"))) == (11 if is_person else 2, dialogs)
     desk.mac.set("log", [])  # no other command may raise a dialog
+
+
+def test_request_names_the_app_before_macos_asks(desk: Desk) -> None:
+    desk.mac.deny("accessibility")
+    notices: list[tuple[str, int]] = []
+    desk.backend.request_permissions(lambda text: notices.append((text, len(desk.mac.events("dialog")))))
+    notice = "macOS asks in the name of Terminal; a grant counts for every program that runs in Terminal"
+    assert notices == [(notice, 0)]
+    desk.mac.set("log", [])
 
 
 @pytest.mark.parametrize("edges_differ", [True, False])

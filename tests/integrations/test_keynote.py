@@ -505,6 +505,17 @@ def test_keynote_acts_are_audited_and_can_be_forbidden(caller: Caller, mac: Fake
     assert len(path.read_text().splitlines()) == len(acts), "refused acts are not audited"
 
 
+@pytest.mark.parametrize(
+    ("rule", "is_allowed"), [("DENY_APPS", False), ("ALLOW_APPS", True)], ids=["denied", "allowed"]
+)
+@pytest.mark.parametrize("name", ["Keynote Creator Studio", "Keynote", "com.apple.Keynote"])
+def test_keynote_is_denied_and_allowed_by_each_of_its_names(
+    caller: Caller, rule: str, is_allowed: bool, name: str
+) -> None:
+    variables: Any = {f"PEEKABOO_{rule}": name}
+    assert statuses(caller.call(OPEN, **variables)) == ["KEYNOTE_READY" if is_allowed else "POLICY_DENIED"]
+
+
 def test_keynote_is_used_by_one_call_at_a_time(caller: Caller, mac: FakeMac) -> None:
     caller.call(OPEN)
     running = [caller.shell.start("keynote", "rectangle", 100 * n, 10, 50, 50) for n in range(4)]

@@ -80,7 +80,7 @@ CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
     ),
     "a picture of another size": (
         lambda mac: mac.fail("screencapture", exit=0, when=["-l", "1080"], file=_SMALL),
-        "-l -o of the front window is as large as its bounds times the scale",
+        "-a -o -l of the front window is as large as its bounds times the scale",
     ),
 }
 

@@ -94,6 +94,6 @@ def check_permission_error(finished: Finished, exit_code: int) -> None:
     pane, address = PANES[exit_code]
     message = finished.error["message"]
     assert f"Terminal lacks the {pane} permission" in message
-    assert f"switch Terminal on in System Settings > Privacy & Security > {pane}" in message
+    assert f"switch Terminal on in System Settings > Privacy & Security > {pane} (open " in message
     assert f'open "x-apple.systempreferences:com.apple.preference.security?{address}"' in message
     assert message.endswith("quit and reopen Terminal")

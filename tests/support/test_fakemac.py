@@ -173,7 +173,7 @@ def test_impossible_events_are_dropped(mac: FakeMac) -> None:
     assert {event["kind"] for event in mac.events()} - {"activate", "raise", "lost"} == {"dropped"}
 
 
-WINDOW, NO_WINDOW = ("screencapture", "-x", "-o", "-l"), "could not create image from window\n"
+WINDOW, NO_WINDOW = ("screencapture", "-x", "-a", "-o", "-l"), "could not create image from window\n"
 NO_SDK = "<unknown>:0: error: unable to load standard"
 REFUSED_PROGRAMS: dict[str, tuple[list[str], int, str]] = {
     "an unknown flag": (["screencapture", "-Z", "s.png"], 1, "screencapture: illegal option -- Z\nusage"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional, cast
+from typing import Any, Callable, Optional, cast
 
 from ...core.errors import ErrorCode, PeekabooError, invalid, screen_locked
 from ...core.log import log_debug
@@ -27,7 +27,7 @@ from ...system.bitmaps import read_image_info
 from ...system.files import held_locks
 from ...system.process import ProgramTimeout, run_program
 from ..matching import find_app
-from .grants import permission_error
+from .grants import permission_error, request_notice
 from .input import perform, window_argument
 from .osascript import WINDOW_SOURCES, mac_error, run_jxa
 from .swift_helper import build_helper, build_in_background, find_helper, last_failure
@@ -73,7 +73,8 @@ class MacDesktop:
         else:
             build_helper(is_forced=True)
 
-    def request_permissions(self) -> None:
+    def request_permissions(self, announce: Callable[[str], None]) -> None:
+        announce(request_notice())
         run_jxa([WINDOW_SOURCES[0], "desktop/macos/request.js"], {})
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
@@ -107,7 +108,8 @@ class MacDesktop:
         if window.title is None:
             _check_may_capture()  # the listing ran without Screen Recording
         shadow = [] if with_shadow else ["-o"]  # the shadow's margin would shift every pixel
-        self._screencapture([*shadow, "-l", str(window.window_id)], path, kind)
+        # without attached windows (-a), such as sheets: they would change the image's size
+        self._screencapture(["-a", *shadow, "-l", str(window.window_id)], path, kind)
         return None
 
     def capture_rect(self, rect: Rect, path: Path, kind: str) -> None:

@@ -11,6 +11,7 @@ from ...system.process import run_program
 from ...system.programs import native_source
 
 _LOOKUP_S = 5.0  # for each lookup; the error must not wait long for an app's name
+_USAGE_KEY, _UNKNOWN_APP = "NSAppleEventsUsageDescription", "the app that started this"
 _SETTINGS_URL = "x-apple.systempreferences:com.apple.preference.security?"
 _PS_LINE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)  # pid, parent's pid, path of the program
 _PYTHON_ITSELF = re.compile(r"/Python3?\.framework/|/Python\.app/")
@@ -28,22 +29,45 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
     """Return the error for `what`, the refused operation: the app that needs `code`, and how to grant it."""
     import platform
 
-    path, (title, address) = _responsible_path(), PANES[code]
-    app = os.path.basename(path).removesuffix(".app") or "the app that started this"
+    (path, app, host), (title, address) = _grantee(), PANES[code]
     macos_version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 if unknown
     if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and macos_version >= 15:
         title = "Screen & System Audio Recording"
-    add = f"; if it is not in the list, add {path} with the + button" if path else ""
-    # a program outside an app bundle, such as uv's Python, may lose the permission when it is replaced
-    repeat = "" if path.endswith(".app") or not path else "; repeat this after each upgrade of it"
-    hint = f"switch {app} on in System Settings > Privacy & Security > {title} "
-    hint += f'(open "{_SETTINGS_URL}{address}"){add}; then quit and reopen {app}{repeat}'
+    pane = f'in System Settings > Privacy & Security > {title} (open "{_SETTINGS_URL}{address}")'
+    if code is ErrorCode.PERMISSION_DENIED_AUTOMATION:
+        hint = f"switch Keynote on below {app} {pane}; if it is not in the list, run `tccutil reset "
+        hint += "AppleEvents` in a terminal, try again, and answer the question"
+        if not _may_ask_to_automate(path):
+            hint = f"macOS refuses {app} without a question, because {path}/Contents/Info.plist lacks "
+            hint += f"{_USAGE_KEY}; run peekaboo-min in a terminal, or install it with uv"
+        return PeekabooError(code, f"{what}: {app} lacks the {title} permission", hint, details)
+    add = f"; if it is not in the list, press +, then shift-cmd-G, and enter {path}" if path else ""
+    if path and not path.endswith(".app"):
+        add += " (if the dialog refuses it, or after an upgrade: see macOS permissions in the README)"
+    hint = f"switch {app} on {pane}{add}; if it is already on, remove it with - and add it again; "
+    hint += f"then quit and reopen {host}"
     return PeekabooError(code, f"{what}: {app} lacks the {title} permission", hint, details)
 
 
-def _responsible_path() -> str:
-    # Ask macOS which process is responsible for us: Claude Desktop disclaims the programs that it starts, and
-    # macOS then checks Python itself. Without an answer, take the nearest parent process that is in an app.
+def request_notice() -> str:
+    """Return in whose name macOS will ask for permissions, and for which programs a grant counts."""
+    _, app, _ = _grantee()
+    return f"macOS asks in the name of {app}; a grant counts for every program that runs in {app}"
+
+
+def _may_ask_to_automate(path: str) -> bool:
+    import plistlib  # takes 5 ms
+
+    # macOS asks only for apps that explain why (vienna-rss#1230); CPython's Info.plist.in does not
+    try:
+        with open(f"{path}/Contents/Info.plist", "rb") as f:
+            return _USAGE_KEY in plistlib.load(f)
+    except (OSError, ValueError):  # not an app, such as uv's Python
+        return True
+
+
+def _grantee() -> tuple[str, str, str]:
+    """Return the path and name of the program that macOS checks, and the app to reopen after a grant."""
     try:
         # without -ww, ps may cut lines at 79 columns if there is no terminal
         listing = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_LOOKUP_S).text
@@ -51,17 +75,17 @@ def _responsible_path() -> str:
         log_debug(f"the parent processes are unknown: {e.message}")
         listing = ""
     processes = {pid: (parent, command) for pid, parent, command in _PS_LINE.findall(listing)}
-    pid = str(os.getpid())
+    pid, host = str(os.getpid()), ""
     _, command = processes.get(_responsible_pid(pid), ("", ""))
-    if command:
-        app = _INNERMOST_APP.match(command)  # Xcode.app contains Python.app
-        return app[0] if app else command
-    while pid in processes:
-        pid, command = processes.pop(pid)
-        app = _OUTERMOST_APP.match(command)
-        if app and not _PYTHON_ITSELF.search(command):
-            return app[0]
-    return ""
+    while pid in processes and not host:
+        pid, parent_command = processes.pop(pid)
+        app = _OUTERMOST_APP.match(parent_command)
+        host = app[0] if app and not _PYTHON_ITSELF.search(parent_command) else ""
+    # Claude Desktop disclaims the programs that it starts: macOS checks Python itself (claude-code#55169)
+    app = _INNERMOST_APP.match(command)  # Xcode.app contains Python.app
+    path = app[0] if app else command or host
+    name, host_name = (os.path.basename(each).removesuffix(".app") for each in (path, host or path))
+    return path, name or _UNKNOWN_APP, host_name or _UNKNOWN_APP
 
 
 def _responsible_pid(pid: str) -> str:

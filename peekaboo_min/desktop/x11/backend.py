@@ -9,7 +9,7 @@ most frequent command, needs none of them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
@@ -57,7 +57,7 @@ class X11Desktop:
     def prepare(self, in_background: bool) -> None:
         """Do nothing: the programs need no preparation."""
 
-    def request_permissions(self) -> None:
+    def request_permissions(self, announce: Callable[[str], None]) -> None:
         """Do nothing: X11 has no permissions."""
 
     def snapshot(self, with_minimised: bool = False) -> Scene:

@@ -142,10 +142,10 @@ def draw_slide_picture(deck: dict[str, Any], index: int) -> Picture:
 
 
 def draw_one_window(
-    state: State, window: dict[str, Any], attached: list[dict[str, Any]], scale: float, shadow: bool
+    state: State, window: dict[str, Any], family: list[dict[str, Any]], scale: float, shadow: bool
 ) -> Picture:
-    """Draw one window, even if others cover it; its sheets may enlarge the picture (facts A4)."""
-    rects = [item["bounds"] for item in [window, *attached]]
+    """Draw one window, even if others cover it; the rest of its family may enlarge the picture (facts A4)."""
+    rects = [item["bounds"] for item in family]
     left, top = min(rect[0] for rect in rects), min(rect[1] for rect in rects)
     right, bottom = max(rect[0] + rect[2] for rect in rects), max(rect[1] + rect[3] for rect in rects)
     if shadow:
@@ -153,7 +153,7 @@ def draw_one_window(
         top, bottom = top - SHADOW_MARGIN["top"], bottom + SHADOW_MARGIN["bottom"]
     canvas = Canvas([left, top, right - left, bottom - top], scale, SHADOW)
     if may_see(state, window):
-        for item in [window, *attached]:
+        for item in family:
             draw_window(canvas, item)
     else:
         canvas.fill(canvas.region, WALLPAPER)

@@ -11,11 +11,11 @@ from .jpeg import jpeg_bytes
 from .pictures import Picture
 from .png import png_bytes
 from .programs import Exit, hang
-from .windows import active_displays, display_of, is_on_screen, overlap, sheet_of, window_with_id
+from .windows import active_displays, display_of, family_of, is_on_screen, overlap, window_with_id
 from .world import Folder, State, granted, post, settle
 
 VALUED = "DtlR"
-PLAIN = "xo"
+PLAIN = "xoa"
 WAITING = "iwWsJvV"  # they wait for a person (facts 6.3.11)
 # the first lines; -I was removed (A1)
 USAGE = """usage: screencapture [-icMPmwsWxSCUtoa] [files]
@@ -134,10 +134,9 @@ def window_picture(state: State, flags: Flags) -> Picture:
     if window is None or not is_on_screen(state, window) or is_closed_or_protected(state, window):
         # The same for unknown, minimised, hidden, closing and protected windows, or another Space (facts A2).
         raise Exit(1, "could not create image from window")
-    sheet = sheet_of(state, window)
-    attached = [] if sheet is None else [sheet]
+    family = [window] if "a" in flags else family_of(state, window)
     scale = display_of(state, window["bounds"])["scale"]
-    return draw_one_window(state, window, attached, scale, "o" not in flags)
+    return draw_one_window(state, window, family, scale, "o" not in flags)
 
 
 def save(picture: Picture, kind: str, target: str, noise: int = 0) -> None:

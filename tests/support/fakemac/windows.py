@@ -54,6 +54,18 @@ def window_at(state: State, x: float, y: float) -> Optional[Window]:
     return None
 
 
+def family_of(state: State, window: Window) -> list[Window]:
+    """Return a window and the windows attached to it: sheets, and popovers and others with `child_of`."""
+    family = [window]
+    for member in family:
+        links = {member.get("attached_to"), member.get("child_of")}
+        others = [other for other in state["windows"] if is_open(state, other) and other not in family]
+        for other in others:
+            if other["id"] in links or member["id"] in (other.get("attached_to"), other.get("child_of")):
+                family.append(other)
+    return family
+
+
 def sheet_of(state: State, window: Window) -> Optional[Window]:
     sheets = [one for one in state["windows"] if one.get("attached_to") == window["id"]]
     return next((sheet for sheet in sheets if not sheet.get("closing")), None)
