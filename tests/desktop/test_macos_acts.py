@@ -24,7 +24,6 @@ from mac_desk import STARTED, Desk, check_permission_error, widget
 from samples import error_of
 from worlds import PATIENCE_S, need_swift, wait_for
 
-from peekaboo_min.automation import act as acts
 from peekaboo_min.core.call import CancelToken, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Act, Delivery, Point, Window
@@ -510,11 +509,10 @@ def test_focus_waits_for_a_minimised_window_on_a_slow_mac(
 ) -> None:
     def focus(self: MacDesktop, window: Window, may_click: bool) -> None:
         real(self, window, may_click)
-        time.sleep(0.7)
+        time.sleep(2.2)  # more than an act waits from its first listing on
 
     real = MacDesktop.focus
     monkeypatch.setattr(MacDesktop, "focus", focus)
-    monkeypatch.setattr(acts, "_FOCUS_S", 0.6)
     assert desk.data("focus", 1005)["is_focused"] is True
 
 
