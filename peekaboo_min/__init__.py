@@ -10,7 +10,7 @@ desktop       base: the contract of a platform; select keys matching images
               x11: backend connection windows presses pointer keyboard clipboard
                    elements elements_atspi ocr opening
 ai            client providers images grid: ask a model
-automation    policy coordinates capture image act listing find labels wait opening: the jobs
+automation    policy coordinates capture image act steps listing find labels wait opening: the jobs
 integrations  keynote gmail peekaboo_cli
 agents        mcp_client actions planner target run report vision_agent model_check keynote_agent
 tools         table (a row for each tool and command); list_tools look_tools act_tools capture_tools

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Callable, Optional, Union
 
-from ..core.call import pause, report_progress, time_budget
+from ..core.call import pause, report_progress, time_budget, within_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Rect, Result, Scene, Window
 from ..desktop.base import Desktop
@@ -46,6 +46,7 @@ def wait_for(
     if window_id is not None and text is title is None and not (closed or still):
         raise invalid("no condition is given", "wait for text, title, closed or still")
     check_range("timeout_s", timeout_s, 1, longest_s)
+    timeout_s = within_budget(timeout_s)
     where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
     goal, look = _condition(desktop, where, text, title, closed, still)
     start = time.monotonic()

@@ -51,8 +51,8 @@ def _changed(**changes: Any) -> Iterator[None]:
 
 
 def time_budget(seconds: float) -> AbstractContextManager[None]:
-    """Give all that runs in this block `seconds` together; a program gets no more than the rest."""
-    return _changed(deadline=time.monotonic() + seconds)
+    """Limit all that runs in this block to `seconds` together, and to the rest of an outer budget."""
+    return _changed(deadline=min(_CALL.get().deadline, time.monotonic() + seconds))
 
 
 def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:

@@ -48,6 +48,7 @@ class ErrorCode(str, Enum):
     WINDOW_COVERED = "WINDOW_COVERED", 1, "act on the window in front, or close it"
     WINDOW_BLOCKED = "WINDOW_BLOCKED", 1, "answer the dialog or menu, and release held keys and buttons"
     FOCUS_LOST = "FOCUS_LOST", 1, "take a screenshot, focus the window and type the rest"
+    NOT_DELIVERED = "NOT_DELIVERED", 1, "take a screenshot to see what happened, before you repeat the act"
     TIMEOUT = "TIMEOUT", 22, "increase the timeout and try again"
     CANCELLED = "CANCELLED", 1, "call it again"
     NO_ELEMENTS = "NO_ELEMENTS", 1, "use find_text, or a screenshot and its pixels"

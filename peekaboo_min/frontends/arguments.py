@@ -20,6 +20,7 @@ PROGRAM = "peekaboo-min"
 JSON_FLAGS = ("--json-output", "--json", "-j")
 HELP_FLAGS = ("-h", "--help")
 VERSION_FLAGS = ("-V", "--version")
+JSON_KINDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 _NUMBER_OR_DASH = r"-(\d+|\d*\.\d+)?"
 _WINDOW = "window_id"  # the shell also accepts a name of the window, and shows WINDOW
 _COLUMNS = 79
@@ -128,6 +129,35 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
             with suppress(ValueError):  # pydantic reports invalid JSON
                 given[parameter.name] = json.loads(value)
     return given
+
+
+def checked_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Check JSON values against a tool's parameters, and normalise them. Raises INVALID_ARGUMENT."""
+    given = {
+        name: value for name, value in given_arguments(signature, arguments).items() if value is not None
+    }
+    parameters = {parameter.name: parameter for parameter in signature.parameters}
+    for name in given:
+        if name not in parameters:
+            raise invalid(f"there is no parameter {name[:40]!r}", f"use {', '.join(parameters)}")
+    for name, parameter in parameters.items():
+        if name not in given and parameter.is_required:
+            raise invalid(f"{name} is missing", parameter.help)
+        if name in given:
+            items = given[name] if parameter.is_list else [given[name]]
+            if not isinstance(items, list) or not all(_is_value(parameter, item) for item in items):
+                kind = f"a {'list of ' * parameter.is_list}{JSON_KINDS.get(parameter.type_, 'value')}"
+                kind = f"one of {', '.join(parameter.choices)}" if parameter.choices else kind
+                raise invalid(f"{name} is {given[name]!r:.60}, not {kind}", parameter.help)
+    return given
+
+
+def _is_value(parameter: Parameter, item: Any) -> bool:
+    if parameter.choices:
+        return item in parameter.choices
+    if parameter.type_ is float:
+        return type(item) in (int, float) and math.isfinite(item)
+    return type(item) is parameter.type_  # isinstance would take True for a number
 
 
 def options_end(arguments: Sequence[str]) -> int:

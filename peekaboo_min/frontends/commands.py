@@ -1,17 +1,28 @@
-"""The shell's own form of the few tools whose parameters differ from MCP's."""
+"""run_steps, which calls other tools, and the shell's own form of some tools."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Callable, Literal, Optional
 
 from ..automation.listing import window_catalogue
-from ..core.errors import invalid
+from ..automation.policy import check_may_act
+from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
-from ..desktop.select import this_desktop
+from ..desktop.matching import window_named
+from ..desktop.select import only_checking_arguments, this_desktop
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
+from ..tools.table import TOOLS, offered_tools
+from .arguments import checked_arguments, read_signature
+
+if TYPE_CHECKING:
+    from ..automation.steps import Step
 
 # Each function imports its job: `windows`, the most frequent command, must start fast.
 SavePath = Annotated[
@@ -122,6 +133,101 @@ def wait_for(
     from ..automation import wait
 
     return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s, 600.0)
+
+
+_STEP_TOOLS = (
+    *("focus_window", "click", "click_text", "type_text", "press_key", "scroll", "drag", "move_pointer"),
+    "wait_for",
+)
+_STEP_HINT = 'give a list such as [{"tool": "click_text", "window_id": 7, "text": "Save"}]'
+
+
+def run_steps(
+    steps: Annotated[list[dict[str, Any]], "at most 20, in order"],
+    screenshot: Annotated[bool, "also return a screenshot of the last window; default false"] = False,
+) -> Result:
+    """Do several acts and waits in one call, such as filling a form; return the outcome of each.
+
+    A step is a tool with its parameters: {"tool": "click_text", "window_id": 7, "text": "Save"}. Tools:
+    focus_window, click, click_text, type_text, press_key, scroll, drag, move_pointer, wait_for. All are
+    checked first. Stops at the first that fails or is not delivered. "window_id": "opened" is the window that
+    an earlier step opened, or that wait_for found. Pixels are of your last screenshots: if the window changes
+    meanwhile, use click_text. Ends within 50 seconds.
+
+    Example: peekaboo-min run-steps steps.json
+    """
+    from ..tools.look_tools import take_window_screenshot
+
+    offered = {row.name for row in offered_tools()}
+    tools = [name for name in _STEP_TOOLS if name in offered]
+    return _run_steps(steps, tools, take_window_screenshot if screenshot else None)
+
+
+def run_steps_of_file(
+    file: Annotated[str, "a JSON file with a list of steps, or - for stdin"],
+    *,
+    path: Annotated[Optional[str], "save a screenshot of the last window there: a .png or .jpg file"] = None,
+) -> Result:
+    """Do the acts and waits in a JSON file, at most 20; stop at the first that fails.
+
+    The file has a list of steps: [{"tool": "click_text", "window_id": "Form", "text": "Save"}]. The tools
+    and parameters are those of MCP, but a window_id may also be a name. "opened" is the window that an
+    earlier step opened, or that wait_for found.
+
+    Example: peekaboo-min run-steps steps.json
+    """
+    from ..system.files import asked_path
+
+    if file == "-":
+        text = sys.stdin.read()
+    else:
+        with file_errors(asked_path(file)):
+            text = asked_path(file).read_text(encoding="utf-8")
+    try:
+        steps = json.loads(text)
+    except ValueError as e:
+        raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
+    for step in steps if isinstance(steps, list) else ():
+        name = step.get("window_id") if isinstance(step, dict) else None
+        if isinstance(name, str) and name != "opened":
+            scene = this_desktop().snapshot(with_minimised=True)
+            step["window_id"] = window_named(name, scene, acts=True).window_id
+    return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None)
+
+
+def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], Result]]) -> Result:
+    from ..automation.steps import MOST_STEPS, perform_steps
+
+    check_may_act("run_steps")
+    if not isinstance(steps, list) or not 1 <= len(steps) <= MOST_STEPS:
+        raise invalid(f"there are not 1 to {MOST_STEPS} steps", _STEP_HINT)
+    bound: list[Step] = []
+    for number, step in enumerate(steps, 1):
+        try:
+            bound.append(_bound(step, tools))
+        except PeekabooError as e:
+            raise invalid(f"step {number}: {e.message}; nothing was done", e.hint) from e
+        opener = bound[-2] if number > 1 and bound[-1].uses_opened else None
+        if opener and not opener.uses_opened:
+            parameters = {parameter.name for parameter in read_signature(opener.call).parameters}
+            opener.arguments.update({"verify": True} if "verify" in parameters else {})
+    return perform_steps(this_desktop(), bound, look)
+
+
+def _bound(step: Any, tools: Sequence[str]) -> Step:
+    """Check a step as its tool would, without using the desktop. Raises INVALID_ARGUMENT."""
+    from ..automation.steps import OPENED, Step
+
+    given = dict(step) if isinstance(step, dict) else {}
+    tool = given.pop("tool", None)
+    if tool not in tools:
+        raise invalid(f"its tool is {tool!r:.40}", f"give one of {', '.join(tools)}")
+    is_opened = given.get("window_id") == OPENED
+    function = TOOLS[tool].load()
+    arguments = checked_arguments(read_signature(function), {**given, "window_id": 1} if is_opened else given)
+    with only_checking_arguments():
+        function(**arguments)
+    return Step(tool, function, {**arguments, "window_id": OPENED} if is_opened else arguments)
 
 
 def analyze(

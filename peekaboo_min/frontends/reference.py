@@ -8,7 +8,7 @@ from ..core.errors import ErrorCode
 from ..core.models import Result
 from ..system.programs import native_source
 from ..tools.table import COMMANDS, TOOLS
-from .arguments import Parameter, command_parser, read_signature
+from .arguments import JSON_KINDS, Parameter, command_parser, read_signature
 
 
 def show_tools(
@@ -50,8 +50,7 @@ def _skill() -> str:
 
 
 def _parameter_line(parameter: Parameter) -> str:
-    names = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
-    kind = ("list of " if parameter.is_list else "") + (choices or names.get(parameter.type_, "object"))
+    kind = ("list of " if parameter.is_list else "") + (choices or JSON_KINDS.get(parameter.type_, "object"))
     need = ", required" if parameter.is_required else ""
     return f"- `{parameter.name}` ({kind}{need}): {parameter.help}"

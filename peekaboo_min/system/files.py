@@ -240,17 +240,23 @@ def write_privately(path: Path, content: Union[str, bytes]) -> None:
     write_all({path: content if isinstance(content, bytes) else encodable(content).encode("utf-8")})
 
 
-_held_locks: ContextVar[tuple[int, ...]] = ContextVar("held_locks", default=())
+_held_locks: ContextVar[dict[str, int]] = ContextVar("held_locks", default={})  # noqa: B039 - never changed
 
 
 def held_locks() -> tuple[int, ...]:
     """Return the descriptors of the locks that this call holds; a child that inherits them keeps them."""
-    return _held_locks.get()
+    return tuple(_held_locks.get().values())
 
 
 @contextmanager
 def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock in the block; `what` names it in errors. Raises FILE_IO_ERROR, CANCELLED, TIMEOUT."""
+    """Hold a lock in the block; a call that holds it already may enter again.
+
+    what: its name in errors. Raises FILE_IO_ERROR, CANCELLED, TIMEOUT.
+    """
+    if lock_name in _held_locks.get():
+        yield
+        return
     path = lock_folder() / lock_name
     deadline = time.monotonic() + wait_s
     while (descriptor := _try_lock(path)) is None:
@@ -258,7 +264,7 @@ def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
             message = f"another peekaboo is using {what}"
             raise PeekabooError(ErrorCode.TIMEOUT, message, hint="try again in a moment")
         pause(0.02)
-    reset = _held_locks.set((*_held_locks.get(), descriptor))
+    reset = _held_locks.set({**_held_locks.get(), lock_name: descriptor})
     try:
         yield
     finally:

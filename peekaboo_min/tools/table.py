@@ -112,6 +112,11 @@ ROWS = (  # in the order of the help and of the README
         "the fields of click; to_pixel, to_point"),
     Row("move", "tools.act_tools:move_pointer", "move_pointer", "Move the pointer over a window", "desktop",
         Effect.SETS, _POINTER),
+    Row("run-steps", "frontends.commands:run_steps", "run_steps", "Do several acts in one call", "desktop",
+        Effect.ACTS,
+        "steps: for each tool, outcome (done, failed, not delivered, unknown, not reached), line, error, and "
+        "the tool's fields; with a screenshot also screenshot: the fields of take_window_screenshot",
+        "frontends.commands:run_steps_of_file"),
     Row("open", "tools.act_tools:open_target", "open", "Open an app, a file or an address", "desktop",
         Effect.ACTS, f"{_WINDOW}; is_new_window, handler (the application's name)"),
     Row("analyze", "tools.capture_tools:analyze", "analyze", "Ask a model about an image", "capture",

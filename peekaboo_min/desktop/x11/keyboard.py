@@ -12,7 +12,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 
-from ...core.call import check_cancelled, pause, uninterrupted
+from ...core.call import check_cancelled, pause, uninterrupted, within_budget
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
@@ -118,8 +118,9 @@ def _is_tk(server: XConnection, window: Window) -> bool:
 
 
 def _check_time(seconds: float, count: int, unit: str) -> None:
-    if seconds > ACT_S:
-        most = max(1, int(count * ACT_S / seconds))
+    limit_s = within_budget(ACT_S)
+    if seconds > limit_s:
+        most = max(1, int(count * limit_s / seconds))
         raise invalid(f"this would take about {seconds:.0f} seconds", f"send at most {most} {unit} at once")
 
 
@@ -158,7 +159,7 @@ class _Keyboard:
                 needed = place % 2 + (place > 3)
                 self._modifiers_of[character] = max(needed, self._modifiers_of.get(character, 0))
         self._typable = frozenset(self._modifiers_of)
-        self._deadline = time.monotonic() + ACT_S
+        self._deadline = time.monotonic() + within_budget(ACT_S)
         self._delivered, self._total, self._others, self._unit = 0, 0, 0, ""
         self._is_press = False
         self.has_received = False  # True once the window received a key of this act
@@ -278,7 +279,7 @@ class _Keyboard:
             raise PeekabooError(ErrorCode.POLICY_DENIED, f"the stop file {self._stop_file} exists", hint)
         self._check_focus(is_holding)
         if time.monotonic() + seconds > self._deadline:
-            message = f"the display is slow: the act would take more than {ACT_S:g} seconds"
+            message = "the display is slow: the act would take too long"
             raise PeekabooError(ErrorCode.TIMEOUT, message, "see what the window holds, type the rest")
 
     def _check_focus(self, is_holding: bool = False) -> None:

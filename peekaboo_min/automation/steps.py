@@ -1,0 +1,129 @@
+"""Do several acts and waits in one call; stop at the first that fails."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Callable, NamedTuple, Optional
+
+from ..core.call import report_progress, time_budget
+from ..core.errors import ErrorCode, PeekabooError
+from ..core.models import Result
+from ..desktop.base import Desktop
+from .act import input_lock
+
+OPENED = "opened"  # as a window_id: the newest window that an earlier step reported
+MOST_STEPS = 20
+LONGEST_S = 50.0  # clients end a call after 60 s
+_LEAST_S = 2.0  # about what a click takes on a busy machine
+
+
+class Step(NamedTuple):
+    """One call of a tool with checked arguments; their `window_id` may be OPENED."""
+
+    tool: str
+    call: Callable[..., Result]
+    arguments: dict[str, Any]
+
+    @property
+    def uses_opened(self) -> bool:
+        return bool(self.arguments.get("window_id") == OPENED)
+
+
+class _Windows:
+    """The windows that the steps used (newest last), and the newest that a step reported as new."""
+
+    def __init__(self) -> None:
+        self.used: list[int] = []
+        self._opened: Optional[int] = None
+
+    def arguments_of(self, step: Step) -> dict[str, Any]:
+        window_id = step.arguments.get("window_id")
+        if window_id == OPENED:
+            window_id = self._opened
+            if window_id is None:
+                hint = "put wait_for with the new window's title before this step"
+                raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "no earlier step reported a new window", hint)
+        if window_id is None:
+            return step.arguments
+        self.used.append(window_id)
+        return {**step.arguments, "window_id": window_id}
+
+    def note(self, step: Step, data: dict[str, Any]) -> None:
+        new = data.get("new_window", {}).get("window_id")
+        if step.tool == "wait_for" and "window_id" not in step.arguments:
+            new = data.get("window_id")
+        if new is not None:
+            self._opened = new
+            self.used.append(new)
+
+
+def perform_steps(
+    desktop: Desktop, steps: Sequence[Step], look: Optional[Callable[[int], Result]] = None
+) -> Result:
+    """Do the steps in order, with the input lock held; return the outcome of each, also if one fails.
+
+    Stops at the first error, at the first act that is not known to be delivered, and after LONGEST_S.
+    look: takes the screenshot of a window, for one image of the last window that still exists.
+    """
+    rows: list[dict[str, Any]] = []
+    windows, failure = _Windows(), None
+    start = time.monotonic()
+    with input_lock(desktop.session):
+        with time_budget(LONGEST_S):
+            for number, step in enumerate(steps, 1):
+                report_progress(f"step {number} of {len(steps)}: {step.tool}")
+                try:
+                    if time.monotonic() - start > LONGEST_S - _LEAST_S:
+                        message = f"the {LONGEST_S:g} s of one call are used up"
+                        raise PeekabooError(ErrorCode.TIMEOUT, message, "call again with the other steps")
+                    rows.append(_done(step, windows))
+                except PeekabooError as e:
+                    if e.code is ErrorCode.CANCELLED:
+                        raise
+                    rows.append(
+                        {"tool": step.tool, "outcome": "failed", "line": e.message, "error": e.code_name}
+                    )
+                    failure = e
+                if rows[-1]["outcome"] != "done":
+                    break
+        picture = _picture(look, windows.used) if look else Result("")
+    done = sum(row["outcome"] == "done" for row in rows)
+    text = f"{done} of {len(steps)} steps done"
+    rows += [{"tool": step.tool, "outcome": "not reached"} for step in steps[len(rows) :]]
+    if done < len(steps):
+        failure = _failure(rows[done], done + 1, len(steps), failure)
+    lines = [
+        f"{number} {row['tool']}: {row['outcome']}{': ' * ('line' in row)}{row.get('line', '')}"
+        for number, row in enumerate(rows, 1)
+    ]
+    data = {"steps": rows, **({"screenshot": picture.data} if picture.data else {})}
+    return Result("\n".join([text, *lines]), data, picture.images, picture.messages, failure)
+
+
+def _done(step: Step, windows: _Windows) -> dict[str, Any]:
+    result = step.call(**windows.arguments_of(step))
+    windows.note(step, result.data)
+    outcome = {True: "done", False: "not delivered", None: "unknown"}[result.data.get("delivered", True)]
+    return {"tool": step.tool, "outcome": outcome, "line": result.summary, **result.data}
+
+
+def _failure(row: dict[str, Any], number: int, count: int, error: Optional[PeekabooError]) -> PeekabooError:
+    """Return the error of the step that ended the call, with the number of steps that were not done."""
+    left = f"; the {count - number} step(s) after it were not done" if number < count else ""
+    message = f"step {number} of {count}, {row['tool']}: {row['line'].rstrip('.')}{left}"
+    if error is None:
+        code = ErrorCode.NOT_DELIVERED
+        return PeekabooError(code, message, code.next_step)
+    return PeekabooError(error.code, message, error.hint, error.details, error.code_name)
+
+
+def _picture(look: Callable[[int], Result], window_ids: Sequence[int]) -> Result:
+    for window_id in dict.fromkeys(reversed(window_ids)):
+        try:
+            return look(window_id)
+        except PeekabooError as e:
+            problem = e.message
+            if e.code is not ErrorCode.WINDOW_NOT_FOUND:
+                break
+    return Result("", messages=(f"no screenshot was taken: {problem}",) if window_ids else ())

@@ -1,0 +1,179 @@
+"""run-steps: several acts in one call, and the truth about each."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_server import serving
+from tk_windows import Opened, audit
+from worlds import PATIENCE_S, Form, Program, program_words
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run(peek: Program, tmp_path: Path) -> Run:
+    """Run these steps by the shell; return its JSON document."""
+
+    def run_steps(*steps: Any, options: tuple[str, ...] = (), **environment: str) -> dict[str, Any]:
+        file = tmp_path / "steps.json"
+        file.write_text(json.dumps(steps))
+        finished = peek.having(**environment).run("run-steps", file, *options, "--json")
+        document: dict[str, Any] = json.loads(finished.out)
+        return document
+
+    return run_steps
+
+
+def outcomes(document: dict[str, Any]) -> list[str]:
+    return [step["outcome"] for step in document["data"]["steps"]]
+
+
+def test_steps_fill_a_form_and_a_dialog_in_one_call(
+    peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
+) -> None:
+    peek.data("screenshot", form_id)
+    x, y = form.centre("name")
+    picture = tmp_path / "last.png"
+    document = run(
+        {"tool": "click", "window_id": form_id, "x": x, "y": y},
+        {"tool": "type_text", "window_id": "Form", "text": "Ada\tada@example.org\t"},
+        {"tool": "click_text", "window_id": form_id, "text": "Details"},
+        {"tool": "type_text", "window_id": "opened", "text": "Zurich\tengineer"},
+        {"tool": "click_text", "window_id": "opened", "text": "Confirm"},
+        {"tool": "wait_for", "window_id": form_id, "text": "Details of Zurich kept."},
+        {"tool": "click_text", "window_id": form_id, "text": "Sign the book"},
+        options=("--path", str(picture)),
+    )
+    assert outcomes(document) == ["done"] * 7, document
+    details = form.wait_for_event("details")
+    assert (details["city"], details["job"]) == ("Zurich", "engineer")
+    signed = form.wait_for_event("sign")
+    assert (signed["name"], signed["mail"]) == ("Ada", "ada@example.org")
+    assert document["data"]["screenshot"]["window_id"] == form_id and picture.stat().st_size > 1000
+    assert [line["action"] for line in audit(peek)] == ["click", "type", "click", "type", "click", "click"]
+
+
+def test_steps_stop_at_the_first_that_fails(form: Form, form_id: int, run: Run) -> None:
+    document = run(
+        {"tool": "focus_window", "window_id": form_id},
+        {"tool": "click_text", "window_id": form_id, "text": "No such label"},
+        {"tool": "click_text", "window_id": form_id, "text": "Sign the book"},
+    )
+    assert outcomes(document) == ["done", "failed", "not reached"]
+    assert document["error"]["code"] == document["data"]["steps"][1]["error"] == "TEXT_NOT_FOUND"
+    message = document["error"]["message"]
+    assert message.startswith("step 2 of 3, click_text: ") and "1 step(s) after it were not done" in message
+    assert form.events("sign") == []
+
+
+def test_steps_stop_at_a_wait_that_is_not_met(form: Form, form_id: int, run: Run) -> None:
+    document = run(
+        {"tool": "wait_for", "title": "No such window", "timeout_s": 1},
+        {"tool": "press_key", "window_id": form_id, "key": "x"},
+    )
+    assert (outcomes(document), document["error"]["code"]) == (["failed", "not reached"], "TIMEOUT")
+    assert form.events("key") == []
+
+
+# The second click would hit the window that the first click opens.
+COVERS_ITSELF = """bind . <ButtonPress> {toplevel .p; wm overrideredirect .p 1; wm geometry .p 300x200+600+100
+raise .p; update}"""
+
+
+def test_steps_stop_after_an_act_that_may_not_have_arrived(
+    opened: Opened, form: Form, form_id: int, run: Run
+) -> None:
+    _, window_id = opened("Shy", COVERS_ITSELF)
+    document = run(
+        {"tool": "click", "window_id": window_id, "x": 150, "y": 100, "clicks": 3},
+        {"tool": "press_key", "window_id": form_id, "key": "x"},
+    )
+    assert (outcomes(document), document["error"]["code"]) == (["unknown", "not reached"], "NOT_DELIVERED")
+    assert form.events("key") == []
+
+
+def test_steps_keep_the_input_lock_between_them(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "steps.json"
+    key = {"tool": "press_key", "window_id": form_id}
+    steps = [
+        {**key, "key": "a"},
+        {"tool": "wait_for", "window_id": form_id, "still": True},
+        {**key, "key": "b"},
+    ]
+    file.write_text(json.dumps(steps))
+    command = [*program_words("package"), "run-steps", str(file)]
+    with subprocess.Popen(command, env=peek.environment, stdout=subprocess.DEVNULL) as running:
+        form.wait_for_event("key")
+        peek.data("press", form_id, "c")
+        assert running.wait(PATIENCE_S) == 0
+    assert [event["keysym"] for event in form.events("key")] == ["a", "b", "c"]
+
+
+def test_steps_with_a_new_window_that_nobody_opened_are_not_done(form_id: int, run: Run) -> None:
+    document = run({"tool": "type_text", "window_id": "opened", "text": "x"})
+    assert (outcomes(document), document["error"]["code"]) == (["failed"], "WINDOW_NOT_FOUND")
+
+
+KEY = {"tool": "press_key", "window_id": 7, "key": "x"}
+# a second step that is refused, and a part of the error
+BAD: list[tuple[Any, str]] = [
+    ("click", "its tool is None"),
+    ({"tool": "open", "app": "x"}, "its tool is 'open'"),
+    ({"tool": "run_steps", "steps": []}, "its tool is 'run_steps'"),
+    ({"tool": "click", "window_id": 7, "x": 1}, "y is missing"),
+    ({"tool": "click", "window_id": 7, "x": 1, "y": True}, "y is True, not a number"),
+    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "clicks": 4}, "clicks is 4"),
+    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "button": "fourth"}, "not one of left, right, middle"),
+    ({"tool": "click", "window_id": 7.5, "x": 1, "y": 1}, "window_id is 7.5, not a whole number"),
+    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "modifiers": "cmd"}, "not a list of text"),
+    ({**KEY, "key": "hyper+x"}, "no modifier called 'hyper'"),
+    ({**KEY, "keys": "x"}, "no parameter 'keys'"),
+    ({"tool": "type_text", "window_id": 7, "text": ""}, "the text is empty"),
+    ({"tool": "click_text", "window_id": 7, "text": " "}, "the text to find is empty"),
+    ({"tool": "wait_for", "window_id": 7}, "no condition is given"),
+    ({"tool": "wait_for", "window_id": 7, "text": "x", "timeout_s": 60}, "timeout_s is 60"),
+]
+
+
+def test_steps_are_all_checked_before_the_first(form: Form, form_id: int, run: Run) -> None:
+    first = {"tool": "press_key", "window_id": form_id, "key": "x"}
+    for bad, problem in BAD:
+        error = run(first, bad)["error"]
+        assert error["code"] == "INVALID_ARGUMENT", bad
+        assert error["message"].startswith("step 2: ") and problem in error["message"], error
+    assert run()["error"]["code"] == run(*[first] * 21)["error"]["code"] == "INVALID_ARGUMENT"
+    assert run(first, PEEKABOO_READONLY="1")["error"]["code"] == "POLICY_DENIED"
+    assert form.events("key") == []
+
+
+def test_steps_end_when_their_time_is_used_up(
+    form: Form, form_id: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("peekaboo_min.automation.steps.LONGEST_S", 4.0)
+    wait = {"tool": "wait_for", "window_id": form_id, "text": "never there", "timeout_s": 40}
+    document = run(wait, wait)
+    assert (outcomes(document), document["error"]["code"]) == (["failed", "not reached"], "TIMEOUT")
+
+
+def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form, form_id: int) -> None:
+    environment = {**peek.environment, "PEEKABOO_TOOLS": "run_steps,focus_window"}
+    with serving("package", environment) as server:
+        server.shake_hands()
+        offered = {tool["name"]: tool for tool in server.ask("tools/list")["result"]["tools"]}
+        hints = offered["run_steps"]["annotations"]
+        assert (hints["destructiveHint"], hints["openWorldHint"]) == (True, True)
+        steps = [{"tool": name, "window_id": form_id} for name in ("focus_window", "press_key")]
+        steps[1]["key"] = "x"
+        refused = server.call("run_steps", steps=steps)
+        assert refused["content"][0]["text"].endswith("give one of focus_window"), refused
+        done = server.call("run_steps", steps=json.dumps(steps[:1]), screenshot=True)
+        assert [block["type"] for block in done["content"]] == ["text", "image"], done
+    assert form.events("key") == []
