@@ -81,6 +81,6 @@ const ASKED = {
 };
 
 function run(argv) {
-    const asked = JSON.parse(argv[0]);
+    const asked = readRequest(argv);
     return JSON.stringify(ASKED[asked.ask](asked));
 }

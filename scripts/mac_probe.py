@@ -30,6 +30,7 @@ from peekaboo_min.desktop.macos.grants import permission_error  # noqa: E402
 from peekaboo_min.desktop.macos.osascript import WINDOW_SOURCES, run_applescript, run_jxa  # noqa: E402
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
 from peekaboo_min.system.bitmaps import Bitmap, read_bitmap, read_image_info  # noqa: E402
+from peekaboo_min.system.files import write_privately  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
 from peekaboo_min.system.programs import native_source  # noqa: E402
 
@@ -116,8 +117,14 @@ def _jxa(
         except (LookupError, TypeError, ValueError):
             return False
 
-    argv = ("osascript", "-l", "JavaScript", "-", json.dumps(asked or {"a": 1}))
-    return _program(argv, is_confirmed, source, is_private)
+    argv = ("osascript", "-l", "JavaScript", "-", "{folder}/request.json")
+    run = _program(argv, is_confirmed, native_source("desktop/macos/read_request.js") + source, is_private)
+
+    def probe(folder: Path) -> Outcome:
+        write_privately(folder / "request.json", json.dumps(asked))
+        return run(folder)
+
+    return probe
 
 
 def _size(path: Path) -> str:
@@ -149,8 +156,9 @@ def _jxa_probes() -> dict[str, Probe]:
         "osascript ends a JXA error with its number, and exits 1":
             _program(("osascript", "-l", "JavaScript", "-"),
                      lambda done, _: done.code == 1 and done.stderr.rstrip().endswith("(-2700)"), _THROW),
-        "JXA from stdin gets its argument":
-            _jxa("function run(argv) { return argv[0]; }", lambda answer: answer == {"a": 1}),
+        "JXA from stdin reads the file that its argument names":
+            _jxa("function run(argv) { return JSON.stringify(readRequest(argv)); }",
+                 lambda answer: answer == {"text": _UNICODE}, text=_UNICODE),
         "the window list can be read, with bounds by X, Y, Width, Height":
             _jxa(listing, lambda answer: bool(answer["windows"])
                  and all(set(window["bounds"]) == bounds for window in answer["windows"]), True),

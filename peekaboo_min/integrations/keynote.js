@@ -1,4 +1,4 @@
-// One JSON argument in, JSON out, by its "do":
+// One JSON request in, JSON out, by its "do":
 // {"do": "find"} -> {"bundle_id": text|null}: the installed Keynote. Sends nothing to it.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 //   only_open: use a document that is already open, without activating Keynote or creating a document.
@@ -119,5 +119,5 @@ function reply(request) {
 }
 
 function run(argv) {
-    return JSON.stringify(reply(JSON.parse(argv[0])));
+    return JSON.stringify(reply(readRequest(argv)));
 }

@@ -28,7 +28,7 @@ from peekaboo_min.desktop.macos.input import count_sent, make_steps
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
 SOURCE = MACOS / "input.swift"
-JXA_SOURCES = [MACOS / name for name in ("window_list.js", "accessibility.js", "input.js")]
+JXA_SOURCES = [MACOS / name for name in ("read_request.js", "window_list.js", "accessibility.js", "input.js")]
 BUILD = ROOT / "tests" / "support" / "swift" / "build.py"
 
 Event = dict[str, Any]
@@ -61,8 +61,10 @@ class Bench:
     ) -> subprocess.CompletedProcess[bytes]:
         request = {"window": {**TERMINAL, **window}, "stop_file": self.stop_file, "steps": steps}
         request |= {"record": str(self.mac.folder / "held.json"), "release": [*release]}
-        text = json.dumps(request)
-        argument, stdin = ([text], self.source) if self.source else ([], text.encode())
+        file = self.mac.folder / "request.json"
+        file.write_text(json.dumps(request))
+        file.chmod(0o600)
+        argument, stdin = ([str(file)], self.source) if self.source else ([], file.read_bytes())
         return subprocess.run([*self.command, *argument], input=stdin, capture_output=True, timeout=60)
 
     def raw(self) -> list[Event]:

@@ -96,8 +96,8 @@ class Caller:
 
     def scripts(self) -> list[str]:
         """Return the scripts that ran, in order."""
-        calls = [call["argv"] for call in self.mac.calls("osascript")]
-        return [json.loads(argv[-1])["do"] if "JavaScript" in argv else "export" for argv in calls]
+        requests = [call["request"] for call in self.mac.calls("osascript")]
+        return [json.loads(request)["do"] if request else "export" for request in requests]
 
 
 @pytest.fixture

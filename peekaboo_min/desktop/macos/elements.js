@@ -152,7 +152,7 @@ function rootOf(app, target) {
 }
 
 function run(argv) {
-    const target = JSON.parse(argv[0]).window;
+    const target = readRequest(argv).window;
     const reply = {is_trusted: true, is_found: false, is_hung: false, elements: []};
     limitAccessibility(ANSWER_S);
     const app = $.AXUIElementCreateApplication(target.pid);

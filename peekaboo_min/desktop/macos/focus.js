@@ -31,7 +31,7 @@ function raise(app, target) {
 }
 
 function run(argv) {
-    const target = JSON.parse(argv[0]).window;
+    const target = readRequest(argv).window;
     const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(target.pid);
     const isTrusted = mayAct();
     let matches = 0;

@@ -30,7 +30,7 @@ function listInstalled() {
 }
 
 function run(argv) {
-    const {kind, target} = JSON.parse(argv[0]);
+    const {kind, target} = readRequest(argv);
     const workspace = $.NSWorkspace.sharedWorkspace;
     if (kind === 'app') {
         const app = appAt(workspace.URLForApplicationWithBundleIdentifier($(target)));

@@ -1,4 +1,4 @@
-// one JSON request as the argument -> one JSON reply. Does the same as input.swift, which documents both, on a Mac without a compiler.
+// one JSON request -> one JSON reply. Does the same as input.swift, which documents both, on a Mac without a compiler.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound explicitly, because no public script is known to use them unbound.
@@ -278,7 +278,7 @@ function pause(ms, stopFile) {
 }
 
 function run(argv) {
-    const request = JSON.parse(argv[0]);
+    const request = readRequest(argv);
     let [completed, release, failed] = [0, [], null];
     try {
         checkAccess();

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
+from ...system.files import new_temporary_path, write_privately
 from ...system.process import run_program
 from ...system.programs import native_source
 from .grants import PANES, permission_error
@@ -38,19 +39,23 @@ _HINTS = {
 
 def run_jxa(
     names: Sequence[str],
-    argument: Mapping[str, Any],
+    request: Mapping[str, Any],
     timeout_s: float = _SCRIPT_S,
     pass_fds: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Join JXA sources of the package, run them with one JSON argument, and return their JSON.
+    """Join JXA sources of the package, run them with a JSON request, and return their JSON.
 
     pass_fds: descriptors that osascript inherits; a script that acts inherits the input lock. Raises the
     errors of run_program and script_error.
     """
-    source = "\n".join(native_source(name) for name in names)
-    # compact JSON: a long text has a thousand steps, and macOS limits the size of arguments
-    argv = ["-l", "JavaScript", "-", json.dumps(argument, separators=(",", ":"))]
-    output = _run_script(argv, source, timeout_s, pass_fds)
+    source = "\n".join(native_source(name) for name in ("desktop/macos/read_request.js", *names))
+    # not as an argument: every user can read those with `ps`, and macOS limits their size
+    path = new_temporary_path("request", "json")
+    try:
+        write_privately(path, json.dumps(request))
+        output = _run_script(["-l", "JavaScript", "-", str(path)], source, timeout_s, pass_fds)
+    finally:
+        path.unlink(missing_ok=True)
     try:
         return dict(json.loads(output))
     except ValueError as e:

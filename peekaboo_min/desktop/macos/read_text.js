@@ -9,7 +9,7 @@ const PARTS = 4; // in each direction
 const OVERLAP = 1 / 16; // of the image; more than the size of a character
 
 function run(argv) {
-    const {path, characters} = JSON.parse(argv[0]);
+    const {path, characters} = readRequest(argv);
     const handler = $.VNImageRequestHandler.alloc.initWithURLOptions($.NSURL.fileURLWithPath($(path)), $());
     const lines = [];
     for (const [x, y, width, height] of characters ? partsOfImage() : [[0, 0, 1, 1]]) {

@@ -125,7 +125,7 @@ function run(argv) {
     const regularPids = new Set(apps.filter(app => app.is_regular).map(app => app.pid));
     markPopups(windows, regularPids);
     for (const [panel, parent] of panels) markDialog(panel, parent);
-    if (isUsable) askAccessibility(windows, frontmost, JSON.parse(argv[0]).with_minimised ? regularPids : new Set());
+    if (isUsable) askAccessibility(windows, frontmost, readRequest(argv).with_minimised ? regularPids : new Set());
     return JSON.stringify({
         windows: windows,
         apps: apps,

@@ -29,6 +29,12 @@ defineClass('NSString', {
     length: (data) => wide(data.length), description: (data) => wrap(data),
     stringByExpandingTildeInPath: (data) => wrap(data.replace(/^~/, JSON.parse(host.environmentText).HOME || '/')),
   },
+  statics: {
+    stringWithContentsOfFileEncodingError: (path, encoding) => {
+      const bytes = host.read(text('path', path));
+      return bytes === null ? nil : wrap(host.decode(bytes, encodingOf(encoding)));
+    },
+  },
   args: {
     dataUsingEncoding: (data, encoding) => encoded(data, encoding),
   },

@@ -159,6 +159,16 @@ function readSource(options) {
   return { text, stdin: crypto.createHash('sha256').update(text).digest('hex') };
 }
 
+// Every user can read arguments (`ps`), so a script gets its request in a private file. Returns its text for the tests.
+function readRequest(options) {
+  const strict = (why) => post({ do: 'note', kind: 'strict', what: { why } });
+  if (options.args.some((word) => word.includes('{'))) strict('a request on the command line');
+  const name = options.args.find((word) => word.endsWith('.json') && fs.existsSync(word));
+  if (name === undefined) return null;
+  if (fs.statSync(name).mode & 0o77) strict('others can read the request');
+  return fs.readFileSync(name, 'utf8');
+}
+
 function scriptedFault(state, argv, source) {
   const fits = (fault) => fault.program === 'osascript' && fault.when.every((word) => argv.includes(word) || source.includes(word));
   const fault = state.faults.find(fits);
@@ -230,7 +240,7 @@ function runAppleScript(options, source) {
 function main(argv) {
   const options = parseArguments(argv);
   const { text, stdin } = readSource(options);
-  append('calls.jsonl', { program: 'osascript', argv, stdin, pid: process.pid, t: now() });
+  append('calls.jsonl', { program: 'osascript', argv, stdin, pid: process.pid, t: now(), request: readRequest(options) });
   if (readState().triggers.some((one) => one.on.do === 'started')) post({ do: 'started', program: 'osascript' });
   const state = settledState();
   const span = state.latency_ms.osascript;
