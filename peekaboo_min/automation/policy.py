@@ -30,7 +30,10 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
     if settings().is_read_only:
         raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
     if os.path.lexists(stop_file()):
-        raise denied(f"{action} is refused: the stop file {stop_file()} exists", "delete it to go on")
+        raise denied(
+            f"{action} is refused: the stop file {stop_file()} exists",
+            "the user ends this with `peekaboo-min resume`",
+        )
     names = [name for name in (app_name, bundle_id, alias) if name]
     if _matches(settings().deny_apps, names, plain_name):
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Callable, Literal, Optional
 
 from ..automation.listing import window_catalogue
-from ..automation.policy import check_may_act
+from ..automation.policy import check_may_act, stop_file
 from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
@@ -274,3 +274,28 @@ def run_peekaboo(
         exit_code=done.code if done.code >= 0 else 128 - done.code,
         stderr=done.stderr,
     )
+
+
+def stop() -> Result:
+    """Refuse all acts from now on, also of running servers and agents, until `resume`.
+
+    Makes the stop file: PEEKABOO_STOP_FILE, else STOP in the state folder. Looking is still allowed.
+
+    Example: peekaboo-min stop
+    """
+    file = stop_file()
+    with file_errors(file):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch()
+    return Result(f"all acts are refused until `peekaboo-min resume`: {file}", {"stop_file": str(file)})
+
+
+def resume() -> Result:
+    """Allow acts again: remove the stop file.
+
+    Example: peekaboo-min resume
+    """
+    file = stop_file()
+    with file_errors(file):
+        file.unlink(missing_ok=True)
+    return Result(f"acts are allowed again; {file} is gone", {"stop_file": str(file)})

@@ -140,6 +140,8 @@ ROWS = (  # in the order of the help and of the README
     Row("permissions", "tools.status:permissions"),
     Row("list server_status", "tools.status:server_status"),
     Row("list permissions", "tools.status:server_status"),
+    Row("stop", "frontends.commands:stop"),
+    Row("resume", "frontends.commands:resume"),
     Row("config", "frontends.config:client_configuration"),
     Row("tools", "frontends.reference:show_tools"),
     Row("clean", "tools.status:clean"),

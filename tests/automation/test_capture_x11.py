@@ -419,10 +419,20 @@ def test_act_that_the_policy_forbids_does_not_arrive(
     assert not (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").exists()
 
 
-def test_default_stop_file_is_in_the_state_folder(peek: Program, book_id: int, tmp_path: Path) -> None:
-    assert peek.run("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ").code == 0
-    (tmp_path / "state" / "peekaboo_min" / "STOP").write_text("")
-    assert "the stop file" in peek.error("focus", book_id)["message"]
+def test_stop_refuses_acts_until_resume(peek: Program, book_id: int, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("nothing")
+    for variables in (
+        {},
+        {"PEEKABOO_STOP_FILE": str(tmp_path / "new" / "stop")},
+        {"PEEKABOO_STOP_FILE": str(link)},
+    ):
+        peek.data("stop", **variables)
+        assert "peekaboo-min resume" in peek.error("focus", book_id, **variables)["message"]
+        peek.data("screenshot", book_id, **variables)
+        for _ in range(2):
+            peek.data("resume", **variables)
+        assert peek.run("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ", **variables).code == 0
 
 
 def test_audit_log_lists_acts_without_the_typed_text(
