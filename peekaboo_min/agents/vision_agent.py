@@ -246,7 +246,8 @@ class AgentLoop:
         question = clean_text(without_secrets(f"{step.describe_action()} in {where} ({why})"), 900)
         print(f"{question}? [y/n] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise AgentStop("declined", ErrorCode.CANCELLED, "the action was declined; nothing more was done")
+            message, hint = "the action was declined; nothing more was done", "state the goal more clearly"
+            raise AgentStop("declined", ErrorCode.CANCELLED, message, hint)
         self._run.deadline += time.monotonic() - started_at
 
 

@@ -17,8 +17,6 @@ from ..system.files import sweep, temporary_folder, write_privately
 
 RegionNumbers = Optional[Sequence[float]]  # x, y, width, height, in pixels of a screenshot
 
-_HINT = "take a screenshot of the window first, and use its pixels"
-
 
 class Screenshot(NamedTuple):
     """The coordinate record: the window as a screenshot showed it."""
@@ -67,14 +65,14 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     another owner or shape, and, without a screenshot_id, if the window's screenshots differ in scale.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
-        raise invalid("screenshot_id must have 16 hexadecimal digits", _HINT)
+        raise invalid("screenshot_id must have 16 hexadecimal digits", "copy it from the screenshot")
     records = _records(session, window.window_id, screenshot_id or "*")
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
-        raise _stale(f"there is {which} window {window.window_id}", _HINT)
+        raise _stale(f"there is {which} window {window.window_id}")
     record = max(records, key=lambda record: record.number)
     if problem := _problem_of(record, window):
-        raise _stale(problem, "take a new one, and use its pixels")
+        raise _stale(problem)
     if screenshot_id is None:
         first = max((other.number for other in records if other.supersedes_older), default=0)
         _check_one_scale(record, window, [other for other in records if other.number >= first])
@@ -154,5 +152,5 @@ def _read(path: Path) -> Optional[Screenshot]:
         return None
 
 
-def _stale(message: str, hint: str) -> PeekabooError:
+def _stale(message: str, hint: str = "") -> PeekabooError:
     return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)

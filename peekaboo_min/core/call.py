@@ -83,7 +83,7 @@ def within_budget(timeout_s: float) -> float:
     """Return `timeout_s`, or the rest of the time budget if less. Raises TIMEOUT if nothing is left."""
     timeout_s = min(timeout_s, _CALL.get().deadline - time.monotonic())
     if timeout_s <= 0:
-        raise PeekabooError(ErrorCode.TIMEOUT, "the call timed out", hint="increase the timeout")
+        raise PeekabooError(ErrorCode.TIMEOUT, "the call timed out")
     return timeout_s
 
 

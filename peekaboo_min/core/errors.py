@@ -19,7 +19,8 @@ _FILE_CHECKS = {
 class ErrorCode(str, Enum):
     """The error codes, each with the shell's exit code and the usual next step.
 
-    The first ten names come from the Peekaboo specification and never change.
+    The first ten names come from the Peekaboo specification and never change. INVALID_ARGUMENT has no next
+    step, because its message may already name it.
     """
 
     exit_code: int
@@ -37,7 +38,7 @@ class ErrorCode(str, Enum):
     WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15, "list the windows again"
     CAPTURE_FAILED = "CAPTURE_FAILED", 14, "bring the window onto the screen and try again"
     FILE_IO_ERROR = "FILE_IO_ERROR", 17, "check the path and the free space"
-    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2, "correct the named argument"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT", 2
     SIPS_ERROR = "SIPS_ERROR", 1, "check the free space and try again"
     INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "run `peekaboo-min doctor --compile`"
 
@@ -55,7 +56,7 @@ class ErrorCode(str, Enum):
     TEXT_NOT_FOUND = "TEXT_NOT_FOUND", 1, "scroll to the text, or click a similar text by its region"
     AMBIGUOUS_TEXT = "AMBIGUOUS_TEXT", 1, "give the region of the right place"
     MISSING_PROGRAM = "MISSING_PROGRAM", 1, "install the named program"
-    PROGRAM_FAILED = "PROGRAM_FAILED", 1, "read the details and try again"
+    PROGRAM_FAILED = "PROGRAM_FAILED", 1, "try again, or run `peekaboo-min doctor`"
     UNSUPPORTED_PLATFORM = "UNSUPPORTED_PLATFORM", 1, "run it on a Mac"
     NO_GUI_SESSION = "NO_GUI_SESSION", 1, "set DISPLAY, or log in to a desktop"
     SCREEN_LOCKED = "SCREEN_LOCKED", 1, "unlock the screen, or switch to this session"
@@ -65,7 +66,7 @@ class ErrorCode(str, Enum):
 
 
 class PeekabooError(Exception):
-    """An expected failure: `message` states what is wrong, `hint` the next step.
+    """An expected failure: `message` states what is wrong, `hint` the next step (default: the code's own).
 
     details: more to look at, such as candidates or a program's output. code_name: the code that callers see;
     `name` replaces ours with another program's or specification's name.
@@ -77,7 +78,7 @@ class PeekabooError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.hint = hint
+        self.hint = hint or code.next_step
         self.details = details
         self.code_name = name or code.value
 
@@ -110,8 +111,8 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
 
 def screen_locked(undone: str, details: str = "") -> PeekabooError:
     """Return a SCREEN_LOCKED error, also for a user who was switched out or uses virtual screen sharing."""
-    code, message = ErrorCode.SCREEN_LOCKED, f"the screen is locked, or another user is active; {undone}"
-    return PeekabooError(code, message, code.next_step, details)
+    message = f"the screen is locked, or another user is active; {undone}"
+    return PeekabooError(ErrorCode.SCREEN_LOCKED, message, details=details)
 
 
 def check_range(what: str, value: float, least: float, most: float) -> None:

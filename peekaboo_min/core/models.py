@@ -190,8 +190,7 @@ class Scene(NamedTuple):
         """Return the window with this id. Raises WINDOW_NOT_FOUND."""
         window = self.find(window_id)
         if window is None:
-            code = ErrorCode.WINDOW_NOT_FOUND
-            raise PeekabooError(code, f"there is no window {window_id}", code.next_step)
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}")
         return window
 
 

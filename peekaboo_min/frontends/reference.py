@@ -30,7 +30,8 @@ def _reference() -> str:
         if signature.parameters:
             sections.append("\n".join(map(_parameter_line, signature.parameters)))
         sections.append(f"Result: {row.result}.")
-    rows = [f"| `{code.value}` | {code.exit_code} | {code.next_step} |" for code in ErrorCode]
+    steps = {code: code.next_step or "as the message says" for code in ErrorCode}
+    rows = [f"| `{code.value}` | {code.exit_code} | {step} |" for code, step in steps.items()]
     sections += ["#### Errors", "\n".join(["| code | exit | next step |", "|---|---|---|", *rows])]
     return "\n\n".join(sections)
 

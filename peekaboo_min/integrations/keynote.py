@@ -42,8 +42,7 @@ _PROBLEMS = {
 
 def check_is_mac() -> None:
     if platform_name() != "macos":
-        code = ErrorCode.UNSUPPORTED_PLATFORM
-        raise PeekabooError(code, "Keynote runs on a Mac only", code.next_step)
+        raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "Keynote runs on a Mac only")
 
 
 class Deck(NamedTuple):

@@ -222,7 +222,8 @@ def _provider_checks() -> list[Check]:
 def _original(runs_programs: bool) -> str:
     program = peekaboo_program()
     if program.is_ours:
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, "not installed; our own command line takes its place")
+        message = "not installed; our own command line takes its place"
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, "to use it, set PEEKABOO_CLI_PATH")
     return f"{program.argv[0]} {program.version()}" if runs_programs else program.argv[0]
 
 
@@ -236,7 +237,7 @@ def _desktop_checks(desktop: Desktop) -> list[Check]:
 
 def _display(desktop: Desktop) -> str:
     for warning in desktop.warnings():
-        raise PeekabooError(ErrorCode.NO_GUI_SESSION, warning)
+        raise PeekabooError(ErrorCode.NO_GUI_SESSION, warning, "choose Xorg or X11 at the login screen")
     scene = desktop.snapshot()
     sizes = [f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays]
     return f"{', '.join(sizes)}; {len(scene.windows)} windows"

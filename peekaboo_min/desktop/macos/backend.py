@@ -162,9 +162,9 @@ class MacDesktop:
             message = f"{window.app_name} did not answer accessibility requests in time"
             raise mac_error(ErrorCode.TIMEOUT, message)
         if not reply["elements"]:
-            is_found, code = reply["is_found"], ErrorCode.NO_ELEMENTS
+            is_found = reply["is_found"]
             problem = "has no elements" if is_found else "has no unique match in the accessibility tree"
-            raise PeekabooError(code, f"{label} {problem}", code.next_step)
+            raise PeekabooError(ErrorCode.NO_ELEMENTS, f"{label} {problem}")
         elements = []
         for row in reply["elements"]:
             name, value = clean_text(row["name"]), clean_text(row["value"], 1000)
@@ -203,8 +203,8 @@ class MacDesktop:
         done = run_program(argv, timeout_s=_PROGRAM_S, accept=None)
         # sips may fail with exit code 0
         if done.code or not target.is_file() or read_image_info(target) is None:
-            message, code = "sips could not resize the image", ErrorCode.SIPS_ERROR
-            raise PeekabooError(code, message, code.next_step, done.stderr.strip()[-300:])
+            message, details = "sips could not resize the image", done.stderr.strip()[-300:]
+            raise PeekabooError(ErrorCode.SIPS_ERROR, message, details=details)
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
         info = read_image_info(path)

@@ -100,4 +100,4 @@ def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError
     """Return an error that a Mac or a script reported, with the next step for it."""
     if code in PANES:
         return permission_error(code, message, details)
-    return PeekabooError(code, message, _HINTS.get(code, code.next_step), details)
+    return PeekabooError(code, message, _HINTS.get(code, ""), details)

@@ -376,8 +376,8 @@ class _Keyboard:
             if strangers and self._server.is_keyboard_grabbed():
                 return _lost("another program has grabbed the keyboard")
         message = _TAKEN if strangers else _LOST_KEYS
-        return _Undelivered(ErrorCode.FOCUS_LOST, message, ErrorCode.FOCUS_LOST.next_step)
+        return _Undelivered(ErrorCode.FOCUS_LOST, message)
 
 
 def _lost(what: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.FOCUS_LOST, what, ErrorCode.FOCUS_LOST.next_step)
+    return PeekabooError(ErrorCode.FOCUS_LOST, what)

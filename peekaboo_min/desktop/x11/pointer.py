@@ -160,7 +160,7 @@ class _Pointer:
         if (x, y) != (int(point.x), int(point.y)) or fields_in(geometry, "8xHH") != size:
             what = "was resized or moved, or reaches beyond the screen's edge"
             message = f"window {self._id} {what}; nothing was clicked"
-            raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, ErrorCode.STALE_SCREENSHOT.next_step)
+            raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message)
         return top_id
 
     def _delivery(self, act: Act, button: int, output: str) -> Delivery:

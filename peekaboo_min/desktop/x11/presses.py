@@ -111,7 +111,7 @@ def run_xdotool(
             output = xdotool.ask(" ".join(argv), is_done)
         done = xdotool.end()
         if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
-            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone", "list the windows again")
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
         # xdotool ignores an unknown key, and exits with 0
         if done.code or not is_ready or "No such key name" in done.stderr:
             message = f"xdotool failed with exit code {done.code}; it may have pressed something"
