@@ -25,13 +25,9 @@ from ..system.bitmaps import (
     whole_image,
 )
 from ..system.files import sweep, write_all
-from .coordinates import RegionNumbers, Screenshot, find_record, find_region, forget_records, save_record
+from .coordinates import RegionNumbers, Screenshot, find_record, find_region, save_record
 
-_SETTLE_S = 0.15
-_NOT_CLICKABLE = (
-    "the window could not be captured by itself: the image shows the window's rectangle on the screen, "
-    "has no screenshot_id, and its pixels cannot be clicked"
-)
+_SETTLE_S = 0.15  # a window that opens or is restored is usually painted after two of these
 
 
 class Subject(NamedTuple):
@@ -63,7 +59,6 @@ class CapturedImage(NamedTuple):
     content: ImageData
     subject: Subject
     screenshot: Optional[Screenshot] = None  # None if the pixels cannot be clicked
-    is_of_rect: bool = False  # True if it shows the window's rectangle on the screen, whatever is there
     region: Optional[Rect] = None  # the part that it shows, in pixels of `screenshot`; None for all
 
     @property
@@ -75,27 +70,17 @@ class CapturedImage(NamedTuple):
         """The file that holds it; empty if it was not saved."""
         return self.content.source_path
 
-    @property
-    def scale(self) -> float:
-        """Pixels per screen point of the window's whole image."""
-        assert self.subject.window
-        width = self.screenshot.image_width if self.screenshot else self.info.width
-        return round(width / (self.screenshot or self.subject.window).bounds.width, 4)
-
-    def title(self) -> str:
-        """Name the window for people."""
-        assert self.subject.window
-        return f"window {self.subject.window.window_id} of {self.subject.window.app_name}"
+    def points(self, scale: float) -> Rect:
+        """Return the image's size in screen points, if it has `scale` pixels per point."""
+        return Rect(0, 0, self.info.width / scale, self.info.height / scale)
 
     def window_data(self) -> dict[str, Any]:
-        """Return the data of a window's screenshot; no screenshot_id if its pixels cannot be clicked."""
-        assert self.subject.window
-        window, record, info = self.subject.window, self.screenshot, self.info
-        data = {"window_id": window.window_id, "bounds": (record or window).bounds.as_data()}
-        width, height = (record.image_width, record.image_height) if record else info[1:]
-        data.update(image_width=width, image_height=height, scale=self.scale)
-        if record:
-            data["screenshot_id"] = record.screenshot_id
+        """Return the data of a recorded screenshot of a window or of its region."""
+        record, info = self.screenshot, self.info
+        assert record
+        data = {"window_id": record.window_id, "bounds": record.bounds.as_data()}
+        data.update(image_width=record.image_width, image_height=record.image_height, scale=record.scale)
+        data["screenshot_id"] = record.screenshot_id
         if self.region:
             data["region"] = self.region.as_data()
             data.update(region_image_width=info.width, region_image_height=info.height)
@@ -112,9 +97,6 @@ class CapturedImage(NamedTuple):
             f"y = {y:g} + v{enlarged} for click, with screenshot_id {self.screenshot.screenshot_id}"
         )
 
-    def warnings(self) -> tuple[str, ...]:
-        return (_NOT_CLICKABLE,) if self.is_of_rect else ()
-
 
 def scene_to_capture(desktop: Desktop) -> Scene:
     """Take a snapshot of the desktop for a capture. Raises PERMISSION_DENIED_SCREEN_RECORDING."""
@@ -129,7 +111,7 @@ def take_image(
 ) -> CapturedImage:
     """Capture a display or a window at its own pixels, without a coordinate record."""
     if subject.window:
-        return _capture_settled(desktop, subject.window, subject, kind, with_shadow)
+        return _capture_settled(desktop, subject, kind, with_shadow)
     assert subject.display
     with image_file(kind) as path:
         desktop.capture_display(subject.display, path, kind)
@@ -154,26 +136,32 @@ def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImag
     """Capture what the screen shows in the window's rectangle, whatever that is."""
     with image_file(kind) as path:
         desktop.capture_rect(window.bounds, path, kind)
-        return CapturedImage(_read_captured(path), Subject(window=window), is_of_rect=True)
+        return CapturedImage(_read_captured(path), Subject(window=window))
 
 
 def screenshot_window(
     desktop: Desktop, scene: Scene, window: Window, kind: str, with_shadow: bool = False
 ) -> CapturedImage:
-    """Capture one window; if that fails and the screen shows all of it, fall back to screenshot_rect."""
+    """Capture one window; if that fails and the screen shows all of it, capture its rectangle."""
     try:
         return take_image(desktop, Subject(window=window), kind, with_shadow)
     except PeekabooError as e:
         is_failure = e.code is ErrorCode.CAPTURE_FAILED and not isinstance(e, WindowMoves)
-        is_visible = window.is_on_screen and not window.is_obscured
-        is_on_a_display = any(display.bounds.encloses(window.bounds) for display in scene.displays)
-        is_covered = cover_of(window.bounds, window, scene.windows) is not None
-        if not is_failure or not is_visible or not is_on_a_display or is_covered:
+        if not is_failure or not _is_all_visible(window, scene):
             raise
         log_debug(f"window {window.window_id} failed by its id, trying its rectangle: {e.message}")
-    image = screenshot_rect(desktop, window, kind)
-    forget_records(desktop.session, window.window_id)  # pixels without an id may be meant for this image
-    return image
+        image = screenshot_rect(desktop, window, kind)
+        if not _is_all_visible(window, desktop.snapshot()):
+            raise
+        return image
+
+
+def _is_all_visible(window: Window, scene: Scene) -> bool:
+    """Return True if the window is still where it was and the screen shows all of it."""
+    place, listed = window.bounds, scene.by_id(window.window_id)
+    is_shown = listed.bounds == place and listed.is_on_screen and not listed.is_obscured
+    is_on_a_display = any(display.bounds.encloses(place) for display in scene.displays)
+    return is_shown and is_on_a_display and cover_of(place, listed, scene.windows) is None
 
 
 def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, region: Rect) -> CapturedImage:
@@ -191,49 +179,40 @@ def _read_captured(path: Path) -> ImageData:
     info = whole_image(data)
     if info is None:
         message = "the capture program reported success, but wrote no whole image"
-        hint = "check that the screen is unlocked and the window open, then try again"
-        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, hint)
+        raise PeekabooError(ErrorCode.CAPTURE_FAILED, message)
     return ImageData(data, info)
 
 
-def _capture_settled(
-    desktop: Desktop, window: Window, subject: Subject, kind: str, with_shadow: bool
-) -> CapturedImage:
-    # a window is listed before and after it can be captured; one that moves would get a wrong record
-    for tries_left in reversed(range(3)):  # a window that opens or moves is usually at rest after two
+def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow: bool) -> CapturedImage:
+    """Capture a window, again if it moves, is resized or is not ready: its record must fit the image."""
+    for tries_left in (2, 1, 0):  # a window that opens or moves is usually at rest after two
+        window = subject.window
+        assert window
+        failure: PeekabooError = WindowMoves(window.window_id)
+        image = None
         try:
             with image_file(kind) as path:
                 bounds = desktop.capture_window(window, path, kind, with_shadow)
-                image = CapturedImage(_read_captured(path), subject._replace(window=window))
+                image = CapturedImage(_read_captured(path), subject)
+            has_size = with_shadow or image.points(window.scale).has_size_of(window.bounds)
+            if has_size and bounds in (None, window.bounds):
+                return image
         except PeekabooError as e:
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
                 raise
-            if not tries_left:
-                desktop.snapshot().by_id(window.window_id)  # raises WINDOW_NOT_FOUND if it is gone
-                raise
-            log_debug(f"window {window.window_id} could not be captured yet: {e.message}")
-        else:
-            if bounds in (None, window.bounds) and (
-                with_shadow or _has_size_of(window, image, [window.scale])
-            ):
-                return image
-            # an unexpected size or place: list the window again, to see whether it moved
-            before, scene = window.bounds, desktop.snapshot()
-            window = scene.by_id(window.window_id)
-            is_unmoved = before == window.bounds and bounds in (None, before)
-            # between two displays it may have the other's scale
-            scales = [1.0, *(display.scale for display in scene.displays)]
-            if is_unmoved and _has_size_of(window, image, scales):
-                return image._replace(subject=subject._replace(window=window))
-            log_debug(f"window {window.window_id} moved or was resized while it was captured")
+            failure = e
+        scene = desktop.snapshot()
+        listed = scene.by_id(window.window_id)
+        subject = subject._replace(window=listed)
+        if image and listed.bounds == window.bounds and bounds in (None, window.bounds):
+            # between two displays, an image may have the other's scale
+            scales = (1.0, *(display.scale for display in scene.displays))
+            if any(image.points(scale).has_size_of(window.bounds) for scale in scales):
+                return image._replace(subject=subject)
+        log_debug(f"window {window.window_id} was not captured: {failure.message}")
         if tries_left:
             pause(_SETTLE_S)
-    raise WindowMoves(window.window_id)
-
-
-def _has_size_of(window: Window, image: CapturedImage, scales: Sequence[float]) -> bool:
-    sizes = [Rect(0, 0, image.info.width / scale, image.info.height / scale) for scale in scales]
-    return any(size.has_size_of(window.bounds) for size in sizes)
+    raise failure
 
 
 def check_dimension(max_dimension: Optional[int]) -> None:
@@ -272,10 +251,10 @@ def save_images(
 
 
 def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
-    """Return the image with the record of its pixels; save one if it has none and shows only a window."""
+    """Return the image with the record of its pixels; save one if it has none and shows a window."""
     window, record = image.subject.window, image.screenshot
     has_record = record and (image.region or (record.image_width, record.image_height) == image.info[1:])
-    if window and not image.is_of_rect and not has_record:
+    if window and not has_record:
         record = save_record(desktop.session, window, image.info, supersedes_older)
     return image._replace(screenshot=record)
 
@@ -292,9 +271,8 @@ def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     with image_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(_read_captured(path).data)
-    if not desktop.has_noisy_captures:
-        return bitmap
-    return bitmap._replace(noisy_scale=bitmap.width / max(1.0, window.bounds.width))
+    scale = bitmap.width / max(1.0, window.bounds.width)
+    return bitmap._replace(noisy_scale=scale if desktop.has_noisy_captures else 0.0)
 
 
 def wait_until_painted(desktop: Desktop, window: Window) -> None:

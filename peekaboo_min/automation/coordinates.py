@@ -33,6 +33,11 @@ class Screenshot(NamedTuple):
     supersedes_older: bool = False  # True if older screenshots of the window are valid only by their ids
     number: int = 0  # counts the window's screenshots; two that are taken at once may have the same
 
+    @property
+    def scale(self) -> float:
+        """Return the image's pixels per screen point."""
+        return round(self.image_width / self.bounds.width, 4)
+
     def to_point(self, pixel: Point, bounds: Rect) -> Point:
         """Return the screen point of a pixel. The window may have moved to `bounds`, but not been resized."""
         return Point(
@@ -50,12 +55,6 @@ def save_record(session: str, window: Window, info: ImageInfo, supersedes_older:
     record = Screenshot(screenshot_id, *shown, time.time(), window.identity, supersedes_older, number)
     write_privately(_record_path(session, window.window_id, screenshot_id), json.dumps(as_plain(record)))
     return record
-
-
-def forget_records(session: str, window_id: int) -> None:
-    """Delete the records of a window, so that a click needs a new screenshot."""
-    for path in temporary_folder().glob(_record_path(session, window_id, "*").name):
-        path.unlink(missing_ok=True)
 
 
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:

@@ -77,16 +77,14 @@ def image_result(
     else:
         subjects, messages = _find_subjects(capture.scene_to_capture(desktop), request), ()
 
-    def take(subject: Subject) -> CapturedImage:
-        return capture.shrunk(desktop, capture.take_image(desktop, subject, kind), request.max_dimension)
-
-    images = in_parallel(take, subjects)
+    images = in_parallel(lambda subject: capture.take_image(desktop, subject, kind), subjects)
+    images = in_parallel(lambda image: capture.shrunk(desktop, image, request.max_dimension), images)
     data: dict[str, Any] = {"saved_files": []}
     if not request.is_temporary:
         paths = _paths_of(base, is_file, kind, subjects)
         images = capture.save_images(images, paths, by_umask=request.in_shell and base is not None)
         images = [capture.recorded(desktop, image) for image in images]
-        data["saved_files"] = [{"path": image.path, **_image_data(image)} for image in images]
+        data["saved_files"] = [_image_data(image, "path") for image in images]
         if not base:
             notes.append(f"without a path the files are temporary: they are kept {image_lifetime()}")
     text, failure, returned = _summary(images), None, []
@@ -95,8 +93,7 @@ def image_result(
             returned = [capture.for_client(desktop, image) for image in images]
         if returns_data or (analyse and request.is_temporary):
             shown = [capture.recorded(desktop, image) for image in returned or images]
-            sources = [{"source_path": image.path} if image.path else {} for image in shown]
-            data["images"] = [{**source, **_image_data(image)} for source, image in zip(sources, shown)]
+            data["images"] = [_image_data(image, "source_path") for image in shown]
         if analyse:
             data.update(analyse(images))
             text += f"\n\n{data['analysis_text']}"
@@ -163,10 +160,10 @@ def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False)
             raise invalid(f"window {window.window_id} belongs to {window.app_name}", "name that app, or none")
         return [Subject(window=window)]
     if request.effective_mode == "frontmost" or request.app is None:
-        visible = visible_windows(scene.windows)
-        if not visible:
+        front = _front_window(scene)
+        if not front:
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "there is no window on the screen", "open one")
-        return [Subject(window=max(visible, key=lambda window: window.is_focused), number=0)]
+        return [Subject(window=front, number=0)]
     app = find_app(request.app, scene.apps, acts=will_raise)
     windows = visible_windows(windows_of(app, scene.windows), with_off_screen=will_raise)
     windows.sort(key=lambda window: (not window.is_on_screen, not window.is_minimised))
@@ -178,13 +175,20 @@ def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False)
     ]
 
 
+def _front_window(scene: Scene) -> Optional[Window]:
+    return max(visible_windows(scene.windows), key=lambda window: window.is_focused, default=None)
+
+
 def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
-    """Raise the requested window; return what to capture, if need be the app's front window, and warnings."""
+    """Raise the requested window. Return what to capture, and a message if the window stays behind.
+
+    If the window is not on the screen even then, capture the app's front window instead.
+    """
     check_may_act("foreground capture")
     scene, mode = capture.scene_to_capture(desktop), request.effective_mode
     if mode == "screen" and request.app is None:
         return _find_subjects(scene, request), ()  # a screen cannot be raised
-    messages: tuple[str, ...] = ()
+    problem = ""
     try:
         target = _find_windows(scene, request, will_raise=True)[0].window
         assert target
@@ -196,15 +200,20 @@ def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Su
         if not has_no_window and e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning("Could not raise specific window; proceeding with frontmost of activated app.")
-        messages = (f"nothing was brought to the front: {e.sentence()}",)
+        problem = e.sentence()
     scene = capture.scene_to_capture(desktop)
     if mode == "window":
         window = scene.by_id(window_id)
-        if window.is_on_screen and request.window_index is not None:
-            return [Subject(window=window, number=request.window_index)], messages
         if not window.is_on_screen:
             request = request._replace(window_title=None, window_index=None)
-    return _find_subjects(scene, request), messages
+    if mode == "window" and request.window_index is not None:  # raising the window has changed its index
+        subjects = [Subject(window=window, number=request.window_index)]
+    else:
+        subjects = _find_subjects(scene, request)
+    if not problem:
+        return subjects, ()
+    captured = ", ".join(str(subject.window or subject.label) for subject in subjects)
+    return subjects, (f"captured {captured}; in front is {_front_window(scene) or 'no window'}; {problem}",)
 
 
 def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
@@ -242,9 +251,10 @@ def _summary(images: Sequence[CapturedImage]) -> str:
     return "\n".join(lines)
 
 
-def _image_data(image: CapturedImage) -> dict[str, Any]:
+def _image_data(image: CapturedImage, path_name: str) -> dict[str, Any]:
     info, subject, window = image.info, image.subject, image.subject.window
-    data: dict[str, Any] = {"item_label": clean_text(subject.label), "mime_type": info.mime_type}
+    data: dict[str, Any] = {path_name: image.path} if image.path else {}
+    data.update(item_label=clean_text(subject.label), mime_type=info.mime_type)
     data.update(image_width=info.width, image_height=info.height)
     if window:
         data.update(window_title=window.shown_title, window_id=window.window_id)
@@ -253,7 +263,7 @@ def _image_data(image: CapturedImage) -> dict[str, Any]:
     if subject.display:
         data["windows"] = _windows_in_pixels(subject.display, subject.windows, info)
     if image.screenshot:
-        data.update(scale=image.scale, screenshot_id=image.screenshot.screenshot_id)
+        data.update(scale=image.screenshot.scale, screenshot_id=image.screenshot.screenshot_id)
     return data
 
 

@@ -98,9 +98,8 @@ def window_data(window: Window) -> dict[str, Any]:
 
 
 def _app_text(app: App) -> str:
-    return (
-        f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {'unknown' if app.pid is None else app.pid}"
-    )
+    pid = "unknown" if app.pid is None else app.pid
+    return f"{app.name} ({app.bundle_id or 'no bundle id'}) - PID: {pid}"
 
 
 def _app_data(app: App) -> dict[str, Any]:

@@ -76,9 +76,8 @@ def screenshot(
     image = capture.recorded(desktop, image, supersedes_older=True)
     data = image.window_data()
     size = f"{data['image_width']}x{data['image_height']} pixels, scale {data['scale']:g}"
-    clicks = f", screenshot_id {data['screenshot_id']}" if image.screenshot else ""
-    text = f"{image.region_text() or f'{image.title()} ({size}{clicks})'}: {image.path}"
-    return Result(text, {**data, "path": image.path}, messages=image.warnings())
+    whole = f"{image.subject.window} ({size}, screenshot_id {data['screenshot_id']})"
+    return Result(f"{image.region_text() or whole}: {image.path}", {**data, "path": image.path})
 
 
 def image(
@@ -262,18 +261,15 @@ def run_peekaboo(
 
     Example: peekaboo-min exec -- image --app Safari --path .
     """
-    from ..integrations.peekaboo_cli import run_peekaboo as run_program
+    from ..integrations.peekaboo_cli import peekaboo_exec
 
-    run = run_program(args, cwd, timeout_seconds, max_attachments)
-    done = run.done
-    return Result(
-        done.text.rstrip("\n"),
-        run.data(),
-        messages=(f"new images in {run.folder}: {run.names}",) if run.names else (),
-        failure=run.failure,
-        exit_code=done.code if done.code >= 0 else 128 - done.code,
-        stderr=done.stderr,
-    )
+    result = peekaboo_exec(args, cwd, timeout_seconds, max_attachments)
+    data, code = result.data, result.data["exit_code"] or 0
+    names = " ".join(f"[{name}]" for name in data["attachments"])
+    messages = (f"new images in {data['cwd']}: {names}",) if names else ()
+    code = code if code >= 0 else 128 - code  # a negative code is a signal
+    text = data["stdout"].rstrip("\n")
+    return result._replace(text=text, messages=messages, exit_code=code, stderr=data["stderr"])
 
 
 def stop() -> Result:

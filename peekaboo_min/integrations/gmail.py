@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from email.message import EmailMessage
 from email.policy import SMTP
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -36,7 +37,8 @@ _LOGIN_HINT = "run peekaboo-min gmail-login"
 _ADDRESS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63}")
 # Refuse encoded words (RFC 2047), too: Python would decode them, including line breaks, into a header.
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|=\?.*\?=")
-_LONGEST_SUBJECT = 900
+_LONGEST_SUBJECT = 900  # a header line has at most 998 bytes (RFC 5322)
+_google_error = partial(PeekabooError, ErrorCode.PROGRAM_FAILED)
 _PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min got the reply: you can close this page."
 
 
@@ -59,10 +61,6 @@ def has_gmail_credentials() -> bool:
         return os.path.isfile(gmail_folder() / "credentials.json")
     except PeekabooError:
         return False  # the folder's path is invalid
-
-
-def _google_error(message: str, hint: str) -> PeekabooError:
-    return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
 
 
 def send_email(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import stat
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Optional
+from typing import Annotated, Any, Optional, Union
 
 from .. import __version__
 from ..automation.image import ImageRequest, check_request
@@ -24,80 +25,45 @@ from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
 from ..system.bitmaps import EXTENSIONS, whole_image
 from ..system.files import asked_path, working_folder
-from ..system.process import Completed, ProgramTimeout, run_program
+from ..system.process import ProgramTimeout, run_program
 from ..system.programs import find_programs, own_command
 
-_LIST_S, _IMAGE_S = 30.0, 45.0
+_LIST_S, _IMAGE_S = 30.0, 45.0  # every tool ends within 50 s
 _EXECUTION_ERROR = "SWIFT_CLI_EXECUTION_ERROR"
 
 
-class PeekabooProgram(NamedTuple):
-    """The command line that peekaboo_exec runs."""
-
-    argv: list[str]
-    is_ours: bool  # True for this program's own command line, which stands in for a missing `peekaboo`
-
-    def version(self) -> str:
-        """Return the output of `--version`, or the reason for its failure."""
-        if self.is_ours:
-            return __version__
-        try:
-            done = run_program([*self.argv, "--version"], timeout_s=5.0, accept=None)
-        except PeekabooError as e:  # it was removed, perhaps by an upgrade
-            return f"unknown: {e.message}"
-        return clean_text(done.text) or "unknown"
+def peekaboo_argv() -> list[str]:
+    """Return PEEKABOO_CLI_PATH if it is an executable, else a `peekaboo` of PATH or Homebrew, else ours."""
+    path = delegate_path() or next(find_programs("peekaboo"), None)
+    return [path] if path else own_command()
 
 
-def peekaboo_program() -> PeekabooProgram:
-    """Return PEEKABOO_CLI_PATH, else a `peekaboo` of PATH or Homebrew, else ours. Raises MISSING_PROGRAM."""
-    path = _named_program() or next(find_programs("peekaboo"), None)
-    return PeekabooProgram([path], is_ours=False) if path else PeekabooProgram(own_command(), is_ours=True)
-
-
-def _named_program() -> Optional[str]:
-    if not settings().cli_path:
-        return None
-    path = os.path.abspath(os.path.expanduser(settings().cli_path))
-    if not os.path.isfile(path) or not os.access(path, os.X_OK):
-        message = f"PEEKABOO_CLI_PATH names {settings().cli_path}, which is not an executable"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, hint="correct it, or unset it")
-    return path
+def peekaboo_version(argv: list[str]) -> str:
+    """Return the output of `--version`, or the reason for its failure."""
+    if argv == own_command():
+        return __version__
+    try:
+        done = run_program([*argv, "--version"], timeout_s=5.0, accept=None)
+    except PeekabooError as e:  # it was removed, perhaps by an upgrade
+        return f"unknown: {e.message}"
+    return clean_text(done.text) or "unknown"
 
 
 def delegate_path() -> Optional[str]:
-    """Return the command line of PEEKABOO_CLI_PATH; None unless it is an executable."""
-    try:
-        return _named_program()
-    except PeekabooError as e:
-        log_warning(f"{e.message}: not used")
-        return None
+    """Return the program of PEEKABOO_CLI_PATH; None, and log a warning, if it is not an executable."""
+    if problem := cli_path_problem():
+        log_warning(f"{problem}: not used")
+    elif settings().cli_path:
+        return os.path.abspath(os.path.expanduser(settings().cli_path))
+    return None
 
 
-class ProgramRun(NamedTuple):
-    """A run of the Peekaboo command line, with the images that it left in its working folder."""
-
-    program: PeekabooProgram
-    folder: Path
-    done: Completed
-    images: tuple[ImageData, ...]
-    left_out: int  # images above max_attachments, or unreadable
-    failure: Optional[ProgramTimeout]  # set if it was killed after timeout_seconds
-
-    @property
-    def names(self) -> str:
-        return " ".join(f"[{image.label}]" for image in self.images)
-
-    def data(self) -> dict[str, Any]:
-        return {
-            "exit_code": None if self.failure else self.done.code,
-            "stdout": self.done.text,
-            "stderr": self.done.stderr,
-            "attachments": [image.label for image in self.images],
-            "cwd": str(self.folder),
-            "program": shlex.join(self.program.argv),
-            "version": self.program.version(),
-            **_json_of(self.done.text),
-        }
+def cli_path_problem() -> str:
+    """Describe what is wrong with PEEKABOO_CLI_PATH; empty if it is not set, or names an executable."""
+    given = settings().cli_path
+    path = os.path.expanduser(given)
+    is_usable = not given or (os.path.isfile(path) and os.access(path, os.X_OK))
+    return "" if is_usable else f"PEEKABOO_CLI_PATH names {given}, which is not an executable"
 
 
 def peekaboo_exec(
@@ -117,17 +83,7 @@ def peekaboo_exec(
     It also returns the images that the command leaves in the working folder. Without an installed peekaboo it
     runs the built-in one.
     """
-    run = run_peekaboo(args, cwd, timeout_seconds, max_attachments)
-    left_out = f", {run.left_out} more not attached" if run.left_out else ""
-    state = "killed" if run.failure else f"exit code {run.done.code}"
-    text = f"{state}: {run.names or 'no images'}{left_out}\n{run.done.text}{run.done.stderr}"
-    return Result(text.rstrip(), run.data(), run.images, failure=run.failure)
-
-
-def run_peekaboo(
-    args: Sequence[str], cwd: Optional[str], timeout_seconds: float, max_attachments: int
-) -> ProgramRun:
-    """Run the command line in a folder. Raises INVALID_ARGUMENT, POLICY_DENIED, MISSING_PROGRAM."""
+    # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR
     if not args:
         raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
     check_range("timeout_seconds", timeout_seconds, 0.001, 3600.0)
@@ -135,29 +91,44 @@ def run_peekaboo(
     if cwd and not os.path.isdir(asked_path(cwd)):
         raise invalid(f"cwd {asked_path(cwd)} is not a folder", "create it, or omit cwd")
     check_may_act("exec")
-    program, failure = peekaboo_program(), None
+    program, failure = peekaboo_argv(), None
     with nullcontext(asked_path(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder)
-        argv, command = [*program.argv, *args], args[0][:40]
         # record only the number of the other arguments, which may contain typed text
-        write_audit_line("exec", {"program": argv[0], "command": command, "arguments": len(args)})
+        command = args[0][:40]
+        write_audit_line("exec", {"program": program[0], "command": command, "arguments": len(args)})
         try:
-            done = run_program(argv, timeout_s=timeout_seconds, accept=None, folder=str(folder))
+            done = run_program([*program, *args], timeout_s=timeout_seconds, accept=None, folder=str(folder))
         except ProgramTimeout as e:
             done, failure = e.output, e
             e.hint = "raise timeout_seconds, or check whether a dialog is waiting"
         if done.code and not failure:
-            log_error(f"{argv[0]} {command} ended with exit code {done.code}")
-        made = sorted(path for path, changed in _images_below(folder).items() if before.get(path) != changed)
+            log_error(f"{program[0]} {command} ended with exit code {done.code}")
+        made = [path for path, changed in _images_below(folder).items() if before.get(path) != changed]
+        made.sort(key=_by_number)
         images = tuple(filter(None, (_attachment(path, folder) for path in made[:max_attachments])))
-    return ProgramRun(program, folder, done, images, len(made) - len(images), failure)
-
-
-def _json_of(text: str) -> dict[str, Any]:
-    if text.lstrip()[:1] in ("{", "["):
+    data: dict[str, Any] = {
+        "exit_code": None if failure else done.code,
+        "stdout": done.text,
+        "stderr": done.stderr,
+        "attachments": [image.label for image in images],
+        "cwd": str(folder),
+        "program": shlex.join(program),
+        "version": peekaboo_version(program),
+    }
+    if done.text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
-            return {"json": json.loads(text)}
-    return {}
+            data["json"] = json.loads(done.text)
+    state = "killed" if failure else f"exit code {done.code}"
+    names = " ".join(f"[{image.label}]" for image in images) or "no images"
+    left_out = f", {len(made) - len(images)} more not attached" if len(made) > len(images) else ""
+    text = f"{state}: {names}{left_out}\n{done.text}{done.stderr}"
+    return Result(text.rstrip(), data, images, failure=failure)
+
+
+def _by_number(path: Path) -> list[Union[str, int]]:
+    """Return a sort key by which a2.png comes before a10.png."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
@@ -240,8 +211,6 @@ def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Res
         return reply._replace(text=f"Found {len(reply.data['applications'])} running application(s)")
     options = {"--app": app, "--include-details": ",".join(details)}
     reply = _ask_cli(program, ["list", "windows"], options, _LIST_S, "windows")
-    if not isinstance(reply.data.get("target_application_info"), dict):
-        raise _invalid_output("it has no target_application_info")
     return reply._replace(text=f"Found {len(reply.data['windows'])} window(s) for application: {app}")
 
 
@@ -264,11 +233,13 @@ def _ask_cli(
         messages = tuple(clean_text(str(text), 1000) for text in answer.get("messages") or ())
         for entry in answer.get("debug_logs") or ():
             log_debug(f"backend=swift swift_log={entry}")
-        if succeeded and not all(isinstance(row, dict) for row in data[rows]):
-            raise ValueError(rows)
+        if succeeded:
+            parts = [*data[rows], data["target_application_info"]] if rows == "windows" else data[rows]
+            if not all(isinstance(part, dict) for part in parts):
+                raise ValueError(rows)
     except (ValueError, KeyError, TypeError, AttributeError):
         if not done.code:
-            raise _invalid_output(done.text or "it is empty") from None
+            raise _invalid_output(done.text, done.stderr) from None
         log_error(f"{failed}: {done.text[:500]}")
         output = done.stderr.strip() or done.text.strip() or "none"
         hint = f"see its output: {clean_text(output[-300:], 300)}"
@@ -289,8 +260,9 @@ def _cleaned(value: Any, key: str = "") -> Any:
     return clean_text(value) if isinstance(value, str) and key != "path" else value
 
 
-def _invalid_output(what: str) -> PeekabooError:
-    message = f"the peekaboo command line's output is not valid: {clean_text(what)}"
+def _invalid_output(what: str, stderr: str = "") -> PeekabooError:
+    message = f"the peekaboo command line's output is not valid: {clean_text(what) or 'it is empty'}"
+    message += f"; stderr: {clean_text(stderr.strip()[-200:])}" if stderr.strip() else ""
     log_error(message)
     hint = "check that PEEKABOO_CLI_PATH names a peekaboo, or unset it"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")

@@ -242,18 +242,17 @@ def screenshot_app_window(
         hint = f"raise timeoutMs; {e.hint}" if e.code is ErrorCode.TIMEOUT else e.hint
         raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
     window = image.subject.window or window
-    has_shadow = includeShadow and not image.is_of_rect
+    has_shadow = includeShadow and not image.points(window.scale).has_size_of(window.bounds)
     data = {
         "path": image.path,
         "uri": Path(image.path).as_uri(),
         "appName": app.name,
         "rect": _with_short_names(window.bounds.as_data()),
         # the shadow's margin makes the image larger than the window
-        "scale": window.scale if has_shadow else image.scale,
+        "scale": window.scale if has_shadow else round(image.info.width / window.bounds.width, 4),
         "format": image.info.kind,
     }
-    no_shadow = "the image shows the window's rectangle on the screen, without a shadow"
-    messages = (no_shadow,) if includeShadow and image.is_of_rect else ()
+    messages = ("the image shows the window without a shadow",) if includeShadow and not has_shadow else ()
     kept = f"the file is temporary: it is kept {image_lifetime()}"
     return Result(f"screenshot of {app.name}: {image.path}", data, messages=(kept, *messages))
 

@@ -24,8 +24,8 @@ def take_window_screenshot(
     desktop = this_desktop()
     image = capture.capture_window_or_region(desktop, window_id, "jpg", region, screenshot_id)
     image = capture.recorded(desktop, capture.for_client(desktop, image), supersedes_older=True)
-    text = image.region_text() or image.title()
-    return Result(text, image.window_data(), (image.content,), messages=image.warnings())
+    text = image.region_text() or str(image.subject.window)
+    return Result(text, image.window_data(), (image.content,))
 
 
 def find_text(

@@ -18,10 +18,10 @@ from ..core.settings import ignored_variables, settings
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
 from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
-from ..integrations.peekaboo_cli import peekaboo_program
+from ..integrations.peekaboo_cli import cli_path_problem, peekaboo_argv, peekaboo_version
 from ..system.files import default_log_file, log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
-from ..system.programs import PACKAGES, how_to_install, missing_program
+from ..system.programs import PACKAGES, how_to_install, missing_program, own_command
 
 SERVER_NAME = "PeekabooMCP"
 _PURPOSES = {
@@ -220,11 +220,13 @@ def _provider_checks() -> list[Check]:
 
 
 def _original(runs_programs: bool) -> str:
-    program = peekaboo_program()
-    if program.is_ours:
+    if problem := cli_path_problem():
+        raise PeekabooError(ErrorCode.MISSING_PROGRAM, problem, "correct it, or unset it")
+    argv = peekaboo_argv()
+    if argv == own_command():
         message = "not installed; our own command line takes its place"
         raise PeekabooError(ErrorCode.MISSING_PROGRAM, message, "to use it, set PEEKABOO_CLI_PATH")
-    return f"{program.argv[0]} {program.version()}" if runs_programs else program.argv[0]
+    return f"{argv[0]} {peekaboo_version(argv)}" if runs_programs else argv[0]
 
 
 def _desktop_checks(desktop: Desktop) -> list[Check]:

@@ -197,7 +197,8 @@ def test_foreground_screen_is_captured_without_a_window(mac: FakeMac, mac_peek: 
     assert finished.code == 0, finished.out
     assert [row["item_label"] for row in finished.data["saved_files"]] == ["Display 1 / Main", "Display 2"]
     _kept, message = finished.json["messages"]
-    assert message.startswith("nothing was brought to the front: the 'Calculator' process is running")
+    assert message.startswith("captured Display 1 / Main, Display 2; in front is window ")
+    assert "the 'Calculator' process is running" in message
     assert mac_peek.error(*argv)["code"] == "WINDOW_NOT_FOUND"
 
 
@@ -284,20 +285,37 @@ def test_screenshot_of_a_resized_window_is_repeated_on_a_mac(
     assert answer["point"] == {"x": x + 140, "y": y + 200}
 
 
-def test_screenshot_by_rectangle_cannot_be_clicked(peek: Program, two: list[int], tmp_path: Path) -> None:
+def test_screenshot_by_rectangle_can_be_clicked(peek: Program, form: Form, tmp_path: Path) -> None:
     """ "Take full screen screenshot then crop to the window bounds (using existing capture path)", and
     "ウィンドウ ID のフォールバックに対応する".
     """
-    peek.data("focus", two[0])
-    older = peek.data("screenshot", two[0])
-    finished = peek.run("screenshot", two[0], "--json", **failing_maim(f"-i {two[0]}", tmp_path / "bin"))
-    data, bounds = finished.data, older["bounds"]
-    info = read_image_info(Path(data.pop("path")))
-    assert info is not None and (info.width, info.height) == (bounds["width"], bounds["height"])
-    expected = {"bounds": bounds, "image_width": info.width, "image_height": info.height, "scale": 1.0}
-    assert data == {"window_id": two[0], **expected}
-    assert "cannot be clicked" in finished.json["messages"][0]
-    assert peek.error("click", two[0], 5, 5)["code"] == "STALE_SCREENSHOT"
+    (window_id,) = ids_of(peek, form.title)
+    broken = failing_maim(f"-i {window_id}", tmp_path / "bin")
+    data = peek.data("screenshot", window_id, **broken)
+    info = read_image_info(Path(data["path"]))
+    assert info is not None and info[1:] == (data["bounds"]["width"], data["bounds"]["height"])
+    peek.data("click", window_id, *form.centre("agree"), "--screenshot-id", data["screenshot_id"])
+    assert form.wait_for_event("toggle")["value"] == 1
+
+
+@pytest.mark.parametrize("act", ["windowmove ID 300 200", "windowraise OTHER"])
+def test_screenshot_by_rectangle_of_a_window_that_changes_fails(
+    peek: Program, open_form: Callable[..., Form], tmp_path: Path, act: str
+) -> None:
+    open_form("First", "+20+20")
+    open_form("Other", "+60+60")
+    window_id, other_id = ids_of(peek, "First", "Other")
+    peek.data("focus", window_id)
+    script = (
+        (
+            'case "$*" in *-i*) exit 1;; esac\n'
+            f"look() {{ xprop -root _NET_CLIENT_LIST_STACKING; xdotool getwindowgeometry {window_id}; }}\n"
+            f'old=$(look); xdotool {act}; until [ "$(look)" != "$old" ]; do :; done'
+        )
+        .replace("ID", str(window_id))
+        .replace("OTHER", str(other_id))
+    )
+    assert peek.run("screenshot", window_id, **programs_by(tmp_path / "bin", script, "maim")).code == 14
 
 
 def test_screenshot_by_rectangle_of_a_covered_window_fails(

@@ -201,7 +201,11 @@ def test_image_in_the_foreground_raises_the_window_or_reports_why_not(
     assert (own_mac.front_window()["pid"] == SAFARI["pid"]) is (world != "stubborn"), "the app is activated"
     problem = "Could not raise specific window; proceeding with frontmost of activated app."
     assert (problem in answer["debug_logs"]) is (world != "usual")
-    assert ("Accessibility" in "".join(answer["messages"])) is (world == "no Accessibility")
+    messages = "".join(answer["messages"])
+    assert ("Accessibility" in messages) is (world == "no Accessibility")
+    front = own_mac.front_window()
+    found = re.findall(r"captured window (\d+) of Safari .* in front is window (\d+) of", messages)
+    assert found == ([] if world == "usual" else [(str(BUG[0]), str(front["id"]))])
 
 
 # image ------------------------------------------------------------------------------------------------------

@@ -293,6 +293,8 @@ def test_delegation_reports_an_invalid_output_with_its_code(scripted: Scripted) 
 
 
 def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> None:
+    invalid = refused(scripted.call("list", "oh", stderr="look\nout\n"))["said"]
+    assert invalid.startswith("the peekaboo command line's output is not valid: oh; stderr: look out. Next")
     reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
     failed = "the peekaboo command line failed with exit code 5"
     assert reply["said"] == f"{failed}. Next step: see its output: dyld: Library not loaded"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from answers import refused, seen
+from answers import seen
 from fake_ai import picture
 from fakemac import FakeMac
 from in_process import InProcessProgram
@@ -18,7 +18,7 @@ from worlds import Program
 
 from peekaboo_min import __version__
 from peekaboo_min.core.call import in_parallel
-from peekaboo_min.integrations.peekaboo_cli import peekaboo_program
+from peekaboo_min.integrations.peekaboo_cli import peekaboo_argv, peekaboo_version
 from peekaboo_min.system import programs
 
 # a peekaboo with a fixed version that runs its first argument as a shell line
@@ -97,6 +97,8 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
     # spec: "Collect `stdout`, `stderr`, `exit_code`"
     (tmp_path / "work").mkdir()
     (tmp_path / "a.png").write_bytes(picture())
+    for name in ("a10.png", "a2.png"):
+        (tmp_path / name).write_bytes(picture())
     (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
     path = executable(tmp_path / "cli" / "peekaboo")
     with serving("package", mac_environment(mac, PEEKABOO_CLI_PATH=str(path))) as server:
@@ -106,20 +108,19 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
         line = f"cp {tmp_path}/*.png {work}; truncate -s 60000000 {work}/huge.jpg; "
         line += "head -c 50000 /dev/zero | tr '\\0' x"
         answer = server.call("peekaboo_exec", args=[line], cwd=str(work))
-        assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a.png"])
+        assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a2.png", "a10.png", "a.png"])
         assert seen(answer)["stdout"] == "x" * 50_000
         text = answer["content"][0]["text"]
-        assert text.startswith("exit code 0: [a.png], 1 more not attached\n")
+        assert text.startswith("exit code 0: [a2.png] [a10.png] [a.png], 1 more not attached\n")
 
 
-def test_exec_refuses_a_peekaboo_cli_path_that_cannot_run(mac: FakeMac, tmp_path: Path) -> None:
+def test_exec_without_a_valid_peekaboo_cli_path_runs_the_built_in_one(mac: FakeMac, tmp_path: Path) -> None:
     # spec: "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path"
     environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(tmp_path / "nothing"))
     problem = f"PEEKABOO_CLI_PATH names {tmp_path / 'nothing'}, which is not an executable"
     with serving("package", environment) as server:
         server.shake_hands()
-        error = refused(server.call("peekaboo_exec", args=["--version"]))
-        assert error["code"] == "MISSING_PROGRAM" and problem in error["said"]
+        assert seen(server.call("peekaboo_exec", args=["--version"]))["stdout"] == f"{__version__}\n"
         server.call("list")  # consumes the status text
         assert seen(server.call("list"))["application_list"]
         status = server.call("list", item_type="server_status")["content"][0]["text"]
@@ -139,5 +140,4 @@ def test_exec_searches_path_before_the_homebrew_folders(
     monkeypatch.setattr(programs, "_FOLDERS", (str(tmp_path / "none"), str(brewed.parent)))
     for path, argv, version in (("", brewed, "Peekaboo 9.8.7"), (f"{other.parent}:", other, "1.0")):
         environment(PATH=f"{path}/usr/bin:/bin")
-        found = peekaboo_program()
-        assert (found.argv, found.version()) == ([str(argv)], version)
+        assert (peekaboo_argv(), peekaboo_version([str(argv)])) == ([str(argv)], version)
