@@ -57,6 +57,15 @@ for each in data.get("elements", []):
         sys.exit(print(each["x"], each["y"], "--screenshot-id", data["screenshot_id"]))' "$folder/calculator.json" "$1"
 }
 
+counters() { # prints how many events of some kinds the system has counted
+    python3 -c 'import sys; sys.path.insert(0, sys.argv[1]); import mac_probe; print(*mac_probe.probe_js("counters")["counts"])' "$here"
+}
+
+typed() { # the elements of a window as JSON; prints the start of its text fields
+    python3 -c 'import json, sys
+print(*(each["value"][:8] for each in json.load(sys.stdin)["data"]["elements"] if each["role"] == "textbox"))' 2>/dev/null
+}
+
 list() { # title, verdict; prints the steps with that verdict
     printf '\n%s:\n' "$1"
     sed -n "s/^$2 /- /p" "$report" | grep . || echo "- nothing"
@@ -83,8 +92,12 @@ if [ -n "$window" ]; then
     step "screenshots of all windows of an app" image --app TextEdit --mode multi --path "$folder/all/"
     step "screenshot with its shadow" screenshot-app-window --appName TextEdit --includeShadow
     step "focus" focus "$window"
+    before=$(counters)
     step "a click into its text" click "$window" 120 120
-    step "typed text" type "$window" "$text" --verify
+    note info "presses, moves and keys of the session and of the hardware, before and after the click" "$before; $(counters)"
+    step "text that macOS may change" type "$window" "teh -- x"
+    note info "teh -- x arrived as" "$(peekaboo elements "$window" --json 2>/dev/null | typed)"
+    step "typed text" type "$window" "$text" --replace --verify
     [ "$last" != ok ] || step "typed text is read back" wait-for --window-id "$window" --text "$text"
 fi
 

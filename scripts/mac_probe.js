@@ -58,6 +58,14 @@ const ASKED = {
         const kinds = [LEFT_DOWN, MOUSE_MOVED, KEY_DOWN];
         return {counts: [SESSION_STATE, HID_STATE].flatMap(state => kinds.map(kind => Number($.CGEventSourceCounterForEventType(state, kind))))};
     },
+    // what input.js reads before it types
+    input_source() {
+        ObjC.bindFunction('TISCopyCurrentKeyboardInputSource', ['id', []]);
+        ObjC.bindFunction('TISGetInputSourceProperty', ['id', ['id', 'id']]);
+        const source = $.TISCopyCurrentKeyboardInputSource();
+        const read = name => textOf($.TISGetInputSourceProperty(source, $(`TISPropertyInputSource${name}`)));
+        return {id: read('ID'), type: read('Type')};
+    },
     // the live answer of the application that NSWorkspace calls frontmost
     frontmost() {
         const pid = frontmostPid();

@@ -196,6 +196,9 @@ def _jxa_probes() -> dict[str, Probe]:
         "how many events of a kind there were can be read":
             _jxa(probe, lambda answer: len(answer["counts"]) == 6
                  and all(type(count) is int and count >= 0 for count in answer["counts"]), ask="counters"),
+        "the current input source can be read":
+            _jxa(probe, lambda answer: answer["type"].startswith("TISType") and bool(answer["id"]),
+                 ask="input_source"),
         "the frontmost application reports AXFrontmost":
             _jxa(probe, lambda answer: answer["live"], ask="frontmost"),
         "who is responsible for a process can be asked":
@@ -272,7 +275,7 @@ def _named_app() -> str:
     return message.partition(": ")[2].partition(" lacks the ")[0]
 
 
-def _probe_js(ask: str, **more: Any) -> dict[str, Any]:
+def probe_js(ask: str, **more: Any) -> dict[str, Any]:
     return run_jxa(_PROBE_SOURCES, {"ask": ask, **more})
 
 
@@ -285,7 +288,7 @@ def _grants() -> dict[str, Any]:
 
 
 def _frames(_folder: Path) -> Outcome:
-    front, focused = (_probe_js("frames")[key] for key in ("front", "focused"))
+    front, focused = (probe_js("frames")[key] for key in ("front", "focused"))
     if front is None or focused is None:
         return Outcome(None, "no front window, or no Accessibility")
     agrees = all(abs(front[key] - focused[key]) <= 2 for key in front)
@@ -402,7 +405,7 @@ def _applescript(_folder: Path) -> Outcome:
 
 
 def _responsible(_folder: Path) -> Outcome:
-    pid = _probe_js("responsible", pid=os.getpid())["pid"]
+    pid = probe_js("responsible", pid=os.getpid())["pid"]
     listed = run_program(["ps", "-axwwo", "pid=,ppid=,comm="], timeout_s=_FACT_S).text
     names = [line.split(None, 2)[2] for line in listed.splitlines() if line.split(None, 1)[:1] == [str(pid)]]
     ours = _named_app()

@@ -82,6 +82,9 @@ class Settings(NamedTuple):
     may_focus_by_click: bool = _env(
         "PEEKABOO_SAFE_CLICK", "`1`: allow clicking a window's title bar to raise it", False
     )
+    may_switch_input: bool = _env(
+        "PEEKABOO_SWITCH_INPUT", "`1`: switch from an input method to a layout while typing (macOS)", False
+    )
 
     default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")
     ttl_seconds: int = _env("PEEKABOO_TTL_SECONDS", "seconds to keep a temporary image; `0`: for ever", 600)

@@ -138,6 +138,7 @@ def type_text(
     """Type text with the keyboard into the focused field of a window; click the field first.
 
     Brings the window to the front. Characters beyond ASCII may go through the clipboard, which is restored.
+    On a Mac, the app may change typed text: smart quotes and dashes, autocorrection, inline prediction.
 
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """

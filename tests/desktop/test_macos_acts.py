@@ -231,6 +231,45 @@ def test_request_of_any_size_reaches_the_script_and_leaves_no_file(desk: Desk) -
     assert not list(desk.mac.folder.rglob("request_*"))
 
 
+METHOD = "com.apple.inputmethod.SCIM.ITABC"
+ON = {"PEEKABOO_SWITCH_INPUT": "1"}
+
+
+def test_typing_with_an_input_method_is_refused(desk: Desk) -> None:
+    desk.mac.set("keyboard.source", METHOD)
+    refused = desk.run("type", 1080, "http").error
+    assert (refused["code"], desk.posted()) == ("WINDOW_BLOCKED", [])
+    assert METHOD in refused["message"] and "ctrl+space" in refused["message"]
+
+
+@pytest.mark.parametrize("source", [METHOD, None])  # None: it cannot be read
+def test_typing_switches_from_an_input_method_and_back(desk: Desk, source: Optional[str]) -> None:
+    desk.mac.set("keyboard.source", source)
+    desk.mac.activate("TextEdit")
+    desk.data("type", 1030, "http", "--replace", **ON)
+    assert desk.mac.widget(1030, "text")["value"] == "http"
+    assert desk.mac.state()["keyboard"]["source"] == source
+
+
+def test_input_method_is_restored_after_a_failure(desk: Desk) -> None:
+    desk.mac.set("keyboard.source", METHOD)
+    desk.mac.when({"type": 10}, STEAL, skip=20)
+    assert desk.run("type", 1080, "0123456789" * 5, **ON).error["code"] == "FOCUS_LOST"
+    assert desk.mac.state()["keyboard"]["source"] == METHOD
+
+
+def test_input_method_is_restored_after_a_kill_by_the_next_act(desk: Desk) -> None:
+    desk.mac.set("keyboard.source", METHOD)
+    child = desk.program.start("type", 1080, "0123456789" * 20, **ON)
+    wait_for(lambda: len(desk.posted()) > 3, "it types")
+    for pid in (child.pid, desk.mac.calls("osascript")[-1]["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    child.communicate(timeout=PATIENCE_S)
+    assert desk.mac.state()["keyboard"]["source"] == "com.apple.keylayout.US"
+    desk.data("press", 1080, "tab")
+    assert desk.mac.state()["keyboard"]["source"] == METHOD
+
+
 # acts that end early and their errors -----------------------------------------------------------------------
 
 STEAL = {"do": "activate_now", "pid": 410}

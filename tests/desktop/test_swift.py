@@ -23,7 +23,7 @@ from worlds import need_swift
 
 from peekaboo_min.core.models import Act, Point
 from peekaboo_min.desktop.keys import read_chord
-from peekaboo_min.desktop.macos.input import count_sent, make_steps
+from peekaboo_min.desktop.macos.input import count_sent, make_steps, with_layout
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MACOS = ROOT / "peekaboo_min" / "desktop" / "macos"
@@ -38,7 +38,9 @@ POINT = Point(300, 200)
 NOT_MEASURED = ("t", "idle_ms", "suppression_s")
 CONTROL, OPTION, SHIFT, COMMAND, ARROW = 0x40000, 0x80000, 0x20000, 0x100000, 0xA00000
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466"
-DONE = {"ok": True, "is_certain": True, "code": None, "message": "", "reached_id": None, "released": False}
+DONE = {"ok": True, "is_certain": True, "code": None, "message": "", "reached_id": None, "source_id": None}
+DONE["released"] = False
+METHOD = "com.apple.inputmethod.SCIM.ITABC"
 
 
 class Bench:
@@ -112,6 +114,16 @@ def jxa(tmp_path: Path) -> Bench:
 def bench(request: pytest.FixtureRequest) -> Bench:
     chosen: Bench = request.getfixturevalue(request.param)
     return chosen
+
+
+def test_input_method_is_reported_then_switched_and_restored(bench: Bench) -> None:
+    steps = make_steps(Act("type", text="ab"))
+    bench.mac.set("keyboard.source", METHOD)
+    reply = json.loads(bench.run(steps).stdout)
+    assert (reply["code"], reply["source_id"], bench.raw()) == ("WINDOW_BLOCKED", METHOD, [])
+    assert json.loads(bench.run(with_layout(steps, METHOD)).stdout)["ok"]
+    selected = [event["id"] for event in bench.mac.raw_events() if event.get("do") == "select_source"]
+    assert selected == ["com.apple.keylayout.US", METHOD]
 
 
 EVENT = {"flags": 0, "tap": 0, "source_state": -1}

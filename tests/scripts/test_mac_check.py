@@ -79,10 +79,10 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path)
     add_calculator(mac)
     done = run(mac, tmp_path, "--yes", str(tmp_path / "check"))
     *lines, facts = done.out.split("```")[1].strip().splitlines()  # the block to paste
-    assert len(json.loads(facts)["probes"]) == 38
+    assert len(json.loads(facts)["probes"]) == 39
     assert "Shopping list" not in str(lines) and str(tmp_path / "check") not in str(lines) + facts
     worked, refused, failed = verdicts(lines)
-    assert (done.code, refused, failed, len(worked)) == (0, ["nothing"], ["nothing"], 27), done.out
+    assert (done.code, refused, failed, len(worked)) == (0, ["nothing"], ["nothing"], 28), done.out
     assert mac.widget(1050, "display")["text"] == "15"
     made = {path.name for path in (tmp_path / "check").iterdir()}
     assert made >= {"screen.png", "calculator.json", "page.md", "log.txt", "facts.txt"}
@@ -90,7 +90,11 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path)
     (shape,) = document["slides"][0]["shapes"]
     assert shape["object_text"].startswith("peekaboo typed ")
     texts = [event["text"] for event in mac.events("text") if event["window"] != 1050]
-    assert "".join(texts) == shape["object_text"]
+    assert "".join(texts) == "teh -- x" + shape["object_text"]
+    assert "teh -- x arrived as: teh -- x" in lines
+    counted = next(line for line in lines if line.startswith("presses, moves and keys"))
+    before, after = counted.rpartition(": ")[2].split("; ")
+    assert int(after.split()[0]) == int(before.split()[0]) + 1
 
 
 def test_workflow_on_a_mac_lists_the_refused_steps(mac: FakeMac, tmp_path: Path) -> None:

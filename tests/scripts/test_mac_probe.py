@@ -50,7 +50,7 @@ def test_mac_probe_confirms_every_fact(mac: FakeMac) -> None:
     outputs = {probe["fact"]: probe["output"] for probe in found["probes"]}
     unconfirmed = {probe["fact"] for probe in found["probes"] if probe["verdict"] != "confirmed"}
     assert unconfirmed == MAY_BE_UNKNOWN
-    assert len(found.pop("probes")) == 38 == finished.out.count(" ms)\n")
+    assert len(found.pop("probes")) == 39 == finished.out.count(" ms)\n")
     assert {**found, "version": ""} == {
         "version": "",
         "macos": "15.4.1",

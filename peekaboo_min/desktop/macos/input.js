@@ -6,6 +6,11 @@ ObjC.bindFunction('CGEventSourceSetLocalEventsSuppressionInterval', ['void', ['v
 ObjC.bindFunction('CGEventSourceFlagsState', ['unsigned long', ['int']]);
 ObjC.bindFunction('CGEventSourceButtonState', ['bool', ['int', 'unsigned int']]);
 ObjC.bindFunction('CGEventSourceCounterForEventType', ['unsigned int', ['int', 'unsigned int']]);
+ObjC.bindFunction('TISCopyCurrentKeyboardInputSource', ['id', []]);
+ObjC.bindFunction('TISCopyCurrentASCIICapableKeyboardLayoutInputSource', ['id', []]);
+ObjC.bindFunction('TISGetInputSourceProperty', ['id', ['id', 'id']]);
+ObjC.bindFunction('TISCreateInputSourceList', ['id', ['id', 'bool']]);
+ObjC.bindFunction('TISSelectInputSource', ['int', ['id']]);
 // Unbound, it ignores JavaScript strings and silently types "a". Bound like this, it accepts a pointer to the bytes of an NSData.
 ObjC.bindFunction('CGEventKeyboardSetUnicodeString', ['void', ['void *', 'unsigned long', 'void *']]);
 
@@ -31,8 +36,8 @@ let isCertain = true; // false once an overlay or an open menu may have received
 let settledAt = 0; // when the last posted event should have arrived, in ms
 let pressesBefore = 0; // mouse presses that the system counted before ours
 
-function failure(code, message, reachedId) {
-    return {isFailure: true, code: code, message: message, reached_id: reachedId === undefined ? null : reachedId};
+function failure(code, message, reachedId = null, sourceId = null) {
+    return {isFailure: true, code: code, message: message, reached_id: reachedId, source_id: sourceId};
 }
 
 // Checks:
@@ -159,7 +164,7 @@ function checkAccess() {
 
 // Keyboard layout:
 
-const layouts = {};
+let layouts = {};
 
 // Returns {character: key code} while the modifiers in `flags` are held, from events that AppKit translates. Without dead keys.
 function layoutFor(flags) {
@@ -200,6 +205,21 @@ function keyForStep(step) {
         throw failure('INVALID_ARGUMENT', `the keys of the keyboard layout ${layoutName()} cannot be read`);
     }
     return step;
+}
+
+function checkLayout() {
+    const source = $.TISCopyCurrentKeyboardInputSource ? $.TISCopyCurrentKeyboardInputSource() : null;
+    if (isNil(source)) return;
+    const [id, type] = ['ID', 'Type'].map(name => textOf($.TISGetInputSourceProperty(source, $(`TISPropertyInputSource${name}`))));
+    if (type === 'TISTypeKeyboardLayout') return;
+    throw failure('WINDOW_BLOCKED', `the input method ${id} is active and would change the text`, null, id);
+}
+
+function selectSource(step) {
+    const sources = step.id ? $.TISCreateInputSourceList($({TISPropertyInputSourceID: step.id}), false) : null;
+    const source = step.id ? !isNil(sources) && sources.firstObject : $.TISCopyCurrentASCIICapableKeyboardLayoutInputSource();
+    if (source && !isNil(source)) $.TISSelectInputSource(source);
+    layouts = {};
 }
 
 // Posting:
@@ -251,6 +271,8 @@ const STEPS = {
     window_at: (step, request) => checkWindowAt(request.window, step),
     pointer_at: checkPointerAt,
     has_keyboard: (step, request) => checkKeyboard(request.window, request.stop_file),
+    has_layout: checkLayout,
+    select_source: selectSource,
     mouse: postMouse,
     wheel: step => post($.CGEventCreateScrollWheelEvent2(source, LINE_UNIT, 2, step.vertical, step.horizontal, 0), 0),
     key: step => {
@@ -298,9 +320,9 @@ function run(argv) {
         $.NSFileManager.defaultManager.removeItemAtPathError($(request.record), null);
         if (settledAt) sleep(Math.min(Math.max(settledAt - Date.now(), MIN_SETTLE_MS), MAX_SETTLE_MS) / 1000);
     }
-    const {code, message, reached_id} = failed || {code: null, message: '', reached_id: null};
+    const {code, message, reached_id, source_id} = failed || {code: null, message: '', reached_id: null, source_id: null};
     return JSON.stringify({
         ok: failed === null, step: completed, pointer: pointer, is_certain: isCertain, code: code, message: message,
-        reached_id: reached_id, released: failed !== null && release.length > 0,
+        reached_id: reached_id, source_id: source_id, released: failed !== null && release.length > 0,
     });
 }

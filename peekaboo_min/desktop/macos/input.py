@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any, Optional
 
 from ...core.call import uninterrupted
-from ...core.errors import ErrorCode, invalid
+from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.log import log_debug
 from ...core.models import Act, Delivery, KeyChord, Point, Window
+from ...core.settings import settings
 from ...core.text import clean_text
 from ...system.files import held_locks, state_folder, write_privately
 from ...system.process import run_program
@@ -34,6 +35,7 @@ _DRAG_POINTS = 15  # more than one, because programs ignore a drag that jumps to
 _LINES_PER_NOTCH = 3  # Qt's default
 _MAX_CHARACTERS = 20  # per step; before each one the executor checks the keyboard focus
 _RECORD = "held-macos.json"  # the steps that release what the running act holds down
+_SOURCE_SELECTED_MS = 100  # until the program in front has noticed; not measured
 _RELEASED_MS = 100  # until the system's state no longer shows them as held
 
 # CGEventTypes; for a button: its number, then down, dragged, up
@@ -242,7 +244,7 @@ def make_steps(act: Act) -> list[Step]:
     if act.kind == "type":
         clear_keys = [KeyChord("a", ("cmd",)), *([] if act.text else [KeyChord("backspace")])]
         clear = [step for key in clear_keys for step in _press_steps(key, counts=0)] if act.replace else []
-        return [*clear, *_text_steps(act.text, act.delay_ms)]
+        return [{"do": "has_layout"}, *clear, *_text_steps(act.text, act.delay_ms)]
     start = act.points[0]._asdict()
     steps: list[Step] = [{"do": "window_at", **point._asdict()} for point in reversed(act.points)]
     steps.append(_mouse_step(_MOVED, act.points[0]))
@@ -261,6 +263,9 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
     is_holding = act.kind in ("click", "drag") or act.hold_ms > 0 or is_chord
     with uninterrupted(1.0 + act.hold_ms * act.repeat / 1000) if is_holding else nullcontext():
         reply = _execute(window, steps, None if act.points else stop_file)
+        if reply["source_id"] and settings().may_switch_input:
+            steps = with_layout(steps, reply["source_id"])
+            reply = _execute(window, steps, stop_file)
     if reply["ok"]:
         return Delivery(True if reply["is_certain"] else None, act.points[0] if act.points else None)
     sent = count_sent(steps[: reply["step"]])
@@ -270,9 +275,20 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
             return Delivery(None, pointer)  # a press went out, and the failed check may be its effect
         if not reply["code"]:
             return Delivery(False, pointer)  # the pointer did not arrive, or a person moved it
+    if reply["source_id"]:
+        hint = "switch to a keyboard layout (usually ctrl+space), or set PEEKABOO_SWITCH_INPUT=1"
+        raise PeekabooError(ErrorCode(reply["code"]), clean_text(reply["message"]), hint)
     sent_text = {"press": f"{sent} key presses were sent", "type": f"{sent} characters were typed"}
     message = f"{clean_text(reply['message'], 500)}; {sent_text.get(act.kind, 'nothing was clicked')}"
     raise mac_error(ErrorCode(reply["code"]), message)
+
+
+def with_layout(steps: Sequence[Step], source_id: str) -> list[Step]:
+    # after a kill, the next act restores the input method, like held keys
+    restore = {"do": "select_source", "id": source_id, "release": []}
+    select = {"do": "select_source", "ms": _SOURCE_SELECTED_MS, "release": [restore]}
+    first = next((at for at, step in enumerate(steps) if step["do"] == "type"), len(steps))
+    return [*steps[1:first], select, *steps[first:], restore]
 
 
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:

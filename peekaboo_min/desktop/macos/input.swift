@@ -12,6 +12,7 @@
 //   window_at x y     A press there would reach the window, and the window still has its place and size.
 //   pointer_at x y    The pointer arrives there within 200 ms.
 //   has_keyboard      A key would reach the window, and the stop file does not exist.
+//   has_layout        The input source is a keyboard layout: an input method would compose other text from the keys.
 // Steps that post events (flags are CGEventFlags; button is 0, 1 or 2):
 //   mouse type x y button flags    Posts a mouse event of this CGEventType. A press also has "number", counted from 1, and "clicks",
 //                                  which is 2 for the second press of a double click. A drag also has "dx" and "dy".
@@ -21,12 +22,14 @@
 //                                  "held" are set; uses "code" if the layout has no such key.
 //   type text                      Checks has_keyboard, then types each UTF-16 unit with its own key. With "code", types the whole
 //                                  text with that one key.
+//   select_source     Selects the input source "id"; without it, the user's keyboard layout for ASCII.
 // Every step may have "ms", a pause after it, and "release": the steps that release whatever is held after this step.
 //
 // Reply:
 //   {"ok", "step": number of completed steps, "pointer": {"x", "y"}|null,
 //    "is_certain": false if an overlay or an open menu may have received a press instead of the window,
 //    "code": error code, or null if only the pointer did not arrive, "message", "reached_id": the window in the way|null,
+//    "source_id": the input method that has_layout found|null,
 //    "released": true if the steps ended early and something was released}
 import AppKit
 import ApplicationServices
@@ -49,6 +52,7 @@ struct Failure: Error {
     let code: String?
     let message: String
     var reachedID: Int?
+    var sourceID: String?
 }
 
 struct Target: Decodable {
@@ -66,7 +70,7 @@ struct Step: Decodable {
     let type: UInt32!, button: UInt32?, number: Int64?, clicks: Int64?, dx: Int64?, dy: Int64?
     let vertical: Int32!, horizontal: Int32!
     let isDown: Bool!, code: CGKeyCode?, flags: UInt64?, held: UInt64!, noSource: Bool?
-    let character: String?, text: String?
+    let character: String?, text: String?, id: String?
     let release: [Step]?
 
     var point: CGPoint { CGPoint(x: x, y: y) }
@@ -350,6 +354,25 @@ func key(for step: Step) -> Key {
     return key ?? (step.code ?? 0, step.eventFlags)
 }
 
+func text(_ key: CFString, of source: TISInputSource) -> String {
+    TISGetInputSourceProperty(source, key).map { Unmanaged<NSString>.fromOpaque($0).takeUnretainedValue().description } ?? ""
+}
+
+func checkLayout() throws {
+    guard let source = TISCopyCurrentKeyboardInputSource()?.takeRetainedValue() else { return }
+    if text(kTISPropertyInputSourceType, of: source) == "TISTypeKeyboardLayout" { return }
+    let id = text(kTISPropertyInputSourceID, of: source)
+    throw Failure(code: "WINDOW_BLOCKED", message: "the input method \(id) is active and would change the text", sourceID: id)
+}
+
+func selectSource(_ id: String?) {
+    let wanted = id.map { [kTISPropertyInputSourceID as String: $0] as CFDictionary }
+    let sources = wanted.flatMap { TISCreateInputSourceList($0, false)?.takeRetainedValue() as? [TISInputSource] }
+    let source = id == nil ? TISCopyCurrentASCIICapableKeyboardLayoutInputSource()?.takeRetainedValue() : sources?.first
+    if let source = source { TISSelectInputSource(source) }
+    layouts = [:]
+}
+
 // Posting:
 
 func sleep(_ seconds: TimeInterval) { Thread.sleep(forTimeInterval: seconds) }
@@ -405,6 +428,8 @@ func execute(_ step: Step, _ request: Request) throws {
     case "window_at": try checkWindow(request.window, at: step.point)
     case "pointer_at": try checkPointer(at: step.point)
     case "has_keyboard": try checkKeyboard(request.window, request.stopFile)
+    case "has_layout": try checkLayout()
+    case "select_source": selectSource(step.id)
     case "mouse": try postMouse(step)
     case "wheel":
         let event = CGEvent(
@@ -459,7 +484,8 @@ if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, minSettleSecond
 let position: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let reply: [String: Any] = [
     "ok": failure == nil, "step": completed, "pointer": position, "is_certain": isCertain, "code": failure?.code ?? NSNull(),
-    "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "released": failure != nil && !release.isEmpty,
+    "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "source_id": failure?.sourceID ?? NSNull(),
+    "released": failure != nil && !release.isEmpty,
 ]
 let output = try JSONSerialization.data(withJSONObject: reply, options: [.sortedKeys])
 try FileHandle.standardOutput.write(contentsOf: output + Data("\n".utf8))

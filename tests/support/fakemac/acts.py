@@ -167,6 +167,7 @@ ACTS: dict[str, Callable[[State, Event], None]] = {
     "lock_screen": lock_screen,
     "point": point,
     "write_file": write_file,
+    "select_source": lambda state, event: state["keyboard"].update(source=event["id"]),
     "note": note,
     "use_fault": use_fault,
     **KEYNOTE_ACTS,

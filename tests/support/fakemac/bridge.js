@@ -183,7 +183,7 @@ function callFunction(name, given) {
 }
 
 // bindFunction uses dlsym, which finds loaded libraries: AppKit loads these, with or without an import.
-const LOADED = { AppKit: ['CoreGraphics', 'ApplicationServices', 'CoreServices'] };
+const LOADED = { AppKit: ['CoreGraphics', 'ApplicationServices', 'CoreServices', 'Carbon'] };
 const isLoaded = (framework) => [...imported].some((one) => one === framework || (LOADED[one] || []).includes(framework));
 const isAvailable = (name) => functions[name] && (imported.has(functions[name].framework) || (bound[name] && isLoaded(functions[name].framework)));
 

@@ -4,6 +4,7 @@ const { ObjC, $, Ref } = load('bridge');
 load('appkit');
 load('coregraphics');
 load('accessibility');
+load('carbon');
 load('vision');
 const { Application } = load('specifiers');
 const { strict } = load('world');

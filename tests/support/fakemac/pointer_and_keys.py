@@ -289,6 +289,8 @@ def apply_key(state: State, event: Event) -> None:
         text = ""  # "some apps ignore Unicode events and read the key code" (facts B5)
     if window is not None and window["layer"] == MENU_LAYER and (text or code not in NAMED):
         return log_text(state, app, window, text or character(state, code, flags))
+    if "inputmethod" in (state["keyboard"]["source"] or "") and text and not flags & (COMMAND | CONTROL):
+        return log(state, "composed", text=text)  # what arrives depends on the method
     if text:
         type_unicode(state, app, window, text, code, flags)
     elif code in NAMED:
