@@ -148,7 +148,7 @@ class AgentTarget:
     def _app(self, identifier: str) -> App:
         app = self._call("list", {"app": identifier}).data["target_application_info"]
         # the tool also accepts a close spelling, which is not enough to act
-        return find_app(identifier, [App(app["app_name"], app["pid"], app["bundle_id"])], acts=True)
+        return find_app(identifier, [App(app["app_name"], app["pid"], app.get("bundle_id"))], acts=True)
 
     def _list(self) -> list[Window]:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]

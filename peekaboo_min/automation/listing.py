@@ -103,7 +103,9 @@ def _app_text(app: App) -> str:
 
 
 def _app_data(app: App) -> dict[str, Any]:
-    return {"app_name": app.name, "pid": app.pid, "bundle_id": app.bundle_id}
+    # absent, not null: the specification has a string
+    bundle = {"bundle_id": app.bundle_id} if app.bundle_id else {}
+    return {"app_name": app.name, "pid": app.pid, **bundle}
 
 
 def _bounds_text(bounds: Rect) -> str:

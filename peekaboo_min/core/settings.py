@@ -65,6 +65,9 @@ class Settings(NamedTuple):
     ai_grid: str = _env("PEEKABOO_AI_GRID", "`pixels` or `1000`: the model's grid; unset: by its name")
 
     tools: str = _env("PEEKABOO_TOOLS", "MCP tools to offer, by group or name: `capture,click`; unset: all")
+    always_load: bool = _env(
+        "PEEKABOO_ALWAYS_LOAD", "`0`: do not ask Claude Code to load the tools of the loop at its start", True
+    )
     is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: refuse all acts, hide the acting MCP tools", False)
     allow_apps: str = _env(
         "PEEKABOO_ALLOW_APPS", "names or bundle ids of the only apps to act on; `*` matches any text"

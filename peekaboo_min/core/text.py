@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 # Compiled at first use: compiling all of them would take a twentieth of a command's start.
 # Control characters, and those that change the direction of a line: a title could imitate another with them.
@@ -42,3 +44,9 @@ def encodable(text: str) -> str:
 def cut_to_bytes(text: str, limit: int) -> str:
     """Cut the text to at most `limit` bytes of UTF-8, at the end of a character."""
     return encodable(text).encode("utf-8")[:limit].decode("utf-8", "ignore")
+
+
+def outgoing_data(data: Any) -> Any:
+    """Convert to JSON types that UTF-8 can encode; lone surrogates become U+FFFD, NaN becomes None."""
+    text = encodable(json.dumps(data, ensure_ascii=False, default=str))
+    return json.loads(text, parse_constant=lambda _: None)

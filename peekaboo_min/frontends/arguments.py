@@ -105,7 +105,8 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool)
         is_list=is_list,
         is_required=is_required,
         is_positional=parameter.kind is not parameter.KEYWORD_ONLY and (is_required or has_keywords),
-        default=None if is_required else parameter.default,
+        # the second item is the schema's default for a function that must know whether it was given
+        default=None if is_required else [*annotated.__metadata__, parameter.default][1],
     )
 
 

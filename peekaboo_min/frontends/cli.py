@@ -13,7 +13,7 @@ from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
-from ..core.text import shown_text
+from ..core.text import outgoing_data, shown_text
 from ..desktop.matching import window_named
 from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
@@ -31,7 +31,6 @@ from .arguments import (
     read_signature,
     shell_arguments,
 )
-from .results import outgoing_data
 
 _PURPOSE = (
     "Eyes and hands on this desktop: list windows, take screenshots, click by the pixels of a screenshot, "

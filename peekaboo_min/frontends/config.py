@@ -59,6 +59,8 @@ def client_configuration(
     messages = [f"put this into {file}"]
     if names and client != "codex":
         messages.append(f"the file contains the value of {', '.join(names)}: keep it private")
+    if client == "codex":
+        messages.append("required = true: Codex waits for this server, and fails if it cannot start")
     if "DISPLAY" in needed and not here.get("DISPLAY"):
         messages.append("DISPLAY is not set here: run this in a terminal of the desktop")
     return Result(text, {"client": client, "file": file, "text": text}, messages=tuple(messages))
@@ -93,6 +95,7 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
             f"args = {as_json(argv[1:])}",
             # the first start under uv downloads; Codex calls tools of a slow server "unsupported"
             "startup_timeout_sec = 60",
+            "required = true",  # else `codex exec` sends its first request before the tools are listed
             f"env = {{ {', '.join(pairs)} }}",
             f"env_vars = {as_json(list(chosen))}",  # Codex passes these on, so keys stay out of the file
         ]

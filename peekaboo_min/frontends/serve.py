@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import sys
 import threading
 import time
+from contextlib import suppress
+from typing import Any, BinaryIO
 
 from .. import __version__
 from ..core.errors import PeekabooError
@@ -17,10 +21,10 @@ from ..system.ending import call_exit_hooks, end_cleanly_on_signals
 from ..system.files import log_file, sweep
 from ..tools.status import SERVER_NAME
 
-# clients that defer tools show a model only the names of the tools and this text
+# clients that defer tools show a model only their names and this text, Codex only its first line
 _INSTRUCTIONS = """\
-Computer use on this desktop: see app windows (screenshot, OCR, controls) and operate any GUI with mouse and \
-keyboard: click, type, press keys, scroll, drag, open.
+Computer use of this desktop: see any app or window (screenshot, OCR, controls) and operate its GUI with \
+mouse and keyboard: click, type, press keys, scroll, drag, open.
 The loop: list_windows -> take_window_screenshot -> one action (click, click_text, type_text, press_key, \
 scroll, drag, open) -> take_window_screenshot again, to see its effect.
 To capture a screen, save files, or ask a question about an image: image. For the path of a file with one \
@@ -50,11 +54,13 @@ def serve() -> int:
         hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
         print(f"peekaboo-min {hint}", file=sys.stderr)
     try:
-        from .server import PeekabooServer  # it imports the package mcp
-
         current = settings()
         start_log_file(log_file(), current.log_level, current.logs_to_console)
-        server = PeekabooServer(_INSTRUCTIONS + ("" if current.ai_providers else _NO_PROVIDER))
+        instructions = _INSTRUCTIONS + ("" if current.ai_providers else _NO_PROVIDER)
+        _answer_discover_early(instructions)
+        from .server import PeekabooServer  # importing the package mcp takes 0.7 s
+
+        server = PeekabooServer(instructions)
     except PeekabooError as e:
         print(f"peekaboo-min: {e.sentence()}", file=sys.stderr)
         return e.code.exit_code
@@ -72,6 +78,42 @@ def serve() -> int:
         call_exit_hooks()  # a call that is still running restores the clipboard in its hook
         log_info("stdin ended")
     return 0
+
+
+def _answer_discover_early(instructions: str) -> None:
+    """Answer `server/discover` while the SDK is imported: @ai-sdk/mcp waits 1 s, then sends `initialize`.
+
+    The SDK does not get the answered request: it would refuse a later `initialize`.
+    """
+    reader, writer = os.pipe()
+    streams = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"), os.fdopen(writer, "wb")
+    os.dup2(reader, 0)
+    os.close(reader)
+    resources = {"listChanged": False, "subscribe": False}
+    discovery = {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": False}, "resources": resources},
+        "instructions": instructions,
+        "ttlMs": 300_000,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": SERVER_NAME, "version": __version__}},
+    }
+    threading.Thread(target=_relay, args=(*streams, discovery), daemon=True).start()
+
+
+def _relay(stdin: BinaryIO, stdout: BinaryIO, sdk: BinaryIO, discovery: dict[str, Any]) -> None:
+    """Pass stdin on to the SDK, except `server/discover` as the first request."""
+    is_first = True
+    with stdin, stdout, sdk:
+        for line in stdin:
+            stream, is_first = sdk, is_first and b'"server/discover"' in line and b'"2026-07-28"' in line
+            if is_first:
+                with suppress(ValueError, LookupError, TypeError):  # the SDK reports an invalid request
+                    reply = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": discovery}
+                    stream, line = stdout, json.dumps(reply).encode() + b"\n"
+            stream.write(line)
+            stream.flush()
 
 
 def _sweep_regularly() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
+from base64 import b64encode
 from typing import Any
 
 import anyio
+from mcp.server.caching import CacheHint
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
@@ -18,15 +21,20 @@ from ..core.call import CancelToken, use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error
 from ..core.models import Result
-from ..core.text import encodable
+from ..core.settings import settings
+from ..core.text import encodable, outgoing_data
 from ..desktop.select import this_desktop
 from ..system.bitmaps import SavedImage, read_saved_image, saved_images
 from ..tools.status import SERVER_NAME, initial_status
 from ..tools.table import Effect, Row, offered_tools
 from .arguments import given_arguments, read_signature
-from .results import error_message, plain_schema, success_message
 
+# Claude Code ends the connection at a message above 16 MB; Codex hangs at 24 MB.
+_VALUE_CAP = 200_000  # characters of a text, and of one value of the data
 _SHOWS_STATUS = ("image", "analyze", "list")
+# the tools of the loop: of all others, Claude Code shows a model only the names until it searches for them
+_LOOP = ("list_windows", "take_window_screenshot", "click", "click_text", "type_text", "press_key")
+_FIVE_MINUTES = CacheHint(ttl_ms=300_000)  # private, because the tools depend on the environment
 # a model cannot export a variable; its user can change the configuration
 _HOW_TO_SET_DISPLAY = (
     'set DISPLAY in this server\'s configuration, like "env": {"DISPLAY": ":0"}, then restart the server; '
@@ -47,7 +55,15 @@ class PeekabooServer(MCPServer):
     """Answers every call; errors become text for the model. Raises INVALID_ARGUMENT for bad settings."""
 
     def __init__(self, instructions: str) -> None:
-        super().__init__(SERVER_NAME, version=__version__, instructions=instructions, subscriptions=False)
+        super().__init__(
+            SERVER_NAME,
+            version=__version__,
+            instructions=instructions,
+            cache_hints={"tools/list": _FIVE_MINUTES, "server/discover": _FIVE_MINUTES},
+            subscriptions=False,
+        )
+        for method in ("prompts/list", "prompts/get"):  # the SDK announces prompts even if there are none
+            self._lowlevel_server._request_handlers.pop(method)
         self._tools = {tool.name: tool for tool in offered_tools()}
         self._models = {name: _arguments_model(tool) for name, tool in self._tools.items()}
         self._has_sent_status = False
@@ -106,7 +122,8 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
     token = CancelToken()
     use_cancel_token(token)
     try:
-        work = functools.partial(function, **dict(given))
+        # without the schema's defaults: for the function, a format that is not given follows the path
+        work = functools.partial(function, **{name: getattr(given, name) for name in given.model_fields_set})
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except BaseException:
         token.cancel()
@@ -130,6 +147,7 @@ def _listed_tool(tool: Row, arguments_model: Any) -> Tool:
         description=" ".join(read_signature(tool.load()).description.split()),
         input_schema=plain_schema(arguments_model.model_json_schema()),
         annotations=ToolAnnotations(**hints),
+        _meta={"anthropic/alwaysLoad": True} if tool.name in _LOOP and settings().always_load else None,
     )
 
 
@@ -163,3 +181,91 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
     log_error(f"{name}: unexpected {type(error).__name__}: {error}", exc_info=True)
     hint = "try again; the server's log has the traceback"
     return PeekabooError(ErrorCode.INTERNAL_ERROR, f"{name} failed unexpectedly", hint)
+
+
+def outgoing_text(text: str, cap: int = _VALUE_CAP) -> str:
+    """Return the text cut to `cap` characters and encodable as UTF-8."""
+    return encodable(text if len(text) <= cap else f"{text[:cap]}... (cut)")
+
+
+def success_message(result: Result) -> dict[str, Any]:
+    """Return text and structured content, or text and images: clients drop images beside structured content.
+
+    A failed result becomes an error, followed by the text and images of the part that was done.
+    """
+    images = _images(result)
+    notes = [f"note: {message}" for message in result.messages]
+    if len(images) < len(result.images):
+        left_out = len(result.images) - len(images)
+        notes.append(f"note: {left_out} image(s) were left out, because the result would be too large")
+    data = {} if result.is_text_only else outgoing_data(result.data)
+    for name, value in data.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if len(text) > _VALUE_CAP:  # a value that is not a string is cut as JSON text
+            data[name] = outgoing_text(text)
+            notes.append(f"note: {name} is cut, because it was too large")
+
+    # a model's answer is the result's text and a part of its data: show it once
+    shown = {key: value for key, value in data.items() if result.data[key] != result.text}
+    head = result.summary if data and len(shown) == len(data) else result.text
+    summary = "\n".join(map(outgoing_text, [head, *notes]))
+    text = summary
+    if result.is_text_enough:
+        text = "\n".join(map(outgoing_text, [result.text, *notes]))
+    elif data:
+        text += f"\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
+    content = [{"type": "text", "text": text}, *images]
+    message: dict[str, Any] = {"content": content, "isError": False}
+    if result.is_text_only and "note" in result.data:
+        message["_meta"] = {"note": result.data["note"]}
+    if data and not images:
+        message["structuredContent"] = {"summary": summary, **data}
+    if result.failure:
+        error = error_message(result.failure)
+        return {**message, **error, "content": [*error["content"], *content]}
+    return message
+
+
+def _images(result: Result) -> list[dict[str, Any]]:
+    images: list[dict[str, Any]] = []
+    size = 0
+    for image in result.images:
+        size += len(image.data) * 4 // 3
+        if size > 10_000_000 and images:
+            break
+        encoded = b64encode(image.data).decode("ascii")
+        images.append({"type": "image", "data": encoded, "mimeType": image.info.mime_type})
+    return images
+
+
+def error_message(error: PeekabooError, has_result_grammar: bool = False) -> dict[str, Any]:
+    """Return an error: `CODE: what is wrong. Next step: ...`, or `ERROR: ...` for a result grammar."""
+    name = encodable(error.code_name)[:100]
+    text = error.message_for_model("ERROR" if has_result_grammar else name)
+    return {
+        "content": [{"type": "text", "text": outgoing_text(text, 4_000)}],
+        "isError": True,
+        "_meta": {"backend_error_code": name},
+    }
+
+
+def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Remove titles, references and null alternatives, which strict clients refuse, from a JSON schema."""
+    shared = schema.pop("$defs", {})
+
+    def plain(node: Any) -> Any:
+        if isinstance(node, list):
+            return [plain(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            node = {"additionalProperties": False, **shared[node.pop("$ref").split("/")[-1]], **node}
+        node = {key: plain(value) for key, value in node.items() if key != "title" or isinstance(value, dict)}
+        if choices := ([choice for choice in node.pop("anyOf", []) if choice != {"type": "null"}]):
+            node = {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **node}
+        if node.get("default", "") is None:
+            node.pop("default")  # an optional argument is left out, not sent as null
+        return node
+
+    properties: dict[str, Any] = plain({**schema, "additionalProperties": False})
+    return properties

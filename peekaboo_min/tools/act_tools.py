@@ -23,7 +23,9 @@ def _range(name: str) -> str:
 
 
 def focus_window(window_id: WindowId) -> Result:
-    """Bring a window to the front, give it the keyboard focus, and verify that it has it.
+    """Bring a window to the front (activate, raise, switch to it) and give it the keyboard focus.
+
+    Fails if it does not get the focus.
 
     Example: peekaboo-min focus 14680078
     """
@@ -38,16 +40,14 @@ def click(
     y: Y,
     button: Button = "left",
     clicks: Clicks = 1,
-    modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift or super, held during the click; default none"
-    ] = None,
+    modifiers: Annotated[Optional[list[str]], "held: cmd, ctrl, alt, shift, super; default none"] = None,
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Click the mouse at a pixel of a window's last screenshot (left, right or double click).
+    """Click with the mouse at a pixel of a window's screenshot: a button, link, checkbox, icon or menu.
 
-    Brings the window to the front first. Refused if the window was resized since, or is covered there. A
-    window that moved is clicked where it is now.
+    Computer use of the desktop GUI: left, right or double click to press, push, tick, select, choose. Refused
+    if the window was resized since, or is covered there. If it moved, it is clicked where it is now.
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
@@ -57,17 +57,17 @@ def click(
 
 def click_text(
     window_id: WindowId,
-    text: Annotated[str, "the whole label to click, as the window shows it; case is ignored"],
+    text: Annotated[str, "the whole label, as shown; case is ignored"],
     button: Button = "left",
     clicks: Clicks = 1,
     verify: Verify = False,
     region: Region = None,
     screenshot_id: RegionScreenshotId = None,
 ) -> Result:
-    """Find a button, link, tab or menu entry by the words that it shows, and click it.
+    """Click a button, link, tab or menu entry by the text of its label: find the words and press them.
 
-    Clicks only a whole label that occurs once. If it occurs twice, or is only part of a longer or similar
-    label, nothing is clicked, and the error gives the region of each place.
+    Clicks only a whole label that occurs once; else it clicks nothing, and the error gives the region of each
+    place with the same or similar text.
 
     Example: peekaboo-min click-text 14680078 "Sign the book"
     """
@@ -83,9 +83,9 @@ def scroll(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Scroll with the mouse wheel over a pixel of a window's last screenshot.
+    """Scroll up, down, left or right in a page, list or table with the mouse wheel, to see more of it.
 
-    The rules of click apply. Take a new screenshot afterwards.
+    Give a pixel of the window's screenshot. The rules of click apply. Take a new screenshot afterwards.
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """
@@ -104,9 +104,9 @@ def drag(
     screenshot_id: ScreenshotId = None,
     verify: Verify = False,
 ) -> Result:
-    """Drag the mouse between two pixels of a window's last screenshot: a slider, an item, a selection.
+    """Drag and drop with the mouse: hold the button and move between two pixels of a window's screenshot.
 
-    The rules of click apply.
+    It moves a slider, an item, a file or a window, or selects text. The rules of click apply.
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
@@ -115,7 +115,7 @@ def drag(
 
 
 def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = None) -> Result:
-    """Move the mouse pointer over a pixel of a window's last screenshot (hover).
+    """Move the mouse pointer (cursor) to a pixel of a window's screenshot without a click, to hover there.
 
     It opens a tooltip or a submenu. The rules of click apply.
 
@@ -128,16 +128,17 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
 def type_text(
     window_id: WindowId,
-    text: Annotated[str, "the text, any Unicode; a newline presses return, a tab presses tab"],
+    text: Annotated[str, "any Unicode; a newline presses return, a tab presses tab"],
     replace: Annotated[
-        bool, "replace what the field holds, by select all; text may be empty; default false"
+        bool, "replace the field's content (select all); text may be empty; default false"
     ] = False,
-    delay_ms: Annotated[int, f"milliseconds between two keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
+    delay_ms: Annotated[int, f"milliseconds between keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
     verify: Verify = False,
 ) -> Result:
-    """Type text with the keyboard into the focused field of a window; click the field first.
+    """Type text with the keyboard into a field or editor of a window: write, enter, fill in or paste it.
 
-    Brings the window to the front. Characters beyond ASCII may go through the clipboard, which is restored.
+    Computer use of the desktop GUI: click the field first (form, search box, name, password, address). Text
+    beyond ASCII may go through the clipboard, which is restored.
     On a Mac, the app may change typed text: smart quotes and dashes, autocorrection, inline prediction.
 
     Example: peekaboo-min type 14680078 "Grüße, 世界"
@@ -151,18 +152,18 @@ def type_text(
 def press_key(
     window_id: WindowId,
     key: Annotated[
-        str, "a key or a chord: return, escape, page_down, f5, a, cmd+shift+t, ctrl,a (on X11 cmd is Control)"
+        str, "a key or chord: return, escape, page_down, f5, a, cmd+shift+t (on X11 cmd is Control)"
     ],
     modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift, super, on a Mac fn; added to those in key; default none"
+        Optional[list[str]], "cmd, ctrl, alt, shift, super, fn (Mac); added to those in key; default none"
     ] = None,
-    hold_ms: Annotated[int, f"milliseconds to hold it down, {_range('hold_ms')}"] = _DEFAULT.hold_ms,
+    hold_ms: Annotated[int, f"milliseconds to hold it, {_range('hold_ms')}"] = _DEFAULT.hold_ms,
     repeat: Annotated[int, f"how often to press it, {_range('repeat')}"] = _DEFAULT.repeat,
     verify: Verify = False,
 ) -> Result:
-    """Press a key or a keyboard shortcut, such as return or ctrl+s, in a window.
+    """Press a key or a keyboard shortcut (hotkey) in a window, such as enter, tab, escape or ctrl+s.
 
-    Brings the window to the front.
+    To save, copy, undo, confirm, close, or go to the next field.
 
     Example: peekaboo-min press 14680078 cmd+s
     """
@@ -178,9 +179,10 @@ def open_target(
     url: Annotated[Optional[str], "an http or https address"] = None,
     timeout_s: Annotated[float, "seconds to wait for its window, 1 to 45; default 20"] = 20.0,
 ) -> Result:
-    """Open an application, a file, a folder or a web address, and return its window.
+    """Open or start an application, a file, a folder or a web address, and return its window.
 
-    Give one of app, path, url. is_new_window is false if an open window came to the front.
+    Launch an app, show a document, go to a site in the browser. Give one of app, path, url. is_new_window is
+    false if an open window came to the front.
 
     Example: peekaboo-min open --url https://example.org
     """

@@ -27,7 +27,8 @@ class ProviderConfig:
         default="auto",
         metadata={
             "description": "AI provider. 'auto' uses server's PEEKABOO_AI_PROVIDERS ENV preference. Specific "
-            "provider must be enabled in server's PEEKABOO_AI_PROVIDERS. Default: auto."
+            "provider must be one of the currently implemented options ('ollama', 'openai', 'gemini', "
+            "'anthropic', 'ocr') and enabled in server's PEEKABOO_AI_PROVIDERS. Default: auto."
         },
     )
     model: Optional[str] = field(
@@ -37,15 +38,11 @@ class ProviderConfig:
 
 @dataclass(frozen=True)
 class WindowTitle:
-    """A window by its title, or a part of it."""
-
     title: str = field(metadata={"description": "Capture window by title."})
 
 
 @dataclass(frozen=True)
 class WindowIndex:
-    """A window by its position among its app's windows."""
-
     index: int = field(
         metadata={
             "description": "Capture window by index (0=frontmost). 'capture_focus' might need to be "
@@ -87,10 +84,11 @@ def image(
     ] = None,
     window_specifier: Annotated[
         Optional[Union[WindowTitle, WindowIndex]],
-        'Optional. Specifies which window for \'window\' mode: {"title": "..."} or {"index": 0}. Defaults to '
-        "main/frontmost of target app.",
+        "Optional. Specifies which window for 'window' mode. Defaults to main/frontmost of target app.",
     ] = None,
-    format: Annotated[Optional[Literal["png", "jpg"]], "Output image format. Defaults to 'png'."] = None,
+    format: Annotated[
+        Optional[Literal["png", "jpg"]], "Output image format. Defaults to 'png'.", "png"
+    ] = None,
     return_data: Annotated[
         bool,
         "Optional. If true, image data is returned in response content (one item for 'window' mode, "
@@ -108,7 +106,7 @@ def image(
     window_id: Annotated[Optional[int], "Optional. A window's id from list_windows, instead of app."] = None,
     max_dimension: Annotated[Optional[int], "Optional. Shrink to this many pixels on the long side."] = None,
 ) -> Result:
-    """Capture screen content.
+    """Capture screen content as pictures: screenshots of the desktop, a monitor, an app or its windows.
 
     Targets: entire screen (each display separately), a specific application window, or all windows of an
     application. Supports foreground/background capture. Captured image(s) can be saved to file(s) and/or
@@ -142,9 +140,10 @@ def analyze(
         "against server's PEEKABOO_AI_PROVIDERS.",
     ] = None,
 ) -> Result:
-    """Analyze an image file using a configured AI model (local Ollama, cloud OpenAI, etc.) and return a
-    textual analysis/answer. Requires image path. AI provider selection and model defaults are governed by the
-    server's PEEKABOO_AI_PROVIDERS environment variable and client overrides.
+    """Analyze an image file (picture, photo, screenshot) using a configured AI model (local Ollama, cloud
+    OpenAI, etc.) and return a textual analysis/answer: describe what it shows or says, read it, answer a
+    question. Requires image path. AI provider selection and model defaults are governed by the server's
+    PEEKABOO_AI_PROVIDERS environment variable and client overrides.
     """  # noqa: D205 - the words of the specification
     from ..ai.client import analyze_file  # 25 ms that the capture tools do not need
 
@@ -169,9 +168,10 @@ def list_items(
         "window_id. Example: ['bounds', 'ids']",
     ] = None,
 ) -> Result:
-    """List system items: all running applications, windows of a specific app, or server status.
+    """List system items: all running applications (apps), windows of a specific app, or server status.
 
-    Allows specifying window details. App ID uses fuzzy matching.
+    Programs with their process ids (pid). Allows specifying window details. App ID uses fuzzy matching. The
+    status shows which permissions this machine grants, to record the screen and control the mouse.
     """
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
     details = include_window_details
@@ -214,7 +214,7 @@ def screenshot_app_window(
 ) -> Result:
     """Save a screenshot of one window of an app as a temporary file; return path, URI, rectangle and scale.
 
-    To look at the image itself, use take_window_screenshot.
+    take_window_screenshot returns the image itself.
 
     Example: peekaboo-min screenshot-app-window --appName Safari
     """

@@ -9,19 +9,17 @@ from ..core import models
 from ..core.models import Result
 from ..desktop.select import this_desktop
 
-WindowId = Annotated[int, "the window's id, from list_windows"]
+WindowId = Annotated[int, "its id, from list_windows"]
 Region = Annotated[
-    Optional[list[float]], "only this part: x, y, width, height in pixels of a screenshot of the whole window"
+    Optional[list[float]], "only this part: x, y, width, height in pixels of the whole screenshot"
 ]
-RegionScreenshotId = Annotated[
-    Optional[str], "the screenshot whose pixels the region uses; default: the window's last"
-]
-X = Annotated[float, "pixels from the screenshot's left edge"]
-Y = Annotated[float, "pixels from the screenshot's top edge"]
-ScreenshotId = Annotated[Optional[str], "the screenshot whose pixels x and y are; default: the window's last"]
-Button = Annotated[models.Button, "the mouse button; default left"]
+RegionScreenshotId = Annotated[Optional[str], "the screenshot of the region; default: the last"]
+X = Annotated[float, "pixels from the left edge"]
+Y = Annotated[float, "pixels from the top edge"]
+ScreenshotId = Annotated[Optional[str], "the screenshot of x and y; default: the last"]
+Button = Annotated[models.Button, "default left"]
 Clicks = Annotated[int, "1, 2 (double click) or 3; default 1"]
-Verify = Annotated[bool, "report whether the window changed, after 1 to 2 seconds; default false"]
+Verify = Annotated[bool, "report if the window changed (1 to 2 s); default false"]
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 WindowDetails = Annotated[
     Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
@@ -29,9 +27,9 @@ WindowDetails = Annotated[
 
 
 def list_windows() -> Result:
-    """List the open windows of this desktop, front to back: window_id, owner, title, bounds in screen points.
+    """List the open windows of all apps on the desktop, front to back: window ids, titles, places and sizes.
 
-    Call it first, because the other tools take a window_id. Menus and dialogs are windows of their own.
+    Call it first: the other tools take a window_id. Menus, dialogs and popups are windows of their own.
 
     Example: peekaboo-min windows --app Safari
     """

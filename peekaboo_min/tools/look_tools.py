@@ -13,11 +13,10 @@ from .list_tools import Region, RegionScreenshotId, WindowId
 def take_window_screenshot(
     window_id: WindowId, region: Region = None, screenshot_id: RegionScreenshotId = None
 ) -> Result:
-    """Take a screenshot of a window, to see what is on it, and return the image.
+    """Take a screenshot of a window, to look at what an app shows on the screen, and return the image.
 
-    A JPEG with a long side of at most 1568 pixels; image_width, image_height, scale and screenshot_id come
-    with it. The x and y of click are pixels of this image. With a region: that part of the window at full
-    resolution; clicks still use the pixels of the whole screenshot.
+    Computer use of the desktop GUI: see a picture (JPEG) of at most 1568 pixels, with its size, scale and
+    screenshot_id. click takes its pixels, also after a region, which is only that part at full resolution.
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     """
@@ -37,11 +36,11 @@ def find_text(
     region: Region = None,
     screenshot_id: RegionScreenshotId = None,
 ) -> Result:
-    """Find text in a window by text recognition (OCR), or read all of it, without a model.
+    """Find where a text, word, label or phrase is in a window by OCR, or read what a page or dialog says.
 
-    Returns x and y of each place, as pixels for click, with the screenshot_id. Whole labels come first, then
-    parts of longer labels; similar text is listed apart. Without a text: every line, at most 200. For buttons
-    and fields use find_elements.
+    Locates it without a model: x and y of each place (coordinates for click) and the screenshot_id. Whole
+    labels come first, then parts of longer labels; similar text is listed apart. Without a text: every line,
+    at most 200. For buttons and fields: find_elements.
 
     Example: peekaboo-min find-text 14680078 "Sign the book"
     """
@@ -55,10 +54,11 @@ def find_elements(
         Optional[str], "only this role: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
     ] = None,
 ) -> Result:
-    """List the buttons, fields, links and other controls of a window, from its accessibility tree.
+    """List the buttons, text fields, checkboxes, links and other controls of a window, with their values.
 
-    At most 200, in reading order, such as button "Save" 120,48 [focused]. The numbers are x and y for click,
-    with the screenshot_id of the result. If an app has no tree, use find_text.
+    Inspects the user interface by its accessibility tree: is a checkbox ticked, a field focused, a button
+    disabled? At most 200, in reading order, such as button "Save" 120,48 [focused]. The numbers are x and y
+    for click, with the screenshot_id of the result. For an app without a tree: find_text.
 
     Example: peekaboo-min elements 14680078 --role button
     """
@@ -76,10 +76,11 @@ def wait_for(
     still: Annotated[bool, "wait until the window has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
-    """Wait until a window shows a text or a title, opens, closes, or stops changing (a download, a page).
+    """Wait until a window shows a text or a title, opens, closes or stops changing.
 
-    Give one of text (the result has its x and y), title, closed, still; or only an app, to wait for a window
-    of it. If it does not happen in time, the error is TIMEOUT, with what was last seen.
+    Pause until a page has loaded, a download has finished, a dialog or new window appears or is gone. Give
+    one of text (the result has its x and y), title, closed, still; or only an app, for its first window. If
+    it does not happen in time, the error is TIMEOUT, with what was last seen.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """

@@ -542,7 +542,7 @@ def test_list_apps_counts_listed_windows_and_skips_ended_apps(desk: Desk) -> Non
     for nil_is_null in (False, True):
         desk.mac.switch(nil_is_null=nil_is_null)
         apps = desk.data("list", "apps")["applications"]
-        assert [tuple(one[name] for name in names) for one in apps] == expected
+        assert [tuple(map(one.get, names)) for one in apps] == expected
 
 
 def test_list_screens_begins_with_the_main_display(desk: Desk) -> None:

@@ -148,6 +148,7 @@ def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
     assert "se cret" not in done.err
     if client == "codex":  # it filters variables, and waits only 10 s by default
         assert (block["startup_timeout_sec"], block["env_vars"], block["env"]) == (60, ["SOME_KEY"], usual)
+        assert block["required"] is True and "fails if it cannot start" in done.err
         assert "se cret" not in done.out and note not in done.err
     else:
         assert block["env"] == {**usual, "SOME_KEY": "se cret"} and note in done.err

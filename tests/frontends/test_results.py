@@ -11,8 +11,9 @@ import pytest
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import ImageData, ImageInfo, Result
+from peekaboo_min.core.text import outgoing_data
 from peekaboo_min.frontends.arguments import given_arguments, read_signature
-from peekaboo_min.frontends.results import error_message, outgoing_data, success_message
+from peekaboo_min.frontends.server import error_message, success_message
 from peekaboo_min.tools.act_tools import click, focus_window, type_text
 from peekaboo_min.tools.capture_tools import image, screenshot_app_window
 

@@ -76,12 +76,40 @@ def test_server_initializes_and_ends_with_its_stdin(tmp_path: Path, display: str
     with serving(form_name, clean_environment(tmp_path, DISPLAY=display)) as server:
         answer = server.shake_hands()
         assert (answer["serverInfo"]["name"], answer["serverInfo"]["version"]) == ("PeekabooMCP", "0.1.0")
-        assert 200 < len(answer["instructions"]) <= 1500
-        assert "tools" in answer["capabilities"]
+        first, _, rest = answer["instructions"].partition("\n")
+        assert len(first) <= 200 and len(rest) <= 1300
+        wanted = {"desktop", "app", "window", "screenshot", "GUI", "mouse", "keyboard", "click", "type"}
+        assert wanted <= {*re.findall(r"\w+", first)}
+        assert {*answer["capabilities"]} - {"experimental"} == {"tools", "resources"}
         assert server.ask("tools/list")["result"]["tools"]
         assert server.end() == 0
         assert server.errors == ""
         assert_only_messages(server)
+
+
+ABOUT = "io.modelcontextprotocol"
+MODERN = {
+    "_meta": {
+        f"{ABOUT}/protocolVersion": "2026-07-28",
+        f"{ABOUT}/clientInfo": {"name": "test", "version": "1"},
+        f"{ABOUT}/clientCapabilities": {},
+    }
+}
+
+
+def test_discover_is_answered_before_the_sdk_is_imported_and_like_by_the_sdk(tmp_path: Path) -> None:
+    """@ai-sdk/mcp waits a second for it, then sends initialize. Clients may keep both answers 5 minutes."""
+    (tmp_path / "mcp.py").write_text("import time; time.sleep(600)")
+    environment = clean_environment(tmp_path)
+    with serving("package", {**environment, "PYTHONPATH": str(tmp_path)}) as server:
+        early = server.ask("server/discover", MODERN)["result"]
+    with serving("package", environment) as server:
+        assert server.ask("server/discover", MODERN)["result"] == early
+        assert server.shake_hands()["protocolVersion"] == "2025-11-25"
+    with serving("package", environment) as server:
+        listed = server.ask("tools/list", MODERN)["result"]
+        assert server.ask("server/discover", MODERN)["result"] == early
+    assert [(kept["ttlMs"], kept["cacheScope"]) for kept in (early, listed)] == [(300_000, "private")] * 2
 
 
 JUNK = (b"", b"{}", b"[1]", b"null", b"\xff\xfe", b'{"jsonrpc": "2.0", "id": 1, "method":' + b"[" * 100_000)

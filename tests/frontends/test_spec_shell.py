@@ -243,12 +243,12 @@ def test_image_text_lists_every_file_with_its_window(shell: Shell, tmp_path: Pat
 
 def test_list_and_image_on_x11_have_the_same_shapes(x11: Shell, shared_form: Form, tmp_path: Path) -> None:
     (app,) = x11.data("list", "apps")["applications"]
-    assert app == {"app_name": "Form", "bundle_id": None, "pid": ANY, "is_active": ANY, "window_count": 1}
+    assert app == {"app_name": "Form", "pid": ANY, "is_active": ANY, "window_count": 1}
     listed = x11.data("list", "windows", "--app", "Form", "--include-details", "off_screen,bounds,ids")
     (row,) = listed["windows"]
     expected = {"window_title": shared_form.title, "window_index": 0, "window_id": ANY, "is_on_screen": True}
     assert row == {**expected, "bounds": dict.fromkeys(SIDES, ANY)}
-    assert listed["target_application_info"] == {"app_name": "Form", "pid": app["pid"], "bundle_id": None}
+    assert listed["target_application_info"] == {"app_name": "Form", "pid": app["pid"]}
 
     bounds = row["bounds"]
     tail = ["--format", "png", "--capture-focus", "auto", "--path", tmp_path / "a.png"]
