@@ -231,6 +231,22 @@ def test_request_of_any_size_reaches_the_script_and_leaves_no_file(desk: Desk) -
     assert not list(desk.mac.folder.rglob("request_*"))
 
 
+@pytest.mark.parametrize("text", ["ab" * 10_000, "a" * 20_000, "a\n" * 1000])
+def test_text_that_takes_too_long_is_refused_with_the_most_that_fits(desk: Desk, text: str) -> None:
+    desk.mac.deny("accessibility")  # so that nothing is typed
+    refused = desk.run("type", 1080, text).error
+    most = int(re.findall(r"at most (\d+) characters", refused["message"])[0])
+    codes = [desk.run("type", 1080, text[:size]).error["code"] for size in (most, most + 20)]
+    assert codes == ["PERMISSION_DENIED_ACCESSIBILITY", "INVALID_ARGUMENT"]
+    assert 300 < most < 4500
+
+
+def test_focus_asks_the_application_itself_whether_it_is_in_front(desk: Desk) -> None:
+    desk.mac.switch(frozen_frontmost_pid=480)
+    desk.backend.focus(desk.window(1090), may_click=True)
+    assert (desk.focused_id(), desk.posted()) == (1090, [])
+
+
 METHOD = "com.apple.inputmethod.SCIM.ITABC"
 ON = {"PEEKABOO_SWITCH_INPUT": "1"}
 

@@ -242,6 +242,11 @@ def test_screenshot_of_another_shape_is_never_accepted(desk: Desk) -> None:
     assert desk.refusal("screenshot", 1090) == (14, "CAPTURE_FAILED")
 
 
+def test_screenshots_of_several_windows_are_taken_one_at_a_time(desk: Desk) -> None:
+    desk.mac.set("latency_ms", {"screencapture": [300, 300]})  # two at once are a strict event
+    assert len(desk.data("image", "--app", "Safari", "--mode", "multi")["saved_files"]) == 2
+
+
 def test_failed_screenshot_is_retried(desk: Desk) -> None:
     desk.mac.fail("screencapture", NO_IMAGE, times=2)
     assert desk.data("screenshot", 1090)["image_width"] == 960
@@ -299,7 +304,7 @@ def test_app_window_has_one_timeout_for_all_programs(desk: Desk, program: str) -
         desk.mac.hang(program)  # like behind an unanswered prompt
     finished = desk.run("screenshot-app-window", "--appName", "Form", "--timeoutMs", 3500)
     assert (finished.code, finished.error["code"]) == (22, "Timeout")
-    assert ("private window picker" in finished.error["message"]) is (program != "osascript")
+    assert ("any screen recorder" in finished.error["message"]) is (program != "osascript")
     assert len(desk.mac.calls(program if program == "screencapture" else "osascript")) == 1
     assert desk.mac.running() == []
 
@@ -468,6 +473,14 @@ def test_focus_brings_a_window_from_another_space(
         assert "it is minimised, or on another Space" in finished.error["message"]
 
 
+def test_focus_chooses_no_window_by_a_title_that_two_have(desk: Desk) -> None:
+    title = desk.mac.window(1081)["title"]
+    desk.mac.open_window("Terminal", title=title, bounds=[60, 80, 300, 200], space=2)
+    desk.mac.activate("Form")
+    assert desk.run("focus", 1081).error["code"] == "FOCUS_FAILED"
+    assert desk.mac.state()["space"] == 1
+
+
 def test_list_windows_does_not_ask_an_app_with_one_window_for_dialogs(desk: Desk) -> None:
     change_app(desk.mac, "Form", hung=True)
     desk.mac.activate("Form")
@@ -623,9 +636,11 @@ def test_permissions_exit_code_is_the_first_missing_grant(
         desk.mac.set("permissions.screen_recording", "stale")
         shown = desk.program.run("permissions").out
         assert "Screen Recording: unknown: granted, but" in shown and "quit and reopen Terminal" in shown
-        # the windows of one app alone are no evidence of a stale grant
-        desk.mac.update(lambda state: [one.update(minimised=one["pid"] != 480) for one in state["windows"]])
-        assert "Screen Recording: granted" in desk.program.run("permissions").out
+        # the windows of one other app are no evidence of a stale grant
+        for shown_pids in ((480, 500), (480,)):
+            for window in desk.mac.state()["windows"]:
+                desk.mac.change_window(window["id"], {"minimised": window["pid"] not in shown_pids})
+            assert "Screen Recording: granted" in desk.program.run("permissions").out
         return
     check_permission_error(finished, exit_code)
     for number, kind in ((11, "screen_recording"), (12, "accessibility")):

@@ -149,7 +149,8 @@ def dragged(end: tuple[float, float], types: tuple[int, int, int, int]) -> list[
     deltas = [[round(b) - round(a) for a, b in zip(*pair)] for pair in zip(points, points[1:])]
     same = {"number": PRESSES + 1, "source_state": 0}  # without an event source
     between = [
-        mouse(moved, x, y, button, 1, dx=dx, dy=dy, **same) for (x, y), (dx, dy) in zip(points[1:], deltas)
+        mouse(moved, x, y, button, 1, dx=dx, dy=dy, doubles=True, **same)
+        for (x, y), (dx, dy) in zip(points[1:], deltas)
     ]
     first, last = mouse(down, 300, 200, button, 1, **same), mouse(up, *end, button, 1, **same)
     return [mouse(5, 300, 200), first, *between, last]
@@ -759,7 +760,8 @@ def pieces(text: str, delay_ms: int = 0) -> list[tuple[str, int]]:
     steps = make_steps(type_(text, delay_ms=delay_ms))
     assert count_sent(steps) == len(text)
     keys = {36: "⏎", 48: "⇥", 51: "⌫"}
-    return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in steps]
+    typing = [step for step in steps if step["do"] == "type"]
+    return [(step["text"] or keys[step["code"]], step.get("ms", 0)) for step in typing]
 
 
 @pytest.mark.parametrize(("text", "expected"), TEXTS.values(), ids=TEXTS.keys())

@@ -295,7 +295,7 @@ def test_keynote_reports_a_closed_document_and_a_quit_app(caller: Caller, mac: F
 
 
 def test_keynote_open_waits_for_a_starting_keynote(caller: Caller, mac: FakeMac) -> None:
-    mac.keynote(ready_after_ms=700)
+    mac.keynote(ready_after_ms=3000)
     assert caller.call(OPEN) == [READY]
 
 

@@ -24,7 +24,7 @@ from ...core.models import (
 )
 from ...core.text import clean_text
 from ...system.bitmaps import read_image_info
-from ...system.files import held_locks
+from ...system.files import file_lock, held_locks
 from ...system.process import ProgramTimeout, run_program
 from ..matching import find_app
 from .grants import permission_error, request_notice
@@ -119,10 +119,12 @@ class MacDesktop:
     def _screencapture(self, options: list[str], path: Path, kind: str) -> None:
         argv = ["screencapture", "-x", *options, "-t", kind, str(path)]
         try:
-            done = run_program(argv, timeout_s=_PROGRAM_S, accept=None)
+            # macOS takes concurrent captures one after the other, each slower than alone (macshot#348)
+            with file_lock("capture.lock", _PROGRAM_S, "screencapture"):
+                done = run_program(argv, timeout_s=_PROGRAM_S, accept=None)
         except ProgramTimeout as e:
-            hint = 'check whether macOS asks to "bypass the private window picker" (monthly since macOS 15)'
-            raise PeekabooError(e.code, e.message, f"{hint}, answer it, and try again", e.details) from e
+            hint = 'answer macOS if it asks to "bypass the private window picker" (monthly since macOS 15)'
+            raise PeekabooError(e.code, e.message, f"stop any screen recorder, and {hint}", e.details) from e
         if done.code or not path.is_file():
             details = done.stderr.strip()[-300:]
             is_certain = _check_may_capture(details)
@@ -176,10 +178,9 @@ class MacDesktop:
         reply = run_jxa([WINDOW_SOURCES[0], "desktop/macos/handler.js"], {"kind": kind, "target": target})
         row = reply["app"]
         if not row and kind == "app":
-            rows = {
-                App(clean_text(listed["name"]), bundle_id=listed["bundle_id"]): listed
-                for listed in reply["installed"]
-            }
+            installed = reply["installed"]
+            rows = {App(clean_text(each["name"]), bundle_id=each["bundle_id"]): each for each in installed}
+            rows |= {App(clean_text(each["shown_name"])): each for each in installed if each["shown_name"]}
             row = rows[find_app(target.strip().removesuffix(".app"), list(rows), "installed", acts=True)]
         if row is None:
             message = f"no application is registered to open {target[:200]}"
@@ -211,7 +212,14 @@ class MacDesktop:
         if info is None:
             raise invalid(f"{path} is not an image", hint="give a png or jpg")
         request = {"path": str(path), "characters": characters}
-        reply = run_jxa(["desktop/macos/read_text.js"], request, 40.0)  # up to 16 parts of it
+        try:
+            reply = run_jxa(["desktop/macos/read_text.js"], request, 40.0)  # up to 16 parts of it
+        except PeekabooError as e:
+            if not characters or e.code is not ErrorCode.PROGRAM_FAILED:
+                raise
+            # reading a part of an image crashed osascript on macOS 10.15 (JXA-Cookbook#44)
+            log_debug(f"no single characters were read: {e.message}")
+            return []
         width, height = info.width, info.height
         lines = []
         for row in reply["lines"]:

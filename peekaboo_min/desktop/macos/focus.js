@@ -48,7 +48,7 @@ function run(argv) {
     }
     const front = (listWindows(ON_SCREEN_ONLY) || []).find(w => w.pid === target.pid && isOrdinary(w));
     return JSON.stringify({
-        is_active: frontmostPid() === target.pid,
+        is_active: isFrontmost(target.pid),
         is_front: Boolean(front) && front.id === target.id,
         is_trusted: isTrusted,
         matches: matches,

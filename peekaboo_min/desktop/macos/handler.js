@@ -1,4 +1,5 @@
-// {"kind": "app"|"path"|"url", "target": text} -> {"app": {name, bundle_id, path}|null, "installed": [{name, bundle_id, path}]}
+// {"kind": "app"|"path"|"url", "target": text} -> {"app": {name, shown_name, bundle_id, path}|null, "installed": [the same]}
+// shown_name: the name in the user's language if it is another one, such as "Rechner" for Calculator; else "".
 // app: the application that opens the target; for the kind "app", only if the target is a bundle id.
 // installed: all applications if no bundle id matched, else empty. Starts nothing.
 // Comes after window_list.js.
@@ -9,7 +10,9 @@ const FINDER = '/System/Library/CoreServices/Finder.app';
 function describeApp(path) {
     const bundle = $.NSBundle.bundleWithPath($(path));
     const id = isNil(bundle) ? null : textOf(bundle.bundleIdentifier);
-    return {name: path.split('/').pop().replace(/\.app$/, ''), bundle_id: id, path: path};
+    const shown = textOf($.NSFileManager.defaultManager.displayNameAtPath($(path)));
+    const [name, shownName] = [path.split('/').pop(), shown || ''].map(text => text.replace(/\.app$/, ''));
+    return {name: name, shown_name: shownName === name ? '' : shownName, bundle_id: id, path: path};
 }
 
 function appAt(url) {

@@ -241,6 +241,8 @@ function postMouse(step) {
         // macOS 27 may ignore the first press of a process unless its number follows the system's last one
         const offset = name === 'number' ? pressesBefore : 0;
         if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, offset + step[name]);
+        // deskflow sets the deltas as doubles, too (OSXScreen.mm)
+        if (step[name] !== undefined && name[0] === 'd') $.CGEventSetDoubleValueField(event, field, step[name]);
     }
     post(event, step.flags || 0);
 }

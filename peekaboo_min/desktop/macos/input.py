@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Optional
 
@@ -26,7 +28,9 @@ from ..keys import character_of
 from .osascript import WINDOW_SOURCES, mac_error, run_jxa
 from .swift_helper import drop_helper, find_helper
 
-_INPUT_S, _S_PER_EVENT = 20.0, 0.1  # the executor's time limit: a fixed part, and more for each event
+_ACT_S = 45.0  # the longest act: a tool call has 50 seconds
+_SPARE_S = 20.0  # for a busy machine
+_UNIT_S, _STEP_S = 0.01, 0.02  # a character: two pauses of 4 ms, and posting; a step: its check; not measured
 _CLICK_HELD_MS = 60  # one program lost 1 of 15 clicks at 20 ms and none at 40 (agent-device#2716)
 _NEXT_KEY_MS = 40  # a calculator lost equal keys, and keys after return, at 20 ms but not at 40
 _NEXT_EVENT_MS = 20  # the time that the library enigo assumes for one event to arrive (enigo#329)
@@ -258,6 +262,11 @@ def make_steps(act: Act) -> list[Step]:
 def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Delivery:
     """Do an act as Desktop.act specifies. stop_file: typing and key presses end as soon as it exists."""
     steps = make_steps(act)
+    ends_s = list(accumulate(map(_duration_s, steps)))
+    if ends_s[-1] > _ACT_S:
+        fits = count_sent(steps[: bisect_right(ends_s, _ACT_S)])
+        unit = "characters" if act.kind == "type" else "repetitions"
+        raise invalid(f"the act takes {ends_s[-1]:.0f} seconds", f"split it: at most {fits} {unit} at a time")
     # do not kill the executor while it holds a key or button: it would stay down
     is_chord = act.kind == "press" and bool(act.chord.modifiers)
     is_holding = act.kind in ("click", "drag") or act.hold_ms > 0 or is_chord
@@ -291,6 +300,10 @@ def with_layout(steps: Sequence[Step], source_id: str) -> list[Step]:
     return [*steps[1:first], select, *steps[first:], restore]
 
 
+def _duration_s(step: Step) -> float:
+    return _STEP_S + len(step.get("text", "")) * _UNIT_S + step.get("ms", 0) / 1000
+
+
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
     # If the executor is killed, the record stays, and its steps run first in the next act.
     record = state_folder() / _RECORD
@@ -301,8 +314,7 @@ def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -
         write_privately(record, json.dumps(held))
     request = {"window": window_argument(window), "stop_file": str(stop_file or ""), "steps": steps}
     request |= {"record": str(record), "release": release_first}
-    events = sum(max(1, len(step.get("text", ""))) for step in steps)
-    timeout_s = _INPUT_S + events * _S_PER_EVENT + sum(step.get("ms", 0) for step in steps) / 1000
+    timeout_s = _SPARE_S + sum(map(_duration_s, steps))
     helper = find_helper()
     log_debug(f"input by {'the Swift helper' if helper else 'JXA'}")
     if not helper:

@@ -396,6 +396,10 @@ func postMouse(_ step: Step) throws {
         (.mouseEventNumber, number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx), (.mouseEventDeltaY, step.dy),
     ]
     for case let (field, value?) in fields { event?.setIntegerValueField(field, value: value) }
+    if let dx = step.dx, let dy = step.dy {  // deskflow sets the deltas as doubles, too (OSXScreen.mm)
+        event?.setDoubleValueField(.mouseEventDeltaX, value: Double(dx))
+        event?.setDoubleValueField(.mouseEventDeltaY, value: Double(dy))
+    }
     try post(event, step.eventFlags)
 }
 

@@ -60,9 +60,9 @@ function windowInfo(world, window) {
     kCGWindowAlpha: window.alpha, kCGWindowOwnerPID: window.pid, kCGWindowMemoryUsage: 2288, kCGWindowOwnerName: ownerName(world, window),
   };
   if (isOnScreen(world, window)) info.kCGWindowIsOnscreen = true; // absent when off screen (facts 6.3.9)
-  // Other programs' titles need Screen Recording, the rest does not; the host that we answer for always sees its own.
+  // Other programs' titles need Screen Recording, except menu bar items; the host that we answer for always sees its own.
   const isOurs = (responsibleApp(world) || {}).pid === window.pid;
-  if ((world.permissions.screen_recording === 'granted' || isOurs) && window.title) info.kCGWindowName = window.title;
+  if ((world.permissions.screen_recording === 'granted' || isOurs || window.layer > 0) && window.title) info.kCGWindowName = window.title;
   return info;
 }
 
@@ -141,6 +141,10 @@ fn('CGEventCreateScrollWheelEvent2', 6, 'cf', ([source, unit, count, ...wheels])
 const FIELDS = { 0: 'number', 1: 'clickState', 3: 'button', 4: 'dx', 5: 'dy', 9: 'keycode' };
 const WHEELS = [11, 12]; // kCGScrollWheelEventDeltaAxis1 and 2
 fn('CGEventSetIntegerValueField', 3, 'void', ([event, field, value]) => { eventOf('CGEventSetIntegerValueField', event)[FIELDS[number('event field', field)] || `field_${field}`] = number('event field value', value); });
+fn('CGEventSetDoubleValueField', 3, 'void', ([event, field, value]) => {
+  const found = eventOf('CGEventSetDoubleValueField', event);
+  found[`double_${FIELDS[number('event field', field)]}`] = number('event field value', value);
+});
 fn('CGEventGetIntegerValueField', 2, 'long', ([event, field]) => {
   const found = eventOf('CGEventGetIntegerValueField', event);
   return (WHEELS.includes(field) ? (found.wheel || [])[WHEELS.indexOf(field)] : found[FIELDS[number('event field', field)] || `field_${field}`]) || 0;
@@ -163,5 +167,7 @@ fn('CGEventKeyboardSetUnicodeString', 3, 'void', ([event, length, text], binding
 
 fn('CGEventPost', 2, 'void', ([tap, event]) => {
   if (eventOf('CGEventPost', event).x !== undefined) moved = { from: pointerNow(), at: Date.now() };
-  post({ ...eventOf('CGEventPost', event), tap: number('CGEventPost: tap', tap) });
+  const { double_dx: dx, double_dy: dy, ...values } = eventOf('CGEventPost', event);
+  const doubles = dx !== undefined && dx === values.dx && dy === values.dy ? { doubles: true } : {};
+  post({ ...values, ...doubles, tap: number('CGEventPost: tap', tap) });
 });

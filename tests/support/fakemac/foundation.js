@@ -112,6 +112,10 @@ defineClass('NSFileManager', {
       const names = state().apps.filter((app) => app.path.replace(/\/[^/]*$/, '') === within).map((app) => app.path.split('/').pop());
       return names.length ? wrap([...names, '.DS_Store', 'Utilities']) : nil;
     },
+    displayNameAtPath: (data, path) => {
+      const app = state().apps.find((one) => one.path === text('path', path));
+      return wrap((app && app.shown_name) || text('path', path).split('/').pop());
+    },
     removeItemAtPathError: (data, path) => host.remove(text('path', path)),
     // read the state first, so that earlier posts have taken effect
     fileExistsAtPath: (data, path) => Boolean(state()) && host.isThere(text('path', path)),

@@ -128,8 +128,9 @@ def apply_mouse(state: State, event: Event) -> None:
         mouse_up(state, event, UP[kind])
     elif kind in DRAGGED and str(DRAGGED[kind]) in state["mouse"]["down"]:
         down = state["mouse"]["down"][str(DRAGGED[kind])]
-        # newer systems drop a drag without deltas, with another number than its down's, or from a source
-        has_delta = bool(event.get("dx") or event.get("dy"))
+        # newer systems drop a drag without deltas (of both types, perhaps), with another number than its
+        # down's, or from a source
+        has_delta = bool((event.get("dx") or event.get("dy")) and event.get("doubles"))
         is_numbered = down["number"] is not None and event.get("number") == down["number"]
         has_source = event.get("source_state") and state["switches"]["drags_need_no_source"]
         down["points"] += has_delta and is_numbered and not has_source

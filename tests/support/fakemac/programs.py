@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib
 import os
 import signal
@@ -25,6 +26,7 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
         return draw_slide(folder, argv)
     log_call(folder, program, argv)
     state = settle(folder)
+    check_alone(folder, program)
     delay(state, program)
     try:
         scripted_fault(folder, state, program, argv)
@@ -33,6 +35,18 @@ def main(folder: Folder, program: str, argv: list[str]) -> int:
         sys.stdout.write(end.stdout)
         sys.stderr.write(end.stderr and end.stderr.rstrip("\n") + "\n")
         return end.code
+
+
+def check_alone(folder: Folder, program: str) -> None:
+    """Note a second capture while one runs: a Mac takes them one after the other, each slower than alone."""
+    if program == "screencapture":
+        descriptor = os.open(
+            os.path.join(folder, "capturing"), os.O_RDWR | os.O_CREAT
+        )  # until the process ends
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            post(folder, {"do": "note", "kind": "strict", "what": {"why": "two captures at once"}})
 
 
 Program = Callable[[Folder, State, list[str]], Optional[int]]

@@ -83,6 +83,7 @@ public final class CGEvent {
     public var flags: CGEventFlags = .maskNonCoalesced
     private let source: CGEventSource?
     private var fields: [CGEventField: Int64] = [:]
+    private var doubles: [CGEventField] = []
     private var unicode: [UniChar]?
     private var wheel: (unit: CGScrollEventUnit, lines: [Int32])?
 
@@ -113,6 +114,7 @@ public final class CGEvent {
     }
 
     public func setIntegerValueField(_ field: CGEventField, value: Int64) { fields[field] = value }
+    public func setDoubleValueField(_ field: CGEventField, value: Double) { doubles.append(field) }
     public func getIntegerValueField(_ field: CGEventField) -> Int64 { fields[field] ?? 0 }
 
     public func keyboardSetUnicodeString(stringLength: Int, unicodeString: UnsafePointer<UniChar>?) {
@@ -140,6 +142,7 @@ public final class CGEvent {
             line["clickState"] = Int(getIntegerValueField(.mouseEventClickState))
             let others: [CGEventField: String] = [.mouseEventNumber: "number", .mouseEventDeltaX: "dx", .mouseEventDeltaY: "dy"]
             for (field, name) in others { line[name] = fields[field].map { Int($0) } }
+            if doubles == [.mouseEventDeltaX, .mouseEventDeltaY] { line["doubles"] = true }
             FakeMac.pointerWillMove()
         }
         FakeMac.append(line)
