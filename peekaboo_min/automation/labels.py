@@ -29,12 +29,16 @@ _TYPOGRAPHY = str.maketrans(
 _OUTER = " .,:;!?*()[]{}<>|_'\"«»·•"
 _OUTER_END = rf"(?: -+|[{re.escape(_OUTER)}])+$"  # `A-` keeps its sign
 _HYPHEN = r"(?<=[^\W\d_])-(?=[^\W\d_])"
+_SPACE = r"(?<!\d) | (?!\d)"  # recognition misses spaces, but `1 0` is not 10
 _ALIKE = str.maketrans("I|0", "llO")
 _SHOWN_DIGIT = r"[^\D0]|0(?![^\W\d_])"  # the 0 in `0K` may be an O, but not in `10` and `A0`
 
 _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
 _VOWELS = frozenset("aeiouyAEIOUY")
+_BOXES = frozenset("©®○◯◉●☐☑□■•")  # readings of radio buttons and tick boxes
+_CIRCLES = ("O", "О")  # noqa: RUF001 - the second is Cyrillic
+_DEEP = frozenset("gjpqyQ,;()[]{}|")  # reach below the baseline
 
 
 class Place(NamedTuple):
@@ -104,7 +108,7 @@ def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place
 def _likeness(wanted: str, shown: str) -> float:
     """Return the likeness, 0 to 1. EQUAL ignores case and outer punctuation, not accents and digits."""
     a, b = _folded(wanted), _folded(shown)
-    if a == b:
+    if re.sub(_SPACE, "", a) == re.sub(_SPACE, "", b):
         return EQUAL
     if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
         return LOOKALIKE
@@ -170,21 +174,37 @@ def _words_of_line(line: RecognisedText) -> list[RecognisedText]:
 
 
 def _without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
-    """Remove a tick box or icon before a label: up to two characters that are not a word."""
+    """Remove a tick box or icon before a label: up to three characters that are not a word."""
     width, start = _character_width(words), 0
     for word, following in zip(words, words[1:]):
-        is_too_long = sum(len(mark.text) for mark in words[: start + 1]) > 2
-        if is_too_long or not _is_mark(word, _gap(word, following) / width):
+        length = sum(len(mark.text) for mark in words[: start + 1])
+        is_icon = length <= 3 and _is_icon(word, words[start + 1 :])
+        if not is_icon and (length > 2 or not _is_mark(word, following, _gap(word, following) / width)):
             break
         start += 1
     # before a digit it may be a sign
     return words if words[start].text[:1].isnumeric() else words[start:]
 
 
-def _is_mark(word: RecognisedText, gap: float) -> bool:
+def _is_icon(word: RecognisedText, words: Sequence[RecognisedText]) -> bool:
+    """Return True if a reading is no text: half a bracket, higher or far lower than the words after it."""
+    if any(word.text.count(left) != word.text.count(right) for left, right in ("()", "[]", "{}")):
+        return True
+    if not _DEEP.isdisjoint(word.text):
+        return False
+    level = [other for other in words if _DEEP.isdisjoint(other.text)] or words
+    top, bottom = min(other.box.y for other in words), max(other.box.y + other.box.height for other in level)
+    rest = (bottom - top) / 10
+    is_higher = word.box.y < top - rest and word.box.y + word.box.height > bottom + rest
+    return is_higher or (word.text.isalpha() and word.box.height < 3 * rest)
+
+
+def _is_mark(word: RecognisedText, following: RecognisedText, gap: float) -> bool:
     """Return True if a word is a tick box or icon; `No` is not, it changes the label. gap: in widths."""
     letters = [letter for letter in word.text if letter.isalnum()]
-    if not letters or word.text == "O":
+    if not letters or word.text in _CIRCLES:
+        return True
+    if len(word.text) == 1 and word.text.islower() and following.text[:1].isupper():
         return True
     can_be_word = len(letters) > 1 and not _VOWELS.isdisjoint(letters)
     is_ascii_letters = all(letter.isascii() and letter.isalpha() for letter in letters)
@@ -194,7 +214,7 @@ def _is_mark(word: RecognisedText, gap: float) -> bool:
 def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
     runs = [[words[0]]]
     for word, following in zip(words, words[1:]):
-        if not _continues(word, following, words):
+        if not _continues(word, following, words) or not _BOXES.isdisjoint(following.text):
             runs.append([])
         runs[-1].append(following)
     return list(map(joined, runs))

@@ -114,11 +114,17 @@ class Settings(NamedTuple):
         "PEEKABOO_GMAIL_BASE_URL", "the address of Gmail; for tests", "https://gmail.googleapis.com"
     )
 
+    ocr_languages: str = _env(
+        "PEEKABOO_OCR_LANGUAGES",
+        "languages of text recognition, best first: `eng+deu` for tesseract, `de-DE,en-US` on a Mac; "
+        "unset: at most 5 of those installed, or the Mac user's languages",
+    )
     desktop: str = _env("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: by this machine")
     bin_dir: str = _env("PEEKABOO_BIN_DIR", "the only folder to search for programs; for tests")
     x_display: str = _env("DISPLAY", "the X server, on Linux")
     x_authority: str = _env("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
     wayland_display: str = _env("WAYLAND_DISPLAY", "if set, a warning says that only X11 windows are visible")
+    locale: str = _env("LC_ALL", "the user's language, for text recognition on Linux", "", "LANG")
     data_home: str = _env("XDG_DATA_HOME", "on Linux, the parent of Gmail's folder", "~/.local/share")
     state_home: str = _env("XDG_STATE_HOME", "on Linux, the parent of the state folder", "~/.local/state")
 
@@ -185,6 +191,11 @@ def ignored_variables() -> dict[str, str]:
         name = variable.name if os.environ.get(variable.name, "").strip() else variable.alias
         ignored[name] = f"{level[:40]!r} is not one of {', '.join(LOG_LEVELS)}; info is used"
     return ignored
+
+
+def user_language() -> str:
+    """Return the language of the user's locale, such as `de`; empty if it has none."""
+    return re.split("[_.@]", settings().locale)[0]
 
 
 def platform_name() -> str:

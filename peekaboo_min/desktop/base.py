@@ -112,5 +112,14 @@ class Desktop(Protocol):
         characters: look instead for lone characters and pairs, such as labels on keys: lines miss them.
         """
 
+    def text_languages(self) -> list[str]:
+        """Return the languages of text recognition, best first; empty if the system chooses them."""
+
+    def missing_language(self, text: str) -> str:
+        """Return the package without which letters of `text`, or of the user's language, may be misread.
+
+        Empty if there is none, or if the system brings all languages.
+        """
+
     def input_backend(self) -> str:
         """Name the program that clicks and types, in a few words for `doctor`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Callable, NamedTuple, Optional
 
@@ -191,6 +192,7 @@ def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
         *(_check(name, partial(program_path, name)) for name in desktop.needs),
         *(_check(name, partial(program_path, name), purpose) for name, purpose in desktop.uses.items()),
         *has_gi,
+        *(_language_checks(desktop) if runs_programs else []),
         *display,
         _check("temporary folder", temporary_folder),
         _check("state folder", state_folder),
@@ -210,6 +212,15 @@ def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
     except PeekabooError as e:
         problem = f"{e.message} (only for {purpose})" if purpose else e.message
         return Check(name, problem, False, not purpose, e.hint, e.code)
+
+
+def _language_checks(desktop: Desktop) -> list[Check]:
+    with suppress(PeekabooError):  # without the program, its own check fails
+        languages, package = ", ".join(desktop.text_languages()), desktop.missing_language("")
+        found = f"{languages}; not yours" if package else languages
+        advice = f"sudo apt-get install {package}" if package else ""
+        return [Check("text languages", found, not package, False, advice)] if languages else []
+    return []
 
 
 def _provider_checks() -> list[Check]:

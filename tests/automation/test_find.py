@@ -20,7 +20,12 @@ from peekaboo_min.automation import find as finding
 from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
-from peekaboo_min.desktop.x11.ocr import read_characters_by_tesseract, read_text_by_tesseract
+from peekaboo_min.desktop.x11.ocr import (
+    missing_language,
+    read_characters_by_tesseract,
+    read_text_by_tesseract,
+    text_languages,
+)
 from peekaboo_min.system.bitmaps import Bitmap, model_size
 
 # Light text on coloured buttons.
@@ -237,6 +242,59 @@ def test_find_text_without_tesseract_names_its_package(peek: Program, form_id: i
     assert list((tmp_path / "tmp").rglob("*.png")) == []
 
 
+# installed, the locale, PEEKABOO_OCR_LANGUAGES, a text -> languages that are used, the missing package
+LANGUAGES = {
+    ("osd eng", "C.UTF-8", "", "Save 25 °C"): (["eng"], ""),
+    ("eng", "C.UTF-8", "", "Schlüssel"): (["eng"], "tesseract-ocr-deu"),
+    ("eng", "C.UTF-8", "", "Ж"): (["eng"], "tesseract-ocr-rus"),
+    ("eng", "fr_FR.UTF-8", "", "Save"): (["eng"], "tesseract-ocr-fra"),
+    ("eng osd rus deu", "de_DE.UTF-8", "", "Größe Ж"): (["deu", "eng", "rus"], ""),
+    ("eng rus deu", "de_DE.UTF-8", "rus+eng", "Save"): (["rus", "eng"], ""),
+    ("afr ara ces deu eng fra rus spa swe", "sv_SE", "", ""): (["swe", "eng", "deu", "rus", "fra"], ""),
+    ("eng script/Latin", "C", "", "ő"): (["eng", "script/Latin"], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("installed", "locale", "variable", "text"), LANGUAGES)
+def test_text_languages_are_those_installed(
+    environment: Callable[..., None], tmp_path: Path, installed: str, locale: str, variable: str, text: str
+) -> None:
+    listed = programs_by(tmp_path / "bin", f"printf 'List:\n'; printf '%s\n' {installed}; exit", "tesseract")
+    environment(LC_ALL=locale, PEEKABOO_OCR_LANGUAGES=variable, **listed)
+    assert (text_languages(), missing_language(text)) == LANGUAGES[installed, locale, variable, text]
+
+
+def test_doctor_lists_the_languages_and_names_the_missing_package(peek: Program) -> None:
+    check = {one["name"]: one for one in peek.data("doctor", LC_ALL="et_EE")["checks"]}["text languages"]
+    assert "eng" in check["found"] and check["ok"]
+    checks = {one["name"]: one for one in peek.data("doctor", LC_ALL="he_IL.UTF-8")["checks"]}
+    assert checks["text languages"]["advice"] == "sudo apt-get install tesseract-ocr-heb"
+    error = peek.error("find-text", 7, "Save", PEEKABOO_OCR_LANGUAGES="xyz")
+    assert "tesseract-ocr-xyz" in error["message"] or error["code"] == "WINDOW_NOT_FOUND"
+
+
+ACCENTS = """
+wm title . Shown
+wm geometry . +60+80
+foreach text {Schlüssel Über Größe Zurück} {
+    button .x$text -text $text -font {{DejaVu Sans} -14} -padx 9 -command "puts $text"
+    pack .x$text -padx 40 -pady 8
+}
+"""
+
+
+def test_accent_is_a_letter(peek: Program, wish: Callable[..., Wish]) -> None:
+    if "deu" not in text_languages():
+        pytest.skip("tesseract has no German data: apt-get install tesseract-ocr-deu")
+    program = wish(ACCENTS)
+    window_id = window_titled(peek, "Shown")["window_id"]
+    for text in ("Schlussel", "Uber", "Zuruck", "GroBe"):
+        assert peek.error("click-text", window_id, text)["code"] == "TEXT_NOT_FOUND", text
+    for text in ("Schlüssel", "über", "Größe", "Zurück"):
+        assert peek.data("click-text", window_id, text)["text"].casefold() == text.casefold()
+        program.wait_for(text.capitalize())
+
+
 def test_read_text_of_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
     # convert would run the commands in this drawing
     drawing = tmp_path / "drawing.png"
@@ -284,6 +342,7 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
         # single characters are read only for a search of one character
         log = tmp_path / "runs"
         logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
+        logged["PEEKABOO_OCR_LANGUAGES"] = "eng"  # each language is a run
         for text, runs in (("Xylophone", 0), ("AC", 0), ("7", 2)):
             log.write_text("")
             on_gtk.run("find-text", window_id, text, "--json", **logged)

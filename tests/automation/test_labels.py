@@ -72,7 +72,7 @@ OTHERS = {
     "2024-05-01": ["2024-06-01", "2024-05-11"],
     "May 3": ["May 8", "Mar 3", "May 31"],
     "10:30": ["10:80", "18:30"],
-    "4K": ["AK", "4 K"],
+    "4K": ["AK", "4 M"],
     "A": ["A-", "A+", "Å"],
     "C": ["C++", "C#"],
     # accents, umlauts, one letter, singular and plural
@@ -82,7 +82,7 @@ OTHERS = {
     "User": ["Users", "Use"],
     "Chat": ["Chart", "Chats"],
     "Quiet": ["Quit", "Quite"],
-    "Log in": ["Log on", "Log out", "Login"],
+    "Log in": ["Log on", "Log out", "Logins"],
     "Sign in": ["Sign up", "Sign in with a key"],
     "Test": ["Text", "Rest"],
     "Yes": ["bytes", "Yes to all"],
@@ -155,7 +155,7 @@ RANKS = {
     "a part across two labels": ("Edit View", ["File  Edit  View"], [("Edit View", "part")]),
     "direction characters are not shown": ("Pay", ["Pay\u202e"], [("Pay", "label")]),
     "a plural is similar": ("Files", ["File"], [("File", "similar")]),
-    "joined words are similar": ("Log in", ["Login"], [("Login", "similar")]),
+    "joined words are equal": ("Log in", ["Login"], [("Login", "label")]),
 }  # fmt: skip
 
 

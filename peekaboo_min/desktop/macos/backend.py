@@ -227,6 +227,12 @@ class MacDesktop:
             lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
         return lines
 
+    def text_languages(self) -> list[str]:
+        return []  # the user's; see read_text.js
+
+    def missing_language(self, text: str) -> str:
+        return ""
+
     def input_backend(self) -> str:
         if helper := find_helper():
             return f"Swift helper {helper}"

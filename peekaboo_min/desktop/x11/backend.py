@@ -68,6 +68,16 @@ class X11Desktop:
 
         return read_characters_by_tesseract(path) if characters else read_text_by_tesseract(path)
 
+    def text_languages(self) -> list[str]:
+        from .ocr import text_languages
+
+        return text_languages()
+
+    def missing_language(self, text: str) -> str:
+        from .ocr import missing_language
+
+        return missing_language(text)
+
     def read_elements(self, window: Window) -> list[Element]:
         from .elements import read_x11_elements
 
