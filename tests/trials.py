@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 if __name__ == "__main__":
     sys.path[:0] = [str(HERE.parent), str(HERE / "support"), str(HERE.parent / "scripts")]
 
-from hostile import calm, clicks, faults, keys, paste, person  # noqa: E402
+from hostile import calm, clicks, faults, keys, paste, person, steps  # noqa: E402
 from hostile.stage import Stage, stage  # noqa: E402
 from hostile.tally import COLUMNS, Tally, table  # noqa: E402
 
@@ -48,6 +48,7 @@ CLASSES = {
     "slow-display": TrialClass(keys.type_slowly, 0.05),
     "crowd": TrialClass(keys.crowd, 0.5),
     "crowd-own-folders": TrialClass(partial(keys.crowd, own_folders=True), 0.3),
+    "steps": TrialClass(steps.disturb_steps, 0.4),
     "paste": TrialClass(paste.break_pastes, 0.2),
     "paste-slow": TrialClass(paste.slow_pastes, 0.2),
     "paste-vain": TrialClass(paste.vain_pastes, 0.05),

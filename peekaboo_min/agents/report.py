@@ -1,16 +1,27 @@
-"""Write a run as one HTML page that works offline and contains no scripts."""
+"""Write runs and recorded acts as one HTML page, offline and without scripts."""
 
 from __future__ import annotations
 
 import base64
+import json
+import time
 from html import escape
+from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Annotated, Any, Callable, Optional
 
-from ..core.models import rect_around
-from ..core.settings import without_secrets
+from ..automation.capture import Subject, for_client, take_image, wait_until_painted
+from ..automation.policy import check_may_act
+from ..core.errors import PeekabooError, file_errors, invalid
+from ..core.log import log_warning
+from ..core.models import ImageData, Point, Rect, Result, Window, rect_around
+from ..core.settings import settings, without_secrets
 from ..core.text import shown_text
-from .run import AgentRun, AgentStep
+from ..desktop.images import load_image
+from ..desktop.select import this_desktop
+from ..system.files import asked_path, write_privately
+from .actions import Action
+from .run import AgentRun, AgentStep, save
 
 # The policy is a second defence behind the escaping: the page loads nothing and runs nothing.
 _PAGE = Template("""\
@@ -38,21 +49,27 @@ svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
 <body>
 <h1>$goal</h1>
 <p><strong>$status</strong>: $message</p>
-<p>Trust the screenshots, not the model's claims.</p>
-<p>Model $model_used: $grid. Started $started.
-$steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>
+$facts
 $sections
-<section><details><summary>System prompt</summary><pre>
-$system_prompt</pre></details></section>
+$appendix
 </body>
 </html>
 """)
+_FACTS = Template("""\
+<p>Trust the screenshots, not the model's claims.</p>
+<p>Model $model_used: $grid. Started $started.
+$steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>""")
+_APPENDIX = Template("""\
+<section><details><summary>System prompt</summary><pre>
+$system_prompt</pre></details></section>""")
+_RECORD_FACTS = "<p>The screenshots show all that was in the windows at that time, which may be private.</p>"
 _STEP = Template("""\
 <section>
 <h2>$title</h2>
 <p>$described → $effect</p>
 $figure
-<p>$where, $milliseconds ms, $tokens_in + $tokens_out tokens</p>
+$figure_after
+<p>$where, $milliseconds ms$tokens</p>
 $replies
 </section>""")
 _EXCHANGE = Template("""\
@@ -65,6 +82,8 @@ _FIGURE = Template("""\
 <figure><svg viewBox="$box" style="max-width:${width}px">
 $behind<image id="shot$number" $place href="data:$image"/>
 <g transform="$to_points">$marks</g></svg></figure>""")
+_RING = "m-14 0h28m-14 -14v28a14 14 0 1 0 0 -28a14 14 0 1 0 0 28"  # and a cross
+_AFTER = Template('<p>afterwards:</p><figure><img style="max-width:100%" src="data:$image"></figure>')
 
 
 def run_report(run: AgentRun) -> str:
@@ -73,7 +92,10 @@ def run_report(run: AgentRun) -> str:
     if run.final and run.final.image:
         sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
     status = "the model reports done" if run.status == "done" else run.status
-    return _PAGE.substitute(_as_texts({**run.as_data(), "status": status}), sections="\n".join(sections))
+    texts = _as_texts({**run.as_data(), "status": status})
+    facts, appendix = (_FACTS, _APPENDIX) if run.model_used else (Template(_RECORD_FACTS), Template(""))
+    parts = {"facts": facts.substitute(texts), "appendix": appendix.substitute(texts)}
+    return _PAGE.substitute(texts, sections="\n".join(sections), **parts)
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
@@ -86,11 +108,13 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
         **step.as_data(),
         "title": f"{step.number}. {why or described}",
         "described": described,
+        "tokens": f", {step.tokens_in} + {step.tokens_out} tokens" if step.exchanges else "",
         "where": f"{step.window.title!r} of {step.window.app_name}" if step.window else "no window",
     }
     return _STEP.substitute(
         _as_texts(texts),
         figure=_figure(run, step) if step.image else "<p>no screenshot</p>",
+        figure_after=_AFTER.substitute(image=_data_of(step.image_after)) if step.image_after else "",
         replies="\n".join(_EXCHANGE.substitute(_as_texts(vars(exchange))) for exchange in step.exchanges),
     )
 
@@ -103,7 +127,7 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
         marks.append(f'<rect class="changed" x="{x}" y="{y}" width="{width}" height="{height}"/>')
     action, kind = step.pixel_action, "mark would" if is_dry_run else "mark"
     points = [f"{x:.0f} {y:.0f}" for x, y in (action.points if action else ())]
-    marks += [f'<path class="{kind}" d="M{point}m-14 0h28m-14 -14v28"/>' for point in points]
+    marks += [f'<path class="{kind}" d="M{point}{_RING}"/>' for point in points]
     return "\n".join(marks)
 
 
@@ -121,7 +145,130 @@ def _figure(run: AgentRun, step: AgentStep) -> str:
         behind=behind,
         number=step.number,
         place=" ".join(f'{name}="{value:g}"' for name, value in bounds._asdict().items()),
-        image=f"{step.image.info.mime_type};base64,{base64.b64encode(step.image.data).decode('ascii')}",
+        image=_data_of(step.image),
         to_points=f"translate({bounds.x:g} {bounds.y:g}) scale({bounds.width / step.image.info.width:g})",
         marks=_marks(step, run.dry_run),
     )
+
+
+def _data_of(image: ImageData) -> str:
+    return f"{image.info.mime_type};base64,{base64.b64encode(image.data).decode('ascii')}"
+
+
+_MOST_ACTS = 200  # a page of 400 screenshots is about 50 MB
+
+
+def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[str, Any]) -> Result:
+    """Call a tool that acts, and keep the call in the folder of PEEKABOO_RECORD.
+
+    Raises the errors of the tool, and FILE_IO_ERROR before the act if the folder cannot be used.
+    """
+    path = _new_record(asked_path(settings().record_folder))
+    if not path:
+        log_warning(f"PEEKABOO_RECORD has {_MOST_ACTS} acts; this one is not recorded")
+        return function(**arguments)
+    step = AgentStep(int(path.stem.rpartition("_")[2]))
+    step.window, step.image = _look(arguments.get("window_id"))
+    start = time.monotonic()
+    try:
+        result = function(**arguments)
+        step.effect = result.text
+        _note_data(step, tool, result.data)
+        _, step.image_after = _look(arguments.get("window_id", result.data.get("window_id")), is_after=True)
+        return result
+    except PeekabooError as e:
+        step.effect = f"{e.code_name}: {e.message}"
+        raise
+    finally:
+        step.milliseconds = round((time.monotonic() - start) * 1000)
+        step.pixel_action = step.pixel_action or Action(tool)
+        _save(path, step)
+
+
+def _new_record(folder: Path) -> Optional[Path]:
+    """Reserve the next file, also among other processes; None if there are enough."""
+    with file_errors(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for number in range(1, _MOST_ACTS + 1):
+            path = folder / f"act_{number:03d}.json"
+            if not path.exists():
+                try:
+                    path.touch(mode=0o600, exist_ok=False)
+                    return path
+                except FileExistsError:
+                    continue  # another process has just reserved it
+    return None
+
+
+def _look(window_id: Any, is_after: bool = False) -> tuple[Optional[Window], Optional[ImageData]]:
+    """Return a window and its screenshot; None for a window in which no act is allowed."""
+    desktop = this_desktop()
+    try:
+        window = desktop.snapshot().by_id(window_id)
+        check_may_act("record", window.app_name, window.bundle_id)
+        if is_after:
+            wait_until_painted(desktop, window)
+        return window, for_client(desktop, take_image(desktop, Subject(window=window), "jpg")).content
+    except PeekabooError:  # the window may have closed
+        return None, None
+
+
+def _note_data(step: AgentStep, tool: str, data: dict[str, Any]) -> None:
+    if not (step.window and step.image):
+        return
+    bounds, width = step.window.bounds, step.image.info.width
+    values: dict[str, Any] = {}
+    for prefix, name in (("", "point"), ("to_", "to_point")):
+        if name in data:
+            pixel = Rect(*Point(**data[name]), 0, 0).in_image_of(bounds, width)
+            values.update({f"{prefix}x": round(pixel.x), f"{prefix}y": round(pixel.y)})
+    step.pixel_action = Action(tool, values)
+    if rect := data.get("changed_rect"):
+        numbers = [rect[name] for name in ("x", "y", "width", "height")]
+        step.changed_rect = Rect(*numbers).scaled(width / rect["image_width"])
+
+
+def _save(path: Path, step: AgentStep) -> None:
+    try:
+        save(path, step.as_data(), step.image)
+        if step.image_after:
+            write_privately(path.with_name(f"{path.stem}_after.jpg"), step.image_after.data)
+    except PeekabooError as e:  # the act is done; after an error the caller would repeat it
+        log_warning(f"the act could not be recorded: {e.message}")
+
+
+def report(folder: Annotated[str, "the folder that PEEKABOO_RECORD named"]) -> Result:
+    """Write a page with the acts that PEEKABOO_RECORD kept: screenshots before and after, and the outcome.
+
+    Example: peekaboo-min report FOLDER
+    writes FOLDER/report.html
+    """
+    path = asked_path(folder)
+    files = sorted(path.glob("act_*.json"))
+    if not files:
+        raise invalid(f"{path} holds no recorded acts", "set PEEKABOO_RECORD to a folder, then act")
+    steps = [_recorded_step(number, file) for number, file in enumerate(files, 1)]
+    started = min(file.stat().st_mtime for file in files)
+    run = AgentRun("Recorded acts", "", status="recorded", steps=steps, started=started)
+    run.message = f"{len(steps)} acts"
+    write_privately(path / "report.html", run_report(run))
+    data = {"report": str(path / "report.html"), "steps": len(steps)}
+    return Result(f"{len(steps)} acts: {data['report']}", data)
+
+
+def _recorded_step(number: int, path: Path) -> AgentStep:
+    with file_errors(path):
+        text = path.read_text(encoding="utf-8")
+    step = AgentStep(number, effect="the process ended during this act")
+    if not text:
+        return step
+    data = json.loads(text)
+    step.effect, step.milliseconds = data["effect"], data["milliseconds"]
+    step.pixel_action = Action(**data["pixel_action"])
+    if data["image"]:
+        step.window = Window(**{**data["window"], "bounds": Rect(**data["window"]["bounds"])})
+        step.image = load_image(path.with_suffix(".jpg"))
+        step.changed_rect = Rect(**data["changed_rect"]) if data["changed_rect"] else None
+    after = path.with_name(f"{path.stem}_after.jpg")
+    step.image_after = load_image(after) if after.exists() else None
+    return step

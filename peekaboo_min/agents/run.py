@@ -50,6 +50,7 @@ class AgentStep:
     number: int
     window: Optional[Window] = None
     image: Optional[ImageData] = None
+    image_after: Optional[ImageData] = None  # only for acts that PEEKABOO_RECORD keeps
     screenshot_id: str = NO_SCREENSHOT
     elements: dict[str, Any] = field(default_factory=dict)
     grid: Optional[Grid] = None
@@ -69,7 +70,8 @@ class AgentStep:
         return self.pixel_action.describe(shows_text) if self.pixel_action else "no action"
 
     def as_data(self) -> dict[str, Any]:
-        plain = {name: as_plain(value) for name, value in asdict(self).items() if name != "elements"}
+        excluded = ("elements", "image_after")
+        plain = {name: as_plain(value) for name, value in asdict(self).items() if name not in excluded}
         return {**plain, "image": as_plain(self.image.info) if self.image else None}
 
 

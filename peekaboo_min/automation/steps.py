@@ -22,7 +22,7 @@ class Step(NamedTuple):
     """One call of a tool with checked arguments; their `window_id` may be OPENED."""
 
     tool: str
-    call: Callable[..., Result]
+    call: Callable[[dict[str, Any]], Result]
     arguments: dict[str, Any]
 
     @property
@@ -102,7 +102,7 @@ def perform_steps(
 
 
 def _done(step: Step, windows: _Windows) -> dict[str, Any]:
-    result = step.call(**windows.arguments_of(step))
+    result = step.call(windows.arguments_of(step))
     windows.note(step, result.data)
     outcome = {True: "done", False: "not delivered", None: "unknown"}[result.data.get("delivered", True)]
     return {"tool": step.tool, "outcome": outcome, "line": result.summary, **result.data}

@@ -82,6 +82,9 @@ class Settings(NamedTuple):
     stop_file: str = _env(
         "PEEKABOO_STOP_FILE", "while this file exists, all acts are refused; unset: STOP in the state folder"
     )
+    record_folder: str = _env(
+        "PEEKABOO_RECORD", "a folder to keep each act in, with screenshots, for `report FOLDER`"
+    )
     may_focus_by_click: bool = _env(
         "PEEKABOO_SAFE_CLICK", "`1`: allow clicking a window's title bar to raise it", False
     )

@@ -151,7 +151,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
         window = window_named(values["window_id"], this_desktop().snapshot(with_minimised=True), acts)
         values["window_id"] = window.window_id
         note = str(window)
-    result = _piped(command, values) if is_piped else command(**values)
+    result = _piped(command, values) if is_piped else row.call(command, values)
     return result._replace(messages=(note, *result.messages)) if note else result
 
 

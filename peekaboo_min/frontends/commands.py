@@ -208,7 +208,7 @@ def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], 
             raise invalid(f"step {number}: {e.message}; nothing was done", e.hint) from e
         opener = bound[-2] if number > 1 and bound[-1].uses_opened else None
         if opener and not opener.uses_opened:
-            parameters = {parameter.name for parameter in read_signature(opener.call).parameters}
+            parameters = {one.name for one in read_signature(TOOLS[opener.tool].load()).parameters}
             opener.arguments.update({"verify": True} if "verify" in parameters else {})
     return perform_steps(this_desktop(), bound, look)
 
@@ -226,7 +226,8 @@ def _bound(step: Any, tools: Sequence[str]) -> Step:
     arguments = checked_arguments(read_signature(function), {**given, "window_id": 1} if is_opened else given)
     with only_checking_arguments():
         function(**arguments)
-    return Step(tool, function, {**arguments, "window_id": OPENED} if is_opened else arguments)
+    call = partial(TOOLS[tool].call, function)
+    return Step(tool, call, {**arguments, "window_id": OPENED} if is_opened else arguments)
 
 
 def analyze(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from importlib import import_module
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from ..core.errors import invalid
 from ..core.models import Result
@@ -39,6 +39,14 @@ class Row(NamedTuple):
     effect: Effect = Effect.LOOKS
     result: str = ""  # the fields of its data, or its one line of text
     shell_function: str = ""  # the shell's own form, for the few whose parameters differ from MCP's
+
+    def call(self, function: Callable[..., Result], arguments: dict[str, Any]) -> Result:
+        """Call the tool's function, and record it if it acts and PEEKABOO_RECORD is set."""
+        if not (self.effect.is_act and settings().record_folder) or self.name == "run_steps":
+            return function(**arguments)
+        from ..agents.report import recorded_call  # slow to import
+
+        return recorded_call(self.name, function, arguments)
 
     def load(self, for_shell: bool = False) -> Callable[..., Result]:
         """Import the function that MCP, or the shell, calls."""
@@ -124,6 +132,7 @@ ROWS = (  # in the order of the help and of the README
         "analysis_text, model_used, seconds, tokens_in and tokens_out (null if the provider does not report "
         "them)", "frontends.commands:analyze"),
     Row("agent", "agents.vision_agent:run_vision_agent"),
+    Row("report", "agents.report:report"),
     Row("keynote-agent", "agents.keynote_agent:run_keynote_agent"),
     Row("keynote open", "integrations.keynote:open_keynote", "open_keynote", "Open Keynote", "keynote",
         Effect.SETS, "`KEYNOTE_READY: slide=1, slide_width=..., slide_height=...` (points), or "

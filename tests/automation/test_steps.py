@@ -177,3 +177,26 @@ def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form
         done = server.call("run_steps", steps=json.dumps(steps[:1]), screenshot=True)
         assert [block["type"] for block in done["content"]] == ["text", "image"], done
     assert form.events("key") == []
+
+
+def test_record_shows_each_act_with_its_screenshots_on_one_page(
+    peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    peek.data("screenshot", form_id)
+    x, y = form.centre("name")
+    click = {"tool": "click", "window_id": form_id, "x": x, "y": y}
+    typing = {"tool": "type_text", "window_id": form_id, "text": "my secret"}
+    recording = {"PEEKABOO_RECORD": str(record)}
+    assert peek.error("click-text", form_id, "No such label", **recording)["code"] == "TEXT_NOT_FOUND"
+    run(click, typing, **recording)
+    peek.error("press", form_id, "x", PEEKABOO_DENY_APPS="Form", **recording)
+    page = Path(peek.data("report", record)["report"]).read_text("utf-8")
+    assert record.stat().st_mode & 0o777 == 0o700
+    assert page.count("<section>") == 4 and page.count("data:image/jpeg") == 5
+    assert f"click {x},{y} " in page and f'd="M{x} {y}m' in page
+    assert "typed 9 character(s)" in page and "POLICY_DENIED" in page and "TEXT_NOT_FOUND" in page
+    assert "which may be private" in page and "System prompt" not in page
+    kept = b"".join(path.read_bytes() for path in record.iterdir())
+    assert b"my secret" not in kept
+    assert peek.error("report", tmp_path)["code"] == "INVALID_ARGUMENT"

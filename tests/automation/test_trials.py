@@ -17,6 +17,7 @@ from hostile.faults import judge_operation, judge_without_display
 from hostile.keys import judge_killed, judge_loss, judge_typing, judge_typist
 from hostile.paste import OLD_TEXT, judge_ended, judge_paste, judge_vain
 from hostile.rpc import GONE, HUNG, Client, Reply
+from hostile.steps import TEXTS, judge_steps
 from hostile.tally import Tally, table
 from trials import run_class
 from worlds import X_PROGRAMS, need
@@ -38,6 +39,7 @@ A_RACE = ("wrong", "lost")
         ("lost-keys", 6, None, None, ()),
         ("crowd", 3, "3", None, ()),
         ("crowd-own-folders", 3, "3", None, ()),
+        ("steps", 6, None, None, ()),
         ("paste", 5, None, None, ()),
         ("paste-slow", 4, None, 4, ()),
         ("paste-vain", 1, "hung", None, ()),
@@ -64,6 +66,13 @@ LOST_FOCUS = Reply("FOCUS_LOST", f"window 7 took the keyboard; delivered 20 of {
 HALF_PICTURE = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
 PLACE = {"x": 1, "y": 2}
 HERE, ELSEWHERE = [{"name": "target", **PLACE}], [{"name": "menu", **PLACE}]
+ALL_KEYS = "".join(f"*{text}" for text in TEXTS)
+
+
+def steps_reply(outcomes: str, code: str = "") -> Reply:
+    """Return a reply with an outcome for each letter: done, failed or not reached."""
+    names = {"d": "done", "f": "failed", "n": "not reached"}
+    return Reply(code, data={"steps": [{"outcome": names[letter]} for letter in outcomes]})
 
 
 # Counts of each judge for one way in which an act may go wrong.
@@ -93,6 +102,14 @@ VIOLATIONS: list[tuple[Callable[..., None], tuple[Any, ...], str]] = [
     (judge_loss, ("slow keys", TEXT, Reply("TIMEOUT", "too late"), ""), "wrong"),
     (judge_typist, ("abc", "abd", DONE), "wrong unreported"),
     (judge_typist, ("abc", "ab", DONE), "lost"),
+    (judge_steps, ("close", steps_reply("dddd"), ALL_KEYS, ""), "acted"),
+    (judge_steps, ("close", steps_reply("dddd"), ALL_KEYS[:-1], ""), "lost"),
+    (judge_steps, ("steal", steps_reply("dddd"), ALL_KEYS, "x"), "unreported acted"),
+    (judge_steps, ("steal", steps_reply("dfnn", "FOCUS_LOST"), ALL_KEYS[:9], "x" * 20), ""),
+    (judge_steps, ("steal", steps_reply("dfnn", "FOCUS_LOST"), ALL_KEYS[:9], "x" * 21), "wrong"),
+    (judge_steps, ("close", steps_reply("dfnn", "FOCUS_LOST"), ALL_KEYS[:28], ""), "wrong"),
+    (judge_steps, ("close", steps_reply("dfdn", "FOCUS_LOST"), ALL_KEYS[:9], ""), "wrong unreported lost"),
+    (judge_steps, ("rename", steps_reply("dfnn", "FOCUS_LOST"), ALL_KEYS[:9], ""), "doubted"),
     (judge_killed, (TEXT, TEXT[:30], [1.0] * 21, []), "wrong"),
     (judge_killed, (TEXT, TEXT[:30], [1.0, 3.0], [2.0]), "wrong"),
     (judge_paste, ("", DONE, "é", OLD_TEXT, True), "wrong unreported"),

@@ -111,7 +111,8 @@ def read_reply(message: dict[str, Any]) -> Reply:
     content = result.get("content", [])
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
     if result.get("isError"):
-        return Reply((result.get("_meta") or {}).get("backend_error_code", "ERROR"), text)
+        code = (result.get("_meta") or {}).get("backend_error_code", "ERROR")
+        return Reply(code, text, result.get("structuredContent") or {})
     images = tuple(block for block in content if block["type"] == "image")
     documents = [line for line in text.splitlines() if line.startswith("{")]  # used with images
     return Reply("", text, result.get("structuredContent") or json.loads((documents or ["{}"])[-1]), images)

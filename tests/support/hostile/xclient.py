@@ -95,6 +95,8 @@ class XClient:
         elif what == "grab keyboard":
             how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
             _X.XGrabKeyboard(self._display, ctypes.c_ulong(self._ids[name]), *how)
+        elif what == "rename":
+            _X.XStoreName(self._display, ctypes.c_ulong(self._ids[name]), order["title"].encode())
         elif what == "release":  # all grabbed keys
             _X.XUngrabKey(self._display, 0, _ANY_MODIFIER, self._root)
         elif what in _CALLS:
