@@ -1,6 +1,6 @@
-"""Measure our overhead over the bare programs, as ratios in Markdown, on X servers of its own.
+"""Measure our overhead over the bare programs, as ratios in Markdown, on desktops of its own.
 
-    PYTHONPATH=.:scripts python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops
+    python3 scripts/bench.py [PART...]     PART: starts, tools, listings, desktops
 
 Both sides of a ratio are measured alternately, and the minimum of each counts, which excludes other load on
 the machine. Starts are compared by processor time, everything else by the clock.
@@ -16,21 +16,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # measure this folder, not an installed copy
 
-from headless import running, x_server  # noqa: E402
-
 from peekaboo_min.agents.mcp_client import McpClient, own_server  # noqa: E402
 
 ROUNDS = 15
 WINDOWS = 40
 DESKTOPS = (1, 2, 4, 8)
+INSIDE = "--inside"  # this process runs on the desktop that an earlier one started
 PACKAGE = [sys.executable, str(ROOT / "peekaboo_min" / "__main__.py")]
 SINGLE_FILE = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
 # the smallest server of the SDK, with one tool
@@ -112,29 +111,36 @@ def initialize(argv: list[str]) -> Work:
 
 
 def main() -> int:
+    if INSIDE not in sys.argv:
+        argv = [*PACKAGE, "desktop", "--", sys.executable, *sys.argv, INSIDE]
+        os.execv(argv[0], argv)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        os.environ.update(
-            DISPLAY=stack.enter_context(x_server()), TMPDIR=str(folder), XDG_STATE_HOME=str(folder)
-        )
+        os.environ.update(TMPDIR=str(folder), XDG_STATE_HOME=str(folder))
         os.environ["PYTHONPATH"] = str(ROOT)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # normal starts use cached bytecode
         report = folder / "report.jsonl"
         form = ["wish", str(ROOT / "scripts/demo_form.tcl"), "-name", "Form", "--", str(report)]
-        stack.enter_context(running(form))
+        stack.callback(subprocess.Popen(form).kill)
         wait(lambda: report.exists() and "ready" in report.read_text())
         print(f"Measured on {time.strftime('%Y-%m-%d')}: {machine()}\n")
         print("| what | ours | against | theirs | ratio | goal |\n|---|---|---|---|---|---|")
-        parts = sys.argv[1:] or ["starts", "tools", "listings", "desktops"]
+        parts = [part for part in sys.argv[1:] if part != INSIDE] or [
+            "starts",
+            "tools",
+            "listings",
+            "desktops",
+        ]
         if "starts" in parts:
             measure_starts(folder)
         client = stack.enter_context(own_server({}))
         if "tools" in parts:
             measure_tools(client)
         if "listings" in parts:
-            with running(["wish", "-f", write(folder / "many.tcl", MANY_WINDOWS)]):
+            with subprocess.Popen(["wish", "-f", write(folder / "many.tcl", MANY_WINDOWS)]) as many:
                 wait(lambda: len(client.call("list_windows", {}).data["windows"]) > WINDOWS)
                 measure_listings(client)
+                many.kill()
         if "desktops" in parts:
             measure_desktops()
     return 0
@@ -199,18 +205,27 @@ def measure_listings(client: McpClient) -> None:
     row("`list` of `server_status`", status, "`list_windows`", listing, 1)
 
 
+@contextmanager
+def own_desktop() -> Iterator[dict[str, str]]:
+    """Start another desktop; yield the variables of its display."""
+    argv = [*PACKAGE, "desktop", "--", "sh", "-c", 'echo "$DISPLAY $XAUTHORITY"; cat']
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as desktop:
+        assert desktop.stdout
+        yield dict(zip(("DISPLAY", "XAUTHORITY"), desktop.stdout.readline().split()))
+
+
 def measure_desktops() -> None:
     """Capture N desktops by N processes at once, and compare the rate with one desktop."""
     with ExitStack() as stack:
-        displays = [stack.enter_context(x_server(False, with_compositor=False)) for _ in range(DESKTOPS[-1])]
+        desktops = [stack.enter_context(own_desktop()) for _ in range(DESKTOPS[-1])]
 
         def capture(count: int) -> Work:
             def run() -> None:
                 processes = [
                     subprocess.Popen(
-                        [*PACKAGE, "image"], env={**os.environ, "DISPLAY": display}, stdout=subprocess.DEVNULL
+                        [*PACKAGE, "image"], env={**os.environ, **desktop}, stdout=subprocess.DEVNULL
                     )
-                    for display in displays[:count]
+                    for desktop in desktops[:count]
                 ]
                 assert [process.wait(120) for process in processes] == [0] * count
 

@@ -13,16 +13,9 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
-
-signal.signal(
-    signal.SIGINT, signal.SIG_DFL
-)  # until end_on_signals runs: Ctrl-C during an import prints no traceback
-
-# ruff: noqa: E402
-from headless import did_not_start, end_on_signals, find_headless_program, running, x_server
 
 from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -49,6 +42,7 @@ MODEL_VARIABLES = (
     "PEEKABOO_AI_GRID",
 )
 
+INSIDE = "--inside"  # this process runs on the desktop that an earlier one started
 FORM_S = 10.0
 CALL_S = 12.0
 READING_S = 30.0
@@ -85,12 +79,20 @@ def failed(sentence: str, code: int) -> int:
 def show_the_main_job() -> None:
     model_variables = take_out_our_settings()
     make_output_folder()
-    with tempfile.TemporaryDirectory(prefix="peekaboo-demo-", ignore_cleanup_errors=True) as folder:
-        end_on_signals(lambda: shutil.rmtree(folder, ignore_errors=True))
+    is_real = "--my-screen" in sys.argv or platform.system() == "Darwin"
+    if not is_real and INSIDE not in sys.argv:
+        os.environ.update(model_variables)
+        argv = [*own_command(), "desktop", "--", sys.executable, os.path.abspath(__file__), INSIDE]
+        os.execv(argv[0], argv)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _frame: sys.exit(128 + number))
+    # the own desktop deletes this folder of its own, even if the demo is killed
+    parent = None if is_real else os.environ["XDG_RUNTIME_DIR"]
+    with tempfile.TemporaryDirectory(dir=parent, ignore_cleanup_errors=True) as folder:
         # keep state and temporary files here, too: the home may be read-only, and the demo leaves nothing
         os.environ.update(XDG_STATE_HOME=folder, TMPDIR=folder, PEEKABOO_LOG_FILE=str(SERVER_LOG))
         forget_environment()
-        if "--my-screen" in sys.argv or platform.system() == "Darwin":
+        if is_real:
             look_at_the_real_screen()
         else:
             use_a_screen_of_our_own(model_variables)
@@ -138,23 +140,26 @@ def list_and_capture(client: McpClient) -> None:
 
 
 def use_a_screen_of_our_own(model_variables: dict[str, str]) -> None:
-    with ExitStack() as stack:
-        os.environ["DISPLAY"] = stack.enter_context(x_server())
-        os.environ.pop("WAYLAND_DISPLAY", None)
-        doctor()  # raises an error that lists everything that is missing
-        run_program(["tesseract", "--version"], timeout_s=FORM_S)
-        open_form(stack)
-        with own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}) as client:
-            click_a_word(client, sign_the_book(client))
-        ask_the_agent(model_variables)
+    doctor()  # raises an error that lists everything that is missing
+    run_program(["tesseract", "--version"], timeout_s=FORM_S)
+    open_form()
+    with own_server({"PEEKABOO_AI_PROVIDERS": "ocr"}) as client:
+        click_a_word(client, sign_the_book(client))
+    ask_the_agent(model_variables)
 
 
-def open_form(stack: ExitStack) -> None:
+def open_form() -> None:
+    """Open the form; it ends with the desktop."""
     script = str(ROOT / "scripts" / "demo_form.tcl")
-    arguments = [script, "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
-    form = stack.enter_context(running([find_headless_program("wish"), *arguments]))
-    if awaited_event("ready", form) is None:
-        raise did_not_start("wish", "it did not open the demo's form")
+    argv = ["wish", script, "-name", "Form", "--", str(REPORT), "Visitor book", "+120+90"]
+    try:
+        form = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        is_ready = awaited_event("ready", form) is not None
+    except FileNotFoundError:
+        is_ready = False
+    if not is_ready:
+        hint = "install it again: sudo apt-get install --reinstall tk"
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, "wish did not open the demo's form", hint=hint)
 
 
 def sign_the_book(client: McpClient) -> int:
@@ -224,11 +229,10 @@ def ask_the_agent(model_variables: dict[str, str]) -> None:
     goal = "Fill in Ankara as the city and Engineer as the profession, tick the box, and confirm."
     argv = [*own_command(), "agent", "--app", "Form", "--goal", goal, "--run-folder", str(folder)]
     environment = {**os.environ, **model_variables}
-    with running(argv, stdout=None, stderr=None, env=environment) as agent:
-        try:
-            code = agent.wait(AGENT_S)
-        except subprocess.TimeoutExpired:
-            code = 1
+    try:
+        code = subprocess.run(argv, stdin=subprocess.DEVNULL, env=environment, timeout=AGENT_S).returncode
+    except subprocess.TimeoutExpired:
+        code = 1
     if code:
         show("note: the agent did not reach its goal, for the reason above; all the rest of the demo worked")
     if (folder / "report.html").exists():

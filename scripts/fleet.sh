@@ -3,6 +3,8 @@
 # host come back into a folder named after it. A host that is down or hangs does not delay the others.
 #   scripts/fleet.sh alice@box1,box2/:1 -- image --path screen.png       fleet/box2_:1/screen.png, one per desktop
 #   scripts/fleet.sh -o runs -t 300 hosts.txt -- agent --goal "Sign out" --app Form     runs/HOST/, with each report
+#   scripts/fleet.sh box1,box2 -- desktop -- sh -c 'xterm & exec peekaboo-min agent --goal "Run ls" --app xterm'
+# The last one runs on desktops of their own: the hosts need no session.
 # A host is [USER@]NAME[/DISPLAY]; without a display it is :0. hosts.txt holds one a line, `#` starts a comment.
 # A Mac's ssh session is not in its graphical session: there only NO_GUI_SESSION can be expected (not tried on a Mac).
 set -eu

@@ -63,8 +63,8 @@ install_packages() { # install_packages PACKAGE... : Debian's packages
 }
 
 need_desktop() { # need_desktop [NAME:PACKAGE...] : installs a headless desktop, our X11 programs, and these
-    set -- Xvfb:xvfb openbox:openbox xcompmgr:xcompmgr wish:tk xwininfo:x11-utils xprop:x11-utils xdpyinfo:x11-utils maim:maim \
-        xdotool:xdotool xclip:xclip convert:imagemagick tesseract:tesseract-ocr python3-venv:python3-venv \
+    set -- Xvfb:xvfb openbox:openbox xcompmgr:xcompmgr dbus-daemon:dbus-daemon wish:tk \
+        xwininfo:x11-utils xprop:x11-utils xdpyinfo:x11-utils maim:maim xdotool:xdotool xclip:xclip convert:imagemagick tesseract:tesseract-ocr python3-venv:python3-venv \
         /usr/share/fonts/truetype/dejavu:fonts-dejavu-core "$@"
     wanted=$(missing_packages "$@")
     # shellcheck disable=SC2086

@@ -6,9 +6,9 @@ set -eu
 if [ "$(uname)" = Linux ]; then
     # every program that tests request with need(), in tests/support/worlds.py
     need_desktop node:nodejs ps:procps zenity:zenity mousepad:mousepad galculator:galculator xterm:xterm i3:i3-wm \
-        xfwm4:xfwm4 i3lock:i3lock wmctrl:wmctrl xmodmap:x11-xserver-utils setxkbmap:x11-xkb-utils xmessage:x11-utils \
-        parallel:parallel sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client bash:bash zsh:zsh \
-        python3:python3 dbus-daemon:dbus-daemon xdg-mime:xdg-utils gtk-launch:libgtk-3-bin \
+        xfwm4:xfwm4 i3lock:i3lock wmctrl:wmctrl xmodmap:x11-xserver-utils xhost:x11-xserver-utils \
+        setxkbmap:x11-xkb-utils xmessage:x11-utils Xephyr:xserver-xephyr parallel:parallel sshd:openssh-server ssh:openssh-client ssh-keygen:openssh-client bash:bash zsh:zsh \
+        python3:python3 xdg-mime:xdg-utils gtk-launch:libgtk-3-bin \
         /usr/lib/python3/dist-packages/gi:python3-gi \
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Atspi-2.0.typelib:gir1.2-atspi-2.0 \
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Gtk-3.0.typelib:gir1.2-gtk-3.0 \

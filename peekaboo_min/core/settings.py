@@ -259,6 +259,14 @@ def child_environment() -> dict[str, str]:
     return environment
 
 
+def change_environment(**values: str) -> None:
+    """Set variables of this process and its children; an empty value removes one."""
+    os.environ.update(values)
+    for name in filter(lambda name: not values[name], values):
+        del os.environ[name]
+    forget_environment()
+
+
 def x_authority_file() -> str:
     """Return the X authority file; /dev/null for a pipe or more than 1 MB, which would block X programs."""
     path = os.path.expanduser(settings().x_authority or "~/.Xauthority")

@@ -37,6 +37,7 @@ def client_configuration(
     env: Annotated[
         Optional[list[str]], "name of a variable that the server gets too, with its value here; repeatable"
     ] = None,
+    desktop: Annotated[bool, "serve an X desktop of its own instead of yours; see `desktop --help`"] = False,
 ) -> Result:
     """Print the configuration with which an MCP client starts this installation; on stderr, where to put it.
 
@@ -51,11 +52,12 @@ def client_configuration(
     if unset:
         problem = f"the environment variable {unset[0][:40]} is not set here"
         raise invalid(problem, f"set it: NAME=VALUE {PROGRAM} config ... --env NAME")
-    desktop = this_desktop()
-    needed = desktop.variables
+    this = this_desktop()
+    needed = () if desktop else this.variables
     usual = {name: here[name] for name in needed if here.get(name)}
-    text = _configuration(client, _lasting_argv(), usual, {name: here[name] for name in names})
-    file = _FILES[client].replace("~/.config", desktop.config_folder)
+    argv = [*_lasting_argv(), *(["desktop"] if desktop else [])]
+    text = _configuration(client, argv, usual, {name: here[name] for name in names})
+    file = _FILES[client].replace("~/.config", this.config_folder)
     messages = [f"put this into {file}"]
     if names and client != "codex":
         messages.append(f"the file contains the value of {', '.join(names)}: keep it private")

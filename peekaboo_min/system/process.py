@@ -284,12 +284,25 @@ class RunningProgram:
         return min(remaining, _POLL_S)
 
 
-def start_daemon(argv: Sequence[str], stdin: bytes) -> None:
+def start_daemon(argv: Sequence[str], stdin: bytes = b"", pass_fds: Sequence[int] = ()) -> Process:
     """Start a program that outlives this process and reads `stdin`. An exit hook may call it."""
     argv = [program_path(argv[0]), *argv[1:]]
     null, env = subprocess.DEVNULL, child_environment()
     with _input(stdin) as source:
-        subprocess.Popen(argv, stdin=source, stdout=null, stderr=null, env=env, start_new_session=True)
+        return subprocess.Popen(
+            argv, stdin=source, stdout=null, stderr=null, env=env, start_new_session=True, pass_fds=pass_fds
+        )
+
+
+def start_command(argv: Sequence[str], group: int) -> Process:
+    """Start a person's command with our environment, stdin, stdout and stderr, in a process group.
+
+    Raises MISSING_PROGRAM, INVALID_ARGUMENT.
+    """
+    try:
+        return subprocess.Popen(argv, preexec_fn=lambda: os.setpgid(0, group))
+    except (OSError, ValueError) as e:
+        raise _start_error(argv[0], e) from e
 
 
 def end_all_programs() -> None:

@@ -152,6 +152,7 @@ ROWS = (  # in the order of the help and of the README
     Row("stop", "frontends.commands:stop"),
     Row("resume", "frontends.commands:resume"),
     Row("config", "frontends.config:client_configuration"),
+    Row("desktop", "frontends.own_desktop:own_desktop"),
     Row("tools", "frontends.reference:show_tools"),
     Row("clean", "tools.status:clean"),
     Row("exec", "integrations.peekaboo_cli:peekaboo_exec", "peekaboo_exec", "Run the peekaboo command line",

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import headless
 import pytest
 from hostile.slow import SlowDisplay
 from hostile.stage import XWitness
-from worlds import Form, Program, wait_for
+from worlds import Form, Program, group_of, wait_for
 
 from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.desktop.x11.connection import InputState, x_connection
@@ -184,7 +183,7 @@ def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
 ) -> None:
     click_notes(on_x11, form, form_window)
     steal = "while :; do printf THEFT | xclip -selection clipboard -i; sleep 0.02; done"
-    with headless.running(["sh", "-c", steal], env={"DISPLAY": form.display, "PATH": "/usr/bin:/bin"}):
+    with group_of(["sh", "-c", steal], {"DISPLAY": form.display, "PATH": "/usr/bin:/bin"}):
         done = [on_x11.run("type", form_window, "日本語", "--json") for _ in range(5)]
     errors = [finished.json["error"]["message"] for finished in done if not finished.json["success"]]
     notes, stolen = notes_of(form), "its content may have been pasted"

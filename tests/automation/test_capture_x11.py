@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 import pytest
 from in_process import InProcessProgram
 from tk_windows import FORM_COLOUR, audit, pixels_of, window_titled
-from worlds import Finished, Form, Program, clean_environment, wait_for, x_server
+from worlds import Finished, Form, Program, bare_x_server, clean_environment, wait_for
 
 from peekaboo_min.core.models import ImageInfo
 from peekaboo_min.system.bitmaps import read_image_info
@@ -350,7 +350,7 @@ def test_title_cannot_fake_a_window(peek: Program, open_form: Callable[..., Form
 
 
 def test_window_manager_is_not_needed(program: Program, tmp_path: Path) -> None:
-    with x_server(with_window_manager=False) as display:
+    with bare_x_server(compositor=True) as display:
         peek = program.having(DISPLAY=display)
         assert peek.data("windows") == {"windows": []}
         bare = Form(display, tmp_path / "report.jsonl", "Bare book", "+30+30")
@@ -371,7 +371,7 @@ def test_window_manager_is_not_needed(program: Program, tmp_path: Path) -> None:
 def test_each_screen_is_listed_and_captured(tmp_path: Path) -> None:
     # Xvfb puts both at the origin and cannot place them elsewhere
     second_screen = ("-screen", "1", "640x480x24", "+xinerama")
-    with x_server(False, "800x600x24", second_screen) as name:
+    with bare_x_server("800x600x24", second_screen) as name:
         peek = InProcessProgram(clean_environment(tmp_path, DISPLAY=name))
         screens = peek.data("list", "screens")["screens"]
         assert [(one["screen_index"], one["is_main"], one["bounds"]) for one in screens] == [

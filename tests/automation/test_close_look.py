@@ -65,7 +65,7 @@ def test_region_is_cut_at_the_edge_or_refused(peek: Program, form_id: int) -> No
 
 def test_region_of_a_large_window_has_more_pixels(tmp_path: Path) -> None:
     with (
-        x_server(screen="2560x1600x24") as display,
+        x_server("2560x1600") as display,
         closing(Form(display, tmp_path / "report.jsonl", place="2400x1500+40+40")) as form,
         serving("package", environment := clean_environment(tmp_path, DISPLAY=display)) as server,
     ):

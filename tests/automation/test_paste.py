@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import headless
 import pytest
 from accessible import group_of
 from hostile.paste import SlowField
@@ -69,7 +68,7 @@ def test_slow_program_never_pastes_the_copy_that_is_restored_after_a_signal(
 def test_clipboard_is_restored_though_a_program_polls_it(peek: Program, form: Form, form_id: int) -> None:
     copy(peek.environment, b"mine")
     poll = "while :; do timeout 1 xclip -selection clipboard -o >/dev/null 2>&1; done"
-    with headless.running(["sh", "-c", poll], env=peek.environment):
+    with group_of(["sh", "-c", poll], peek.environment):
         peek.data("type", form_id, "日" * 21)  # in two pieces
     assert typed(form) == "日" * 21
     wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from worlds import PATIENCE_S, Finished, Program, both_forms, need, wait_for, x_server
+from worlds import PATIENCE_S, Finished, Program, bare_x_server, both_forms, need, wait_for
 
 from peekaboo_min import __version__
 from peekaboo_min.tools.table import COMMANDS
@@ -26,7 +26,7 @@ NEXT_STEP = "; "
 
 @pytest.fixture(scope="module")
 def empty_display() -> Iterator[str]:
-    with x_server(with_window_manager=False, screen="640x480x24") as name:
+    with bare_x_server("640x480x24") as name:
         yield name
 
 

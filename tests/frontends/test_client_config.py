@@ -13,7 +13,17 @@ import anyio
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from worlds import ROOT, SINGLE_FILE, Finished, ForeignFolder, Form, Program, clean_environment
+from worlds import (
+    ROOT,
+    SINGLE_FILE,
+    X_PROGRAMS,
+    Finished,
+    ForeignFolder,
+    Form,
+    Program,
+    clean_environment,
+    need,
+)
 
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
@@ -152,6 +162,17 @@ def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
         assert "se cret" not in done.out and note not in done.err
     else:
         assert block["env"] == {**usual, "SOME_KEY": "se cret"} and note in done.err
+
+
+def test_config_desktop_starts_a_server_on_a_desktop_of_its_own(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    need(*X_PROGRAMS)
+    done = config(PACKAGE, environment, "claude-code", "--desktop")
+    block = block_of("claude-code", done.out)
+    assert (block["args"][-1], block["env"]) == ("desktop", {}) and "DISPLAY" not in done.err
+    launcher = {name: environment[name] for name in ("HOME", "PATH", "TMPDIR", "XDG_STATE_HOME")}
+    assert start("claude-code", block, launcher, tmp_path, listed_titles) == []
 
 
 FILES = {

@@ -21,7 +21,7 @@ PACKAGES = {
     "convert": "imagemagick",
     "tesseract": "tesseract-ocr",
     "python3": "python3-venv",
-    **{name: name for name in ("openbox", "xcompmgr", "maim", "xdotool", "xclip")},
+    **{name: name for name in ("openbox", "xcompmgr", "dbus-daemon", "maim", "xdotool", "xclip")},
 }
 CONVERT = "echo 'Version: ImageMagick 6.9.11-60 Q16'"
 NO_PYTHON = "find_python() { return 1; }"  # it also searches /usr/bin

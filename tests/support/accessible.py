@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
-from worlds import Program, need, wait_for
+from worlds import Program, group_of, need, wait_for
 
 _NEEDED = (
     "dbus-daemon",
@@ -28,23 +27,6 @@ _BUS = """<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><servi
 def need_elements(*programs: str) -> None:
     """Skip the test unless these programs and the accessibility tree are available; see `need`."""
     need(*_NEEDED, *programs)
-
-
-@contextmanager
-def group_of(
-    words: list[str], environment: Optional[Mapping[str, str]] = None
-) -> Iterator[subprocess.Popen[str]]:
-    """Run a program; end it and its children with the block."""
-    process = subprocess.Popen(
-        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 @contextmanager

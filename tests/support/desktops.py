@@ -6,16 +6,23 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable
 
-import headless
 from hostile.rpc import Client, Reply, server_words
-from worlds import PATIENCE_S, clean_environment, need_optional, wait_for
+from worlds import (
+    PATIENCE_S,
+    bare_x_server,
+    clean_environment,
+    group_of,
+    need_optional,
+    wait_for,
+    x_server,
+)
 
 # without a configuration i3 opens a wizard; this one has no bar and no lock screen
-_I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\n"
+_I3_CONFIG = "font pango:DejaVu Sans 8\nfocus_follows_mouse no\nfloating_modifier Mod4\nexec touch {ready}\n"
 
 
 class RealDesktop:
@@ -111,31 +118,28 @@ def real_desktop(
     folder: Path, window_manager: str = "openbox", compositor: bool = True
 ) -> Iterator[RealDesktop]:
     """Start a desktop; end it and everything on it with the block."""
-    is_openbox = window_manager == "openbox"
-    with (
-        headless.x_server(is_openbox, with_compositor=compositor, start_s=PATIENCE_S) as display,
-        nullcontext() if is_openbox else _i3(display, folder),
-    ):
+    config, ready = folder / "i3.conf", folder / "ready"
+    config.write_text(_I3_CONFIG.format(ready=ready))
+    manager = ["i3", "-c", str(config)]
+    if window_manager == "openbox":
+        manager = ["openbox", "--startup", f"touch {ready}"]
+    with ExitStack() as stack:
+        if compositor:
+            display = stack.enter_context(x_server())
+        else:
+            display = stack.enter_context(bare_x_server())
+            environment = {
+                **os.environ,
+                "DISPLAY": display,
+                "XDG_RUNTIME_DIR": str(folder),
+                "HOME": str(folder),
+            }
+            stack.enter_context(group_of(manager, environment))
+            wait_for(ready.exists, f"{window_manager} is ready")
         desktop = RealDesktop(display, window_manager, folder)
         desktop.environment["XDG_RUNTIME_DIR"] = str(folder)
-        try:
-            yield desktop
-        finally:
-            desktop.close()
-
-
-@contextmanager
-def _i3(display: str, folder: Path) -> Iterator[None]:
-    config = folder / "i3.conf"
-    config.write_text(_I3_CONFIG)
-    environment = {**os.environ, "DISPLAY": display, "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder)}
-    with headless.running(["i3", "-c", str(config)], env=environment):
-        ask = ["xprop", "-root", "_NET_SUPPORTING_WM_CHECK"]
-        wait_for(
-            lambda: b"window id" in subprocess.run(ask, env=environment, capture_output=True).stdout,
-            "i3 is running",
-        )
-        yield
+        stack.callback(desktop.close)
+        yield desktop
 
 
 BROWSER_OPTIONS = (

@@ -6,17 +6,17 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Callable, Optional, TypeVar
 
-import headless
 import pytest
 from leftovers import replied, watch
 
@@ -32,7 +32,7 @@ KEPT_VARIABLES = re.compile(
 # Deadline for events that must come: far longer than a busy machine needs.
 PATIENCE_S = 60.0
 X_PROGRAMS = (
-    *("Xvfb", "openbox", "xcompmgr", "wish", "xdotool"),
+    *("Xvfb", "openbox", "xcompmgr", "dbus-daemon", "xhost", "wish", "xdotool"),
     *("maim", "xwininfo", "xprop", "xclip", "convert"),
 )
 
@@ -208,7 +208,7 @@ def clean_environment(folder: Path, **variables: str) -> dict[str, str]:
         "DBUS_SESSION_BUS_ADDRESS": "unix:path=/dev/null",  # else GTK starts a bus and leaves it running
         "GIO_USE_VFS": "local",
         "GSETTINGS_BACKEND": "memory",
-        "GSK_RENDERER": "cairo",  # repeats headless.x_server, for tests that replace the environment
+        "GSK_RENDERER": "cairo",  # repeats `desktop`, for tests that pass only DISPLAY on
         **({"CI": os.environ["CI"]} if os.environ.get("CI") else {}),
         **variables,
     }
@@ -233,13 +233,53 @@ class ForeignFolder:
 
 
 @contextmanager
-def x_server(
-    with_window_manager: bool = True, screen: str = "1280x800x24", options: Sequence[str] = ()
-) -> Iterator[str]:
-    """Start scripts/headless.py's X server; skip the test without its programs."""
+def group_of(
+    words: list[str], environment: Optional[Mapping[str, str]] = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a program; end it and its children with the block."""
+    process = subprocess.Popen(
+        words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+# the rest of the tests passes only DISPLAY on, not the desktop's cookie
+_ADMIT_THIS_USER = 'xhost "+si:localuser:$(id -un)" >/dev/null; echo "$DISPLAY"; exec cat'
+
+
+@contextmanager
+def x_server(size: str = "1280x800") -> Iterator[str]:
+    """Start a desktop as `peekaboo-min desktop` does, and yield its DISPLAY; skip the test without it."""
     need(*X_PROGRAMS)
-    with headless.x_server(with_window_manager, screen, options, start_s=PATIENCE_S) as display:
-        yield display
+    argv = [*program_words("package"), "desktop", "--size", size, "--", "sh", "-c", _ADMIT_THIS_USER]
+    environment, pipe = {**os.environ, "TMPDIR": "/tmp", "PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    with subprocess.Popen(argv, env=environment, stdin=pipe, stdout=pipe, text=True) as desktop:
+        assert desktop.stdout
+        yield desktop.stdout.readline().strip()
+
+
+@contextmanager
+def bare_x_server(
+    screen: str = "1280x800x24", options: Sequence[str] = (), compositor: bool = False
+) -> Iterator[str]:
+    """Start an X server without a window manager, and yield its DISPLAY; skip the test without it."""
+    need(*X_PROGRAMS)
+    argv = ["Xvfb", "-displayfd", "1", "-screen", "0", screen, *options, "-nolisten", "tcp", "-noreset"]
+    with group_of(argv) as server:
+        assert server.stdout
+        environment = {**os.environ, "DISPLAY": f":{server.stdout.readline().strip()}"}
+        ask = ["xprop", "-name", "xcompmgr", "WM_NAME"]
+        with group_of(["xcompmgr", "-a"], environment) if compositor else nullcontext():
+            wait_for(
+                lambda: not compositor or not subprocess.run(ask, env=environment).returncode, "it composes"
+            )
+            yield environment["DISPLAY"]
 
 
 class Form:

@@ -14,8 +14,15 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, Optional, TypeVar
 
-import headless
-from worlds import PATIENCE_S, clean_environment, comes_true, processes_of, wait_for
+from worlds import (
+    PATIENCE_S,
+    bare_x_server,
+    clean_environment,
+    comes_true,
+    processes_of,
+    wait_for,
+    x_server,
+)
 
 from .rpc import Client, server_words
 from .tally import Tally
@@ -220,7 +227,7 @@ class Stage:
 def stage(tally: Tally, desktop: str = "managed") -> Iterator[Stage]:
     """Start a stage on its own X server. desktop: managed, bare (no window manager) or none."""
     folder = tempfile.TemporaryDirectory(prefix="trial-", ignore_cleanup_errors=True)
-    server = headless.x_server(desktop == "managed", start_s=PATIENCE_S)
+    server = x_server() if desktop == "managed" else bare_x_server(compositor=True)
     with folder as path, nullcontext(":none") if desktop == "none" else server as display:
         on = Stage(tally, Path(path), display)
         try:

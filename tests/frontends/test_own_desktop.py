@@ -1,0 +1,195 @@
+"""`peekaboo-min desktop`: what it starts, who may use it, and that nothing is left, however it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+from accessible import need_elements
+from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, need, processes_of, wait_for
+
+from peekaboo_min.system.bitmaps import read_image_info
+
+Desktop = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def start(program: Program) -> Iterator[Callable[..., Desktop]]:
+    """Start desktops that run a shell command; end them after the test."""
+    need(*X_PROGRAMS)
+    started: list[Desktop] = []
+
+    def start_one(command: str, *options: str, **variables: str) -> Desktop:
+        argv = [*program.words, "desktop", *options, "--", "sh", "-c", command]
+        environment = {**program.environment, **variables}
+        pipe = subprocess.PIPE
+        started.append(
+            subprocess.Popen(
+                argv, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+            )
+        )
+        return started[-1]
+
+    yield start_one
+    for process in started:
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+
+
+def line(process: Desktop) -> str:
+    assert process.stdout
+    return process.stdout.readline().decode().strip()
+
+
+@both_forms
+def test_desktop_passes_stdin_exit_code_and_its_own_variables(
+    start: Callable[..., Desktop], program: Program, tmp_path: Path
+) -> None:
+    peekaboo = " ".join(program.words)
+    command = f'{peekaboo} image --path {tmp_path}/a.png >&2; cat; stat -c %a "$XDG_RUNTIME_DIR"; env; exit 7'
+    session = {"WAYLAND_DISPLAY": "wayland-0", "SESSION_MANAGER": "local/x", "XDG_RUNTIME_DIR": "/run"}
+    process = start(command, "--size", "800x600", **session)
+    out, err = process.communicate(b"from stdin\n", timeout=PATIENCE_S)
+    info = read_image_info(tmp_path / "a.png")
+    assert (process.returncode, out.split()[:3]) == (7, [b"from", b"stdin", b"700"]), err
+    assert info is not None and (info.width, info.height) == (800, 600)
+    assert not re.search(rb"WAYLAND_DISPLAY|SESSION_MANAGER|=/run\n|bus=/dev/null", out)
+
+
+def tell(number: int) -> Callable[[Desktop], None]:
+    return lambda process: process.send_signal(number)
+
+
+def kill_supervisor(process: Desktop) -> None:
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(child), signal.SIGKILL)
+
+
+DAEMON = 'setsid sleep 300 & echo "$DISPLAY"; exec sleep 300'
+STUBBORN = (
+    """trap '' TERM INT; (setsid sh -c 'trap "" TERM; sleep 300; sleep 300' &); echo "$DISPLAY"; sleep 300"""
+)
+ENDS: dict[str, tuple[Callable[[Desktop], None], str, int]] = {
+    "SIGTERM": (tell(signal.SIGTERM), DAEMON, 143),
+    "SIGINT to a command that ignores it": (tell(signal.SIGINT), STUBBORN, 130),
+    "SIGKILL": (tell(signal.SIGKILL), DAEMON, -9),
+    "SIGKILL of its process group": (lambda process: os.killpg(process.pid, signal.SIGKILL), STUBBORN, -9),
+    "SIGKILL of the supervisor": (kill_supervisor, DAEMON, 137),
+}
+
+
+@pytest.mark.leaves("tmp/peekaboo_min-.*/desktop_.*")  # by a killed supervisor, until they expire
+@pytest.mark.parametrize(("end", "command", "code"), ENDS.values(), ids=ENDS)
+def test_ended_desktop_leaves_no_process_and_no_socket(
+    start: Callable[..., Desktop], tmp_path: Path, end: Callable[[Desktop], None], command: str, code: int
+) -> None:
+    process = start(command)
+    x_socket = Path(f"/tmp/.X11-unix/X{line(process)[1:]}")
+    inode = x_socket.stat().st_ino
+    end(process)
+    assert process.wait(PATIENCE_S) == code
+    wait_for(lambda: not processes_of(tmp_path), "all processes have ended")
+    # another server may have taken the number
+    assert not x_socket.exists() or x_socket.stat().st_ino != inode
+
+
+def test_ended_command_ends_its_desktop_and_applications(
+    start: Callable[..., Desktop], tmp_path: Path
+) -> None:
+    process = start("setsid sleep 300 & xmessage hello & kill -KILL $$")
+    assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
+    assert processes_of(tmp_path) == {}
+
+
+def test_desktop_refuses_clients_without_its_cookie(start: Callable[..., Desktop], program: Program) -> None:
+    process = start('echo "$DISPLAY $XAUTHORITY"; cat')
+    display, authority = line(process).split()
+    assert program.data("windows", DISPLAY=display, XAUTHORITY=authority) == {"windows": []}
+    stranger = program.error("windows", DISPLAY=display, XAUTHORITY="/dev/null")
+    assert stranger["code"] == "NO_GUI_SESSION" and "does not accept the cookie" in stranger["details"]
+    argv, variables = ["xprop", "-root"], {"DISPLAY": display, "XAUTHORITY": "/dev/null"}
+    refused = subprocess.run(argv, env={**program.environment, **variables}, capture_output=True)
+    assert refused.returncode == 1 and b"Authorization required" in refused.stderr
+    assert Path(authority).stat().st_mode & 0o777 == 0o600
+    with socket.socket() as client:
+        assert client.connect_ex(("127.0.0.1", 6000 + int(display[1:]))) != 0
+
+
+def test_desktops_at_the_same_time_are_independent(start: Callable[..., Desktop], program: Program) -> None:
+    first, second = (start('echo "$DISPLAY $XAUTHORITY"; cat') for _ in range(2))
+    (display, _), (other, authority) = line(first).split(), line(second).split()
+    first.communicate(timeout=PATIENCE_S)
+    assert first.returncode == 0 and display != other
+    assert program.data("windows", DISPLAY=other, XAUTHORITY=authority) == {"windows": []}
+
+
+def test_desktop_offers_accessible_elements(start: Callable[..., Desktop], program: Program) -> None:
+    need_elements("zenity")
+    words = " ".join(program.words)
+    command = f"""zenity --info --text Hello & {words} wait-for --app zenity --timeout-s 60 >&2
+        until {words} elements zenity; do sleep 0.2; done"""
+    # a socket's path has at most 107 bytes; the variables that the tests set to save the bus
+    process = start(command, TMPDIR="/tmp", GIO_USE_VFS="local")
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert b'text "Hello"' in out, err
+
+
+def test_desktop_in_a_window_ends_with_the_window(
+    start: Callable[..., Desktop], display: str, program: Program, tmp_path: Path
+) -> None:
+    need("Xephyr")
+    process = start('echo "$DISPLAY"; cat', "--window", "--size", "640x480", DISPLAY=display)
+    assert line(process) not in ("", display)
+
+    def shown() -> list[Any]:
+        windows = program.data("windows", DISPLAY=display)["windows"]
+        return [each["bounds"] for each in windows if "Xephyr" in each["owner_name"]]
+
+    (bounds,) = wait_for(shown, "the window is open")
+    assert (bounds["width"], bounds["height"]) == (640, 480)
+    (pid,) = (pid for pid, argv in processes_of(tmp_path).items() if "Xephyr -screen" in argv)
+    os.kill(pid, signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, processes_of(tmp_path)) == (1, {}) and b"the X server ended" in err
+
+
+PACKAGES = {
+    "Xvfb": "xvfb",
+    "Xephyr": "xserver-xephyr",
+    "xcompmgr": "xcompmgr",
+    "dbus-daemon": "dbus-daemon",
+    "openbox": "openbox",
+}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_desktop_names_a_missing_or_broken_program_and_its_package(
+    program: Program, tmp_path: Path, name: str
+) -> None:
+    need(*X_PROGRAMS, "Xephyr")
+    options = ["--window"] if name == "Xephyr" else []
+    for other in {*PACKAGES} - {name}:
+        (tmp_path / other).symlink_to(shutil.which(other) or "/missing")
+    argv, found = ["desktop", *options, "--", "true"], {"PEEKABOO_BIN_DIR": str(tmp_path)}
+    missing = program.error(*argv, **found)
+    (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / name).chmod(0o755)
+    broken = program.error(*argv, **found)
+    assert (missing["code"], broken["code"]) == ("MISSING_PROGRAM", "PROGRAM_FAILED")
+    assert missing["message"].endswith(f"sudo apt-get install {PACKAGES[name]}")
+    assert broken["message"].startswith(f"{name} did not start")
+
+
+def test_desktop_refuses_a_mac_and_invalid_sizes(program: Program) -> None:
+    for size in ("1280", "1280x", "99x800", "1280x800x24", "x"):
+        assert program.error("desktop", "--size", size, "--", "true")["code"] == "INVALID_ARGUMENT"
+    error = program.error("desktop", "--", "true", PEEKABOO_DESKTOP="macos")
+    assert error["code"] == "UNSUPPORTED_PLATFORM" and "Linux" in error["message"]
