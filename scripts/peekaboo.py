@@ -7652,7 +7652,7 @@ def with_layout(steps: Sequence[Step], source_id: str) -> list[Step]:
 
 
 def _duration_s(step: Step) -> float:
-    return _STEP_S + len(step.get("text", "")) * _UNIT_S + step.get("ms", 0) / 1000
+    return float(_STEP_S + len(step.get("text", "")) * _UNIT_S + step.get("ms", 0) / 1000)
 
 
 def _execute(window: Window, steps: Sequence[Step], stop_file: Optional[Path]) -> dict[str, Any]:
