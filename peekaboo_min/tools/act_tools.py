@@ -137,8 +137,8 @@ def type_text(
 ) -> Result:
     """Type text with the keyboard into a field or editor of a window: write, enter, fill in or paste it.
 
-    Computer use of the desktop GUI: click the field first (form, search box, password, address). Text beyond
-    ASCII may go through the clipboard, which is restored. On a Mac, autocorrection may change it.
+    Computer use of the desktop GUI: click the field first (form, search box, address). Text beyond ASCII may
+    go through the clipboard, which is restored. A Mac may autocorrect it.
 
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
