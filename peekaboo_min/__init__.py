@@ -7,7 +7,7 @@ core          errors models settings log call text: imports nothing else of ours
 system        ending process (the only subprocess) programs web (the only urllib.request) files bitmaps
 desktop       base: the contract of a platform; select keys matching images
               macos: backend osascript grants input swift_helper, and the sources that they run
-              x11: backend connection windows presses pointer keyboard clipboard
+              x11: backend connection windows xdotool record keyboard clipboard
                    elements elements_atspi ocr opening
 ai            client providers images grid: ask a model
 automation    policy coordinates capture image act steps listing find labels wait opening: the jobs

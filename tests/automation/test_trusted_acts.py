@@ -598,7 +598,7 @@ def test_type_on_a_display_that_hangs_says_how_much_was_delivered(
 def test_act_that_takes_too_long_says_how_much_was_done(
     peek: Program, witness: XWitness, xdotool_by: Xdotool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("keyboard", "pointer"):
+    for module in ("keyboard", "xdotool"):
         monkeypatch.setattr(f"peekaboo_min.desktop.x11.{module}.ACT_S", 2.0)
     window_id, slow = window_titled(peek, "w")["window_id"], xdotool_by('sleep 1.2; $real "$@"')
     peek.data("screenshot", window_id)

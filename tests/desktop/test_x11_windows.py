@@ -24,7 +24,7 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Rect, Scene, Window
 from peekaboo_min.desktop import keys
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
-from peekaboo_min.desktop.x11.connection import x_connection
+from peekaboo_min.desktop.x11.connection import Reply, x_connection
 from peekaboo_min.desktop.x11.keyboard import _KEYSYMS, keysym_of, pauses_in, pieces_of
 from peekaboo_min.desktop.x11.windows import _Facts, _Root, _window
 
@@ -79,8 +79,8 @@ def test_every_key_name_is_the_keysym_of_that_name() -> None:
     ],
 )
 def test_window_state_gives_visibility_kind_and_modality(state: str, owner: int, expected: Any) -> None:
-    owners = struct.pack("<xB14xI12xI", 32, 1, owner)  # the format of the server's reply
-    properties: Any = defaultdict(lambda: None, WM_TRANSIENT_FOR=owners)
+    owners = Reply(struct.pack("<xB14xI12xI", 32, 1, owner))  # the format of the server's reply
+    properties: Any = defaultdict(lambda: Reply(bytes(32)), WM_TRANSIENT_FOR=owners)
     kinds = frozenset((f"_NET_WM_STATE_{state}",))
     facts = _Facts(7, 7, Rect(0, 0, 9, 9), (0, 0, 0, 0), True, False, False, properties, kinds)
     read = _window(facts, facts.bounds, _Root(1, 0, None, frozenset((7,))), {1, 7}, set())

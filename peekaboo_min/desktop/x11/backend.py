@@ -121,8 +121,7 @@ class X11Desktop:
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "focus it first, then take the screenshot")
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        from .pointer import click_title_bar
-        from .presses import run_xdotool
+        from .xdotool import click_title_bar, run_xdotool
 
         target = str(window.window_id)
         try:
@@ -139,7 +138,7 @@ class X11Desktop:
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
         if act.points:
-            from .pointer import act_by_pointer
+            from .xdotool import act_by_pointer
 
             return act_by_pointer(window, act)
         from .keyboard import act_by_keyboard

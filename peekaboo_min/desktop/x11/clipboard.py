@@ -6,14 +6,16 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Callable, NamedTuple, Optional
 
 from ...core.call import pause
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Window
 from ...system.process import ProgramTimeout, RunningProgram, run_program, running
-from .connection import OWNER, XConnection, fields_in, numbers_in, property_of, request, x_connection
-from .presses import PressRecord, Restorer, SelectionRequest, restored_by
+from .connection import OWNER, XConnection, property_of, request, x_connection
+from .record import Record, SelectionRequest
+from .xdotool import restored_by
 
 _ANSWER_S = 2.0  # xclip and the owner of a clipboard answer within milliseconds
 _FETCH_S = 4.0  # LibreOffice on a busy machine fetches late
@@ -45,7 +47,7 @@ _EVENT_MASK, _SUBSTRUCTURE_NOTIFY = 1 << 11, 1 << 19
 
 
 @contextmanager
-def pasting(window: Window, server: XConnection, record: PressRecord) -> Iterator[Clipboard]:
+def pasting(window: Window, server: XConnection, record: Record) -> Iterator[Clipboard]:
     """Yield a clipboard to paste with. Restore the user's clipboard at the end, also after a signal."""
     clipboard = Clipboard(window, server, record)
     try:
@@ -76,7 +78,7 @@ class Clipboard:
     One xclip serves each text until the next. It exits with code 0 when another program takes the selection.
     """
 
-    def __init__(self, window: Window, server: XConnection, record: PressRecord) -> None:
+    def __init__(self, window: Window, server: XConnection, record: Record) -> None:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
@@ -88,15 +90,15 @@ class Clipboard:
         self.has_lost_copy = False
         self.serving = ExitStack()
 
-    def restorer(self) -> Optional[Restorer]:
-        """Return the command that restores the user's copy, or None if there is nothing to restore."""
+    def restorer(self) -> Optional[tuple[list[str], bytes]]:
+        """Return the argv and the stdin that restore the user's copy; None if nothing is to be restored."""
         if self._served_id is None or self._is_taken or self._restored is None:
             return None
         if self._is_pending:
             time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
         data, target = self._restored
         option = [] if target == "UTF8_STRING" else ["-target", target]
-        return Restorer(["xclip", "-selection", self._selection, *option, "-i"], data)
+        return ["xclip", "-selection", self._selection, *option, "-i"], data
 
     def wait_until_restored(self) -> None:
         """Wait until a program that reads the clipboard gets the user's copy."""
@@ -104,15 +106,13 @@ class Clipboard:
             return
         deadline = time.monotonic() + _ANSWER_S
         owners: list[int] = []
-        while time.monotonic() < deadline:
+        is_restored = False
+        while not is_restored and len(owners) < 2 and time.monotonic() < deadline:
             owners += self._new_owners()
             is_restored = bool(owners) and self._read(self._restored.target) == self._restored.data
             owners += self._new_owners()
-            if len(owners) > 1:  # another program copied at the same time
-                self.has_lost_copy = True
-            if is_restored or len(owners) > 1:
-                return
             pause(_POLL_S)
+        self.has_lost_copy |= len(owners) > 1  # another program copied at the same time
 
     def notice_copy(self) -> None:
         """Check whether another program has taken the selection. xclip exits a moment later."""
@@ -139,7 +139,7 @@ class Clipboard:
 
         def check_served() -> None:
             if not is_served or self._owner() != self._served_id:
-                raise self._failed("the clipboard does not hold the text", "it was not pasted")
+                raise _failed("the clipboard does not hold the text", "it was not pasted")
 
         check_served()
         _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
@@ -177,7 +177,7 @@ class Clipboard:
         def is_fetched() -> bool:
             requests.extend(self._requests())
             # a piece of text is too short for INCR: one answer brings all of it
-            return any(one.is_answered and self._is_text(one.target) for one in requests)
+            return any(request.is_answered and self._is_text(request.target) for request in requests)
 
         started = time.monotonic()
         if not self._wait_until(is_fetched, _FETCH_S):
@@ -196,41 +196,36 @@ class Clipboard:
             is_busy = bool(self._requests()) or has_answered is False
 
     def _not_fetched(self, text: str, does_not_paste: bool) -> PeekabooError:
-        what = "the window's program did not fetch the text"
         if self._is_taken:
-            what = "another program took the clipboard in the last moment"
-            return self._failed(what, "its content may have been pasted")
+            return _failed("another program took the clipboard", "its content may have been pasted")
+        message = "the window's program did not fetch the text"
         if does_not_paste:
             self._is_pending = False
-            return self._failed(what, "it was not pasted")
-        return self._left(text, what)
+            return _failed(message, "it was not pasted")
+        return self._left(text, message)
 
-    def _left(self, text: str, what: str) -> PeekabooError:
+    def _left(self, text: str, message: str) -> PeekabooError:
         """Leave the text in the selection: a hung program may paste later, and not the user's copy then."""
         self._is_pending = False
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())
-        return self._failed(what, "it stays in the clipboard")
-
-    def _failed(self, what: str, consequence: str) -> PeekabooError:
-        hint = "click a text field and see what it holds; a terminal may need its own paste key"
-        return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{what}: {consequence}", hint)
+        return _failed(message, "it stays in the clipboard")
 
     def _requests(self) -> list[SelectionRequest]:
+        is_same_program = partial(self._server.is_same_program, self._window_id)
         requests = self._record.requests_to(self._served_id or 0)
-        is_own = self._server.is_same_program
-        return [one for one in requests if is_own(one.requestor_id, self._window_id)]
+        return [request for request in requests if is_same_program(request.requestor_id)]
 
     def _is_text(self, target: int) -> bool:
         # xclip answers requests for other formats with the text as well; programs drop that
         (reply,) = self._server.ask([request(_ATOM_NAME, target)])
-        (length,) = fields_in(reply, "H")
-        name = (reply or b"")[32 : 32 + length].decode("latin-1")
+        (length,) = reply.fields("H")
+        name = reply[32 : 32 + length].decode("latin-1")
         return name in (*_TEXT_TARGETS, "COMPOUND_TEXT") or name.startswith("text/plain;")
 
     def _owner(self) -> int:
-        name = self._selection.upper()
-        return fields_in(self._server.ask([request(OWNER, self._server.atoms([name])[name])])[0], "I")[0]
+        (atom,) = self._server.atoms([self._selection.upper()]).values()
+        return self._server.ask([request(OWNER, atom)])[0].fields("I")[0]
 
     def _new_owners(self) -> list[int]:
         return self._record.new_owners(self._selection.upper())
@@ -249,7 +244,8 @@ class Clipboard:
             return None
         texts = [target for target in _TEXT_TARGETS if target in targets]
         images = [target for target in targets if target.startswith("image/")]
-        kept = next(iter([*texts, *({"image/png"} & {*images}), *images]), "")
+        images.sort(key=lambda target: target != "image/png")
+        kept = next(iter(texts + images), "")
         data = self._read(kept) if kept else None
         if data is None:
             held = ", ".join(targets[:5]) or "content that its program does not return"
@@ -276,6 +272,11 @@ class Clipboard:
         return is_true()
 
 
+def _failed(problem: str, consequence: str) -> PeekabooError:
+    hint = "click a text field and see what it holds; a terminal may need its own paste key"
+    return PeekabooError(ErrorCode.PROGRAM_FAILED, f"{problem}: {consequence}", hint)
+
+
 def _not_restorable(message: str) -> PeekabooError:
     hint = "copy some text, which can be restored, or type ASCII only, which needs no clipboard"
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint)
@@ -286,7 +287,7 @@ def _answers_ping(window_id: int) -> Optional[bool]:
     with x_connection() as connection:
         protocols, ping = connection.atoms(["WM_PROTOCOLS", "_NET_WM_PING"]).values()
         (supported,) = connection.ask([property_of(window_id, protocols)])
-        if ping not in numbers_in(supported):
+        if ping not in supported.numbers():
             return None
         timestamp = int(time.monotonic() * 1000) & 0xFFFFFFFF
         data = (ping, timestamp, window_id, 0, 0)
@@ -296,7 +297,8 @@ def _answers_ping(window_id: int) -> Optional[bool]:
         connection.send(select + request(_SEND_EVENT, window_id, 0, text=event))
         deadline = time.monotonic() + 1.0
         while (seconds := deadline - time.monotonic()) > 0:
-            message = connection.receive(seconds) or bytes(32)
-            if message[0] & 0x7F == _CLIENT_MESSAGE and fields_in(message, "4xII") == (ping, timestamp):
+            message = connection.receive(seconds)
+            is_answer = message is not None and message[0] & 0x7F == _CLIENT_MESSAGE
+            if message and is_answer and message.fields("4xII") == (ping, timestamp):
                 return True
     return False

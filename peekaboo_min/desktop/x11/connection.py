@@ -14,7 +14,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Optional
 
@@ -26,7 +26,6 @@ from ..matching import X_CLIENT_BITS
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _ANSWER_S = 5.0  # a server that is silent for so long hangs
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
-IS_VIEWABLE = 2
 _INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _CAPS_LOCK_BIT = 2
@@ -88,42 +87,49 @@ def property_of(window_id: int, atom: int) -> bytes:
     return request(PROPERTY, window_id, atom, 0, 0, _MOST_WORDS)
 
 
-def fields_in(reply: Optional[bytes], layout: str) -> tuple[int, ...]:
-    """Read fields of a reply from its ninth byte on; all are 0 for an error."""
-    fields: tuple[int, ...] = struct.unpack_from(f"<{layout}", reply or bytes(32), 8)
-    return fields
+class Reply(bytes):
+    """A server's reply; all zeros if the request failed, mostly because the window is gone."""
 
+    @property
+    def has_failed(self) -> bool:
+        return self[0] == 0
 
-def _rows_in(reply: Optional[bytes], kind: str) -> tuple[tuple[int, ...], ...]:
-    # the second byte is the length of a row
-    return tuple(struct.iter_unpack(f"<{reply[1]}{kind}", reply[32:])) if reply and reply[1] else ()
+    @property
+    def is_viewable(self) -> bool:
+        """True if a window and all that contain it are mapped."""
+        return self[26] == 2
 
+    def fields(self, layout: str) -> tuple[int, ...]:
+        """Read fields from the ninth byte on."""
+        fields: tuple[int, ...] = struct.unpack_from(f"<{layout}", self, 8)
+        return fields
 
-def children_in(reply: Optional[bytes]) -> tuple[int, ...]:
-    """Return the child windows, front to back."""
-    (count,) = fields_in(reply, "8xH")
-    return struct.unpack_from(f"<{count}I", reply or b"", 32)[::-1] if count else ()
+    def rows(self, kind: str) -> tuple[tuple[int, ...], ...]:
+        # the second byte is the length of a row
+        return tuple(struct.iter_unpack(f"<{self[1]}{kind}", self[32:])) if self[1] else ()
 
+    def children(self) -> tuple[int, ...]:
+        """Return the child windows, front to back."""
+        (count,) = self.fields("8xH")
+        return struct.unpack_from(f"<{count}I", self, 32)[::-1]
 
-def numbers_in(reply: Optional[bytes]) -> tuple[int, ...]:
-    """Return a property's 32-bit numbers; none if it does not exist."""
-    if reply is None or reply[1] != 32:
-        return ()
-    return struct.unpack_from(f"<{fields_in(reply, '8xI')[0]}I", reply, 32)
+    def numbers(self) -> tuple[int, ...]:
+        """Return a property's 32-bit numbers; none if it does not exist."""
+        (count,) = self.fields("8xI") if self[1] == 32 else (0,)
+        return struct.unpack_from(f"<{count}I", self, 32)
 
-
-def texts_in(reply: Optional[bytes]) -> list[str]:
-    """Return a property's strings, which NUL separates, decoded as UTF-8, else as Latin-1."""
-    if reply is None or reply[1] != 8:
-        return []
-    data = reply[32 : 32 + fields_in(reply, "8xI")[0]]
-    try:
-        is_whole = fields_in(reply, "4xI") == (0,)  # else it may end within a character
-        text, _ = codecs.utf_8_decode(data, "surrogatepass", is_whole)  # Tk 8.6: an emoji is two surrogates
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    return text.rstrip("\0").split("\0") if text else []
+    def texts(self) -> list[str]:
+        """Return a property's strings, which NUL separates, decoded as UTF-8, else as Latin-1."""
+        (size,) = self.fields("8xI") if self[1] == 8 else (0,)
+        data = self[32 : 32 + size]
+        try:
+            is_whole = self.fields("4xI") == (0,)  # else it may end within a character
+            # Tk 8.6 sends an emoji as two surrogates
+            text, _ = codecs.utf_8_decode(data, "surrogatepass", is_whole)
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        except UnicodeDecodeError:
+            text = data.decode("latin-1")
+        return text.rstrip("\0").split("\0") if text else []
 
 
 class KeyboardMap(NamedTuple):
@@ -167,17 +173,17 @@ class XConnection:
                 at += 8 + 24 * struct.unpack_from("<xxH", data, at)[0]
         self.root_id: int = struct.unpack_from("<I", data, at)[0]
 
-    def ask(self, requests: Sequence[bytes]) -> list[Optional[bytes]]:
-        """Return the replies in order; None for an error, mostly because the window is gone."""
+    def ask(self, requests: Sequence[bytes]) -> list[Reply]:
+        """Return the replies in order."""
         check_cancelled()
-        replies: list[Optional[bytes]] = []
+        replies: list[Reply] = []
         started = time.monotonic()
         try:
             self.send(b"".join(requests))
             while len(replies) < len(requests):
                 message = self._take_message()
                 if message[0] in (0, 1):  # skip events that every client gets: a new keyboard map
-                    replies.append(message if message[0] else None)
+                    replies.append(message if message[0] else Reply(bytes(32)))
         except BaseException:
             self._socket.close()  # its other replies would be read as those to later requests
             raise
@@ -189,7 +195,7 @@ class XConnection:
         with _connection_errors():
             self._socket.sendall(requests)
 
-    def receive(self, seconds: float) -> Optional[bytes]:
+    def receive(self, seconds: float) -> Optional[Reply]:
         """Return the server's next message, or None if none comes in that time."""
         check_cancelled()
         if not self._data and not select.select([self._socket], [], [], seconds)[0]:
@@ -198,28 +204,27 @@ class XConnection:
 
     def atoms(self, names: Sequence[str]) -> dict[str, int]:
         replies = self.ask([named(ATOM, name) for name in names])
-        return {name: fields_in(reply, "I")[0] for name, reply in zip(names, replies)}
+        return {name: reply.fields("I")[0] for name, reply in zip(names, replies)}
 
     def extension(self, name: str) -> int:
         """Return an extension's opcode, or 0 if the server does not have it."""
         if name not in self._extensions:
-            (self._extensions[name],) = fields_in(self.ask([named(EXTENSION, name)])[0], "xB")
+            (self._extensions[name],) = self.ask([named(EXTENSION, name)])[0].fields("xB")
         return self._extensions[name]
 
     def is_viewable(self, window_id: int) -> bool:
         """Return True if a window and all that contain it are mapped; False if it is gone."""
-        (reply,) = self.ask([request(ATTRIBUTES, window_id)])
-        return reply is not None and reply[26] == IS_VIEWABLE
+        return self.ask([request(ATTRIBUTES, window_id)])[0].is_viewable
 
     def containing(self, window_id: int) -> list[int]:
         """Return a window and its ancestors, up to the top-level window; empty if it is gone."""
         windows: list[int] = []
         while window_id not in (0, self.root_id):
             (reply,) = self.ask([request(CHILDREN, window_id)])
-            if reply is None:
+            if reply.has_failed:
                 return []
             windows.append(window_id)
-            window_id = fields_in(reply, "4xI")[0]
+            (window_id,) = reply.fields("4xI")
         return windows
 
     def top_level(self, window_id: int) -> int:
@@ -238,11 +243,11 @@ class XConnection:
         opcode = self.extension("X-Resource")
         specs = ((1, window_id, _ITS_PID) for window_id in window_ids)
         replies = self.ask([request(opcode, *spec, data=_QUERY_CLIENT_IDS) for spec in specs])
-        return [struct.unpack_from("<I", (reply or b"")[44:48].ljust(4, b"\0"))[0] for reply in replies]
+        return [int.from_bytes(reply[44:48], "little") for reply in replies]
 
     def keyboard_map(self) -> KeyboardMap:
         keysyms, modifiers = self.ask([request(KEYBOARD, 8 | 248 << 8), request(MODIFIERS)])
-        return KeyboardMap(dict(enumerate(_rows_in(keysyms, "I"), 8)), _rows_in(modifiers, "B"))
+        return KeyboardMap(dict(enumerate(keysyms.rows("I"), 8)), modifiers.rows("B"))
 
     def input_state(self) -> InputState:
         """Return the focus and what is held; without XKB (XkbGetState), a lock key that is down is missed."""
@@ -250,18 +255,19 @@ class XConnection:
         if xkb := self.extension("XKEYBOARD"):
             requests += [request(xkb, 1, data=_USE_XKB), request(xkb, _CORE_KEYBOARD, data=_XKB_STATE)]
         focus, pointer, *xkb_replies = self.ask(requests)
-        (bits,) = fields_in(pointer, "16xH")
+        (bits,) = pointer.fields("16xH")
         held, locked = bits & _BUTTON_BITS, bits & 0xFF
-        if xkb_replies and xkb_replies[-1]:
-            down, latched, locked, down_group, latched_group = fields_in(xkb_replies[-1], "xBBBxxhh")
+        if xkb_replies and not xkb_replies[-1].has_failed:
+            down, latched, locked, down_group, latched_group = xkb_replies[-1].fields("xBBBxxhh")
             held |= down | latched | (_GROUP_BIT if down_group or latched_group else 0)
         keysyms, modifiers = self.keyboard_map() if locked & ~_CAPS_LOCK_BIT else ({}, ())
         for number, codes in enumerate(modifiers):
             if not any(_LOCK_KEYSYMS.intersection(keysyms.get(code, ())) for code in codes):
                 held |= locked & 1 << number
         names = ", ".join(name for number, name in enumerate(_STATE_BITS) if held >> number & 1)
-        (focused_id,) = fields_in(focus, "I")
-        return InputState(focused_id, names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT))
+        return InputState(
+            focus.fields("I")[0], names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT)
+        )
 
     def check_nothing_held(self) -> InputState:
         """Return the input state. Raises WINDOW_BLOCKED if a mouse button or a modifier is held."""
@@ -279,30 +285,30 @@ class XConnection:
         window_id = self.resource_base
         self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
         (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
-        return reply is not None and reply[1] == _GRABBED_BY_ANOTHER
+        return reply[1] == _GRABBED_BY_ANOTHER
 
     def physical_button(self, button: int) -> str:
         """Return the number to press for a button as programs see it; users may swap buttons."""
         (reply,) = self.ask([request(BUTTONS)])
-        mapped = reply[32 : 32 + reply[1]] if reply else b""
+        mapped = reply[32 : 32 + reply[1]]
         return str(mapped.index(button) + 1 if button in mapped else button)
 
     def client_with_focus(self) -> int:
         """Return the client window that has the X input focus or contains the focused window; 0 for none."""
-        (focused_id,) = fields_in(self.ask([request(FOCUS)])[0], "I")
+        (focused_id,) = self.ask([request(FOCUS)])[0].fields("I")
         if focused_id == 1:  # PointerRoot: the window under the pointer would get the keys
             return 0
         containing = self.containing(focused_id)
         wm_state = self.atoms(["WM_STATE"])["WM_STATE"]
         replies = self.ask([property_of(window_id, wm_state) for window_id in containing])
-        clients = [window_id for window_id, reply in zip(containing, replies) if numbers_in(reply)]
+        clients = [window_id for window_id, reply in zip(containing, replies) if reply.numbers()]
         return (clients or containing or [0])[0]
 
-    def _take_message(self) -> bytes:
+    def _take_message(self) -> Reply:
         # replies (1) and generic events (35) have a length field
         head = self._take(32)
         more = struct.unpack_from("<I", head, 4)[0] if head[0] in (1, 35) else 0
-        return head + self._take(4 * more) if more else head
+        return Reply(head + self._take(4 * more))
 
     def _take(self, size: int) -> bytes:
         while len(self._data) < size:
@@ -327,7 +333,18 @@ def x_connection() -> Iterator[XConnection]:
         meant = f"; did you mean ':{given}'?" if given.isdecimal() else ""
         raise _no_display(f"DISPLAY is {given!r}{meant}" if given else "DISPLAY is not set")
     check_cancelled()
-    with closing(_open_socket(address)) as plain:
+    tcp_address = (address.host, 6000 + address.number)
+    with _connection_errors():
+        plain = (
+            socket.create_connection(tcp_address, _ANSWER_S)
+            if address.host
+            else socket.socket(socket.AF_UNIX)
+        )
+    with plain:
+        if not address.host:
+            plain.settimeout(_ANSWER_S)
+            with _connection_errors():
+                plain.connect(f"/tmp/.X11-unix/X{address.number}")
         yield XConnection(plain, address)
 
 
@@ -340,46 +357,22 @@ def _connection_errors() -> Iterator[None]:
         raise _no_display(f"DISPLAY is {settings().x_display!r}: {reason}") from e
 
 
-def _open_socket(address: Address) -> socket.socket:
-    with _connection_errors():
-        if address.host:
-            return socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(_ANSWER_S)
-        try:
-            connection.connect(f"/tmp/.X11-unix/X{address.number}")
-        except OSError:
-            connection.close()
-            raise
-        return connection
-
-
 def _padded(data: bytes) -> bytes:
     return data + bytes(-len(data) % 4)
 
 
 def _cookie(address: Address) -> bytes:
-    """Return this display's cookie from the authority file (format: Xau), preferably of this host."""
-    try:
-        entries = list(_entries(Path(x_authority_file()).read_bytes()))
-    except (OSError, struct.error):
-        return b""
+    """Return this display's cookie from the authority file, preferably of this host."""
     host, number = (address.host or os.uname().nodename).encode(), str(address.number).encode()
-    cookies = {entry[0]: entry[3] for entry in entries if entry[1] in (b"", number) and entry[2] == _COOKIE}
+    cookies: dict[bytes, bytes] = {}
+    with suppress(OSError), Path(x_authority_file()).open("rb") as f:
+        while len(f.read(2)) == 2:  # the family; format: Xau
+            entry_host, entry_number, name, cookie = (
+                f.read(int.from_bytes(f.read(2), "big")) for _ in range(4)
+            )
+            if entry_number in (b"", number) and name == _COOKIE:
+                cookies[entry_host] = cookie
     return cookies.get(host) or next(iter(cookies.values()), b"")
-
-
-def _entries(data: bytes) -> Iterator[tuple[bytes, ...]]:
-    """Yield address, display number, name and data of each entry."""
-    at = 0
-    while at + 2 <= len(data):
-        at += 2
-        fields = []
-        for _ in range(4):
-            (length,) = struct.unpack_from(">H", data, at)
-            fields.append(data[at + 2 : at + 2 + length])
-            at += 2 + length
-        yield tuple(fields)
 
 
 def is_same_client(window_id: int, other_id: int) -> bool:

@@ -17,8 +17,9 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
 from ..keys import character_of
 from .clipboard import pasting
-from .connection import XConnection, is_same_client, property_of, texts_in, x_connection
-from .presses import ACT_S, XDOTOOL_S, Event, PressRecord, recorded_presses, run_xdotool, x11_modifiers
+from .connection import XConnection, is_same_client, property_of, x_connection
+from .record import FIRST_S, Event, Record, recording
+from .xdotool import ACT_S, XDOTOOL_S, run_xdotool, x11_modifiers
 
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # the longest piece of typing: characters, and pauses in it
 # GTK's buttons, as galculator's, lose a key that is pressed again within 100 ms, whatever came in between
@@ -60,7 +61,7 @@ def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
 
     Raises INVALID_ARGUMENT (it would take too long), FOCUS_LOST, POLICY_DENIED, TIMEOUT, with the progress.
     """
-    with x_connection() as server, recorded_presses(server) as record:
+    with x_connection() as server, recording(server) as record:
         keyboard = _Keyboard(server, record, window, stop_file)
         try:
             return keyboard.press_chord(act) if act.kind == "press" else keyboard.type_text(act)
@@ -110,11 +111,11 @@ def _is_tk(server: XConnection, window: Window) -> bool:
     """Return True if a Tk program made the window: each lists a window of its own on the root window."""
     atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
     (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
-    ids = [int(match[1], 16) for text in texts_in(reply) if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
+    ids = [int(match[1], 16) for text in reply.texts() if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
     same_ids = [window_id for window_id in ids if is_same_client(window_id, window.window_id)]
     # a program that crashed leaves its name there, and its ids to another program
     requests = [property_of(window_id, atoms["TK_APPLICATION"]) for window_id in same_ids]
-    return any(map(texts_in, server.ask(requests)))
+    return any(reply.texts() for reply in server.ask(requests))
 
 
 def _check_time(seconds: float, count: int, unit: str) -> None:
@@ -135,15 +136,15 @@ class _Keys(NamedTuple):
 
 
 class _Received(NamedTuple):
-    delivered: int  # how many of the keys sent the window received
-    others: list[int]  # codes of other keys that it received
+    is_complete: bool  # True if the window received all keys sent
+    modifiers: int  # how many modifier keys it received, too
     strangers: list[Event]  # keys that other programs received
 
 
 class _Keyboard:
     """The keyboard for one act in one window. A popup never has the focus: its parent window has it."""
 
-    def __init__(self, server: XConnection, record: PressRecord, window: Window, stop_file: Path) -> None:
+    def __init__(self, server: XConnection, record: Record, window: Window, stop_file: Path) -> None:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
         self._own_ids = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         self._is_caps_locked = server.check_nothing_held().is_caps_locked
@@ -311,35 +312,31 @@ class _Keyboard:
         received = self._count(keys)
         if not is_same_map:
             raise _lost("the keyboard map has changed")
-        if received.delivered < len(keys.keysyms) or (keys.is_held and self._thief(received.strangers)):
+        if not received.is_complete or (keys.is_held and self._thief(received.strangers)):
             raise self._loss(received.strangers)
-        modifiers = sum(code in self._modifier_codes for code in received.others)
-        self._others += len(received.others) - modifiers
-        if keys.modifiers is not None and modifiers > keys.modifiers:
+        if keys.modifiers is not None and received.modifiers > keys.modifiers:
             raise _lost("a person pressed a modifier key")
 
     def _count(self, keys: _Keys) -> _Received:
-        def is_complete(events: Sequence[Event]) -> bool:
-            count = len(keys.keysyms)
-            return len(events) >= count and self._received(keys, events).delivered == count
-
-        received = self._received(keys, self._record.keys(is_complete))
-        self.has_received |= received.delivered > 0
-        self._delivered += received.delivered if keys.is_counted else 0
-        return received
-
-    def _received(self, keys: _Keys, events: Sequence[Event]) -> _Received:
-        strangers = [event for event in events if not self._is_received_by_window(event)]
-        codes = [event.detail for event in events if event not in strangers]
-        others = list(codes)
-        for keysym in keys.keysyms:
-            code = next((code for code in others if self._may_type(code, keysym)), None)
-            if code is not None:
-                others.remove(code)
-        delivered = len(codes) - len(others)
-        if keys.is_held:  # it repeats
-            others = [code for code in others if not self._may_type(code, keys.keysyms[0])]
-        return _Received(delivered, others, strangers)
+        """Match the delivered keys to those sent; wait for missing ones. xdotool must have ended."""
+        missing, modifiers, strangers = list(keys.keysyms), 0, []
+        end = time.monotonic() + FIRST_S + self._server.round_trip_s
+        while (events := self._record.keys(end if missing else 0)) is not None:
+            for event in events:
+                code = event.detail
+                fitting = [keysym for keysym in missing if self._may_type(code, keysym)]
+                if not self._is_received_by_window(event):
+                    strangers.append(event)
+                elif fitting:
+                    missing.remove(fitting[0])
+                elif code in self._modifier_codes:
+                    modifiers += 1
+                elif not (keys.is_held and self._may_type(code, keys.keysyms[0])):  # it repeats
+                    self._others += 1
+        delivered = len(keys.keysyms) - len(missing)
+        self.has_received |= delivered > 0
+        self._delivered += delivered if keys.is_counted else 0
+        return _Received(not missing, modifiers, strangers)
 
     def _may_type(self, code: int, keysym: int) -> bool:
         # xdotool binds a keysym that has no key to a free key

@@ -13,20 +13,14 @@ from ...core.text import clean_text
 from .connection import (
     ATTRIBUTES,
     CHILDREN,
-    EXTENSION,
     GEOMETRY,
-    IS_VIEWABLE,
     ORIGIN,
     OWNER,
+    Reply,
     XConnection,
-    children_in,
-    fields_in,
     is_same_client,
-    named,
-    numbers_in,
     property_of,
     request,
-    texts_in,
     x_connection,
 )
 
@@ -84,14 +78,14 @@ class _Facts(NamedTuple):
     is_viewable: bool
     is_override_redirect: bool
     is_input_only: bool
-    properties: dict[str, Optional[bytes]]
+    properties: dict[str, Reply]
     kinds: frozenset[str]  # the known names in its _NET_WM_STATE and _NET_WM_WINDOW_TYPE
 
     def number(self, name: str) -> Optional[int]:
-        return next(iter(numbers_in(self.properties[name])), None)
+        return next(iter(self.properties[name].numbers()), None)
 
     def texts(self, name: str) -> list[str]:
-        return texts_in(self.properties[name])
+        return self.properties[name].texts()
 
     @property
     def has_pixels(self) -> bool:
@@ -115,7 +109,7 @@ def take_scene() -> Scene:
         atoms = server.atoms([*names, *_MENUS, *_LAYERS, compositor])
         root = _read_root(server, atoms)
         tree, owner = server.ask([request(CHILDREN, server.root_id), request(OWNER, atoms[compositor])])
-        top_ids = children_in(tree)
+        top_ids = tree.children()
         clients = _clients(server, atoms["WM_STATE"], root.client_ids, top_ids)
         root = root._replace(client_ids=frozenset(clients))
         facts = _read_facts(server, atoms, {**dict(zip(top_ids, top_ids)), **clients})
@@ -125,17 +119,19 @@ def take_scene() -> Scene:
         popups = [window for window in facts.values() if window.is_override_redirect and window.has_pixels]
         may_hold_keyboard = any(popup.popup_kind == "popup" for popup in popups)
         is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
-    frame_ids = set(clients.values()) - clients.keys()
-    with_pixels = {window.window_id for window in facts.values() if window.has_pixels}
-    known_ids = clients.keys() | (with_pixels - frame_ids)
-    listed = [window for window in facts.values() if not window.is_input_only and window.top_id in facts]
-    listed = [window for window in listed if window.window_id in known_ids]
+    frame_ids = set(clients.values())
+    listed = [
+        window
+        for window in facts.values()
+        if (window.window_id in clients and not window.is_input_only and window.top_id in facts)
+        or (window.window_id not in clients.keys() | frame_ids and window.has_pixels)
+    ]
     listed.sort(key=lambda window: top_ids.index(window.top_id))
     known_ids = {window.window_id for window in listed}
     frames = [facts[window.top_id].bounds for window in listed]
     windows = [_window(*pair, root, known_ids, focused_ids) for pair in zip(listed, frames)]
     windows = _with_owners(windows)
-    if fields_in(owner, "I") == (0,):  # no compositor
+    if owner.fields("I") == (0,):  # no compositor
         windows = _with_obscured(windows)
     is_locked = any(_is_locker(window, displays) for window in windows)
     apps = tuple(_apps(windows))
@@ -145,12 +141,12 @@ def take_scene() -> Scene:
 def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
     names = (_LIST, _MANAGER, _ACTIVE, _DESKTOP)
     listed, *replies = server.ask([property_of(server.root_id, atoms[name]) for name in names])
-    manager_id, active_id, desktop = (next(iter(numbers_in(reply)), None) for reply in replies)
+    manager_id, active_id, desktop = (next(iter(reply.numbers()), None) for reply in replies)
     # a running manager's window names itself; the properties of a killed one stay on the root window
     (self_reference,) = server.ask([property_of(manager_id or 0, atoms[_MANAGER])])
-    if not manager_id or numbers_in(self_reference) != (manager_id,):
+    if not manager_id or self_reference.numbers() != (manager_id,):
         return _Root(0, 0, None, frozenset())
-    return _Root(manager_id, active_id or 0, desktop, frozenset(numbers_in(listed)))
+    return _Root(manager_id, active_id or 0, desktop, frozenset(listed.numbers()))
 
 
 def _clients(
@@ -163,12 +159,12 @@ def _clients(
         managed = listed_ids & level.keys()
         if not listed_ids:
             states = zip(level, server.ask([property_of(window_id, wm_state) for window_id in level]))
-            managed = {window_id for window_id, state in states if {*numbers_in(state)[:1]} & {*_MANAGED}}
+            managed = {window_id for window_id, state in states if {*state.numbers()[:1]} & {*_MANAGED}}
         clients.update({window_id: level.pop(window_id) for window_id in managed})
         if listed_ids and clients.keys() >= listed_ids:
             break
         trees = server.ask([request(CHILDREN, window_id) for window_id in level])
-        level = {child: top_id for top_id, tree in zip(level.values(), trees) for child in children_in(tree)}
+        level = {child: top_id for top_id, tree in zip(level.values(), trees) for child in tree.children()}
     return clients
 
 
@@ -184,25 +180,25 @@ def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, i
     for window_id, top_id in top_ids.items():
         attributes, geometry, origin = (next(replies) for _ in range(3))
         properties = {name: next(replies) for name in _PROPERTIES}
-        if not (attributes and geometry and origin):
+        if attributes.has_failed or geometry.has_failed or origin.has_failed:
             continue
-        x, y = fields_in(origin, "4xhh")
-        width, height, border = fields_in(geometry, "8xHHH")
+        x, y = origin.fields("4xhh")
+        width, height, border = geometry.fields("8xHHH")
         # a capture of a window includes its border; i3 keeps xterm's inside its frame
         left, right, above, below = insets = (-border,) * 4
-        shadow = numbers_in(properties["_GTK_FRAME_EXTENTS"])
+        shadow = properties["_GTK_FRAME_EXTENTS"].numbers()
         # any program can set that property: accept only a shadow that leaves some window
         if len(shadow) == 4 and shadow[0] + shadow[1] < width and shadow[2] + shadow[3] < height:
             left, right, above, below = insets = shadow
-        kinds = (*numbers_in(properties["_NET_WM_STATE"]), *numbers_in(properties["_NET_WM_WINDOW_TYPE"]))
+        kinds = properties["_NET_WM_STATE"].numbers() + properties["_NET_WM_WINDOW_TYPE"].numbers()
         windows[window_id] = _Facts(
             window_id,
             top_id,
             Rect(x + left, y + above, float(width - left - right), float(height - above - below)),
             insets,
-            attributes[26] == IS_VIEWABLE,
+            attributes.is_viewable,
             attributes[27] == 1,
-            fields_in(attributes, "4xH")[0] == _INPUT_ONLY,
+            attributes.fields("4xH") == (_INPUT_ONLY,),
             properties,
             frozenset(names.get(atom, "") for atom in kinds),
         )
@@ -210,34 +206,32 @@ def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, i
 
 
 def _read_displays(server: XConnection) -> list[Display]:
-    geometry, xinerama = server.ask([request(GEOMETRY, server.root_id), named(EXTENSION, "XINERAMA")])
-    is_present, opcode = fields_in(xinerama, "BB")
-    heads: list[tuple[int, ...]] = []
-    if is_present:
-        (screens,) = server.ask([request(opcode, data=_QUERY_SCREENS)])
-        count = fields_in(screens, "I")[0]
-        heads = [struct.unpack_from("<hhHH", screens or b"", 32 + 8 * number) for number in range(count)]
-    heads = heads or [fields_in(geometry, "4xhhHH")]
+    (geometry,) = server.ask([request(GEOMETRY, server.root_id)])
+    heads = [geometry.fields("4xhhHH")]
+    if xinerama := server.extension("XINERAMA"):
+        (screens,) = server.ask([request(xinerama, data=_QUERY_SCREENS)])
+        heads = list(struct.iter_unpack("<hhHH", screens[32:])) or heads
     return [Display(n, f"Screen {n}", Rect(*map(float, head))) for n, head in enumerate(heads, 1)]
 
 
 def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focused_ids: Set[int]) -> Window:
+    # a window of the window manager's list is a client, any other is a popup or decoration
     is_client = facts.window_id in root.client_ids
     is_popup = facts.is_override_redirect and not is_client
-    # a window manager's own windows, and top-level windows that it does not manage, are decoration
-    is_from_manager = root.manager_id != 0 and is_same_client(facts.window_id, root.manager_id)
-    is_decoration = not is_client and root.manager_id != 0 and (is_from_manager or not is_popup)
+    is_decoration = False
+    if root.manager_id and not is_client:
+        is_decoration = not is_popup or is_same_client(facts.window_id, root.manager_id)
     frame_id = facts.top_id if facts.top_id != facts.window_id else None
     parent_id = facts.number("WM_TRANSIENT_FOR")
     parent_id = parent_id if parent_id in known_ids - {facts.window_id} else None
+    kind = "dialog" if parent_id is not None or _DIALOG in facts.kinds else "window"
+    layer = next((layer for name, layer in _LAYERS.items() if name in facts.kinds), 0)
     desktop = facts.number("_NET_WM_DESKTOP")
     is_elsewhere = root.desktop is not None and desktop not in (None, _ALL_DESKTOPS, root.desktop)
     is_put_away = is_client and facts.is_put_away
     classes = facts.texts("WM_CLASS")
     titles = facts.texts("_NET_WM_NAME") or facts.texts("WM_NAME")
     pid = facts.number("_NET_WM_PID")
-    kind = "dialog" if parent_id is not None or _DIALOG in facts.kinds else "window"
-    layer = next((layer for name, layer in _LAYERS.items() if name in facts.kinds), 0)
     return Window(
         window_id=facts.window_id,
         app_name=clean_text(classes[-1] or classes[0]) if classes and not is_decoration else "",
@@ -256,16 +250,10 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
         is_elsewhere=is_client and is_elsewhere,
         is_menu=is_popup and not facts.kinds.isdisjoint(_MENUS),
         frame_id=frame_id,
-        identity=_identity(frame_id, pid, titles),
+        # window managers number frames upwards; class and pid are compared elsewhere
+        identity=f"frame {frame_id}" if frame_id else f"title {titles}" if pid is None else "",
         insets=facts.insets,
     )
-
-
-def _identity(frame_id: Optional[int], pid: Optional[int], titles: Sequence[str]) -> str:
-    # window managers number frames upwards; class and pid are compared elsewhere
-    if frame_id:
-        return f"frame {frame_id}"
-    return f"title {titles}" if pid is None else ""
 
 
 def _with_owners(windows: list[Window]) -> list[Window]:

@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 import gi
 
+gi.require_version("Gdk", "3.0")  # or a newer one is loaded first
 gi.require_version("Gtk", "3.0")
 from gi.repository import Gdk, GLib, Gtk  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""Run xdotool, and record who received its keys and presses.
+"""Record who received the keys, the presses and the content of selections.
 
 A check before a press leaves microseconds in which another window may come, and a window manager may hold a
 press back and pass it on later. So the record decides what was delivered. Encodings: the protocol
@@ -7,118 +7,22 @@ specifications of the extension RECORD, and of XInput 2 for its events.
 
 from __future__ import annotations
 
-import re
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Callable, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
-from ...core.call import uninterrupted
-from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.log import log_warning
-from ...system.ending import exit_hooks
-from ...system.files import held_locks
-from ...system.process import run_program, running, start_daemon
-from .connection import EXTENSION, UTF8, XConnection, fields_in, is_same_client, named, request, x_connection
+from ...core.errors import ErrorCode, PeekabooError
+from .connection import XConnection, is_same_client, request, x_connection
 
-ACT_S = 45.0  # the longest act: a tool call has 50 seconds
-XDOTOOL_S = 10.0  # it takes milliseconds; this is for a busy machine
 _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS, _FROM_CLIENT = 1, 5, 3, 1
 _SET_OWNER = 22  # the one request that is recorded; all others are events
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # XInput uses the same numbers
 _SELECTION_ANSWER = 31 | 0x80  # a SelectionNotify; the owner of the selection sends it as an event
-# The server delivers at once; a busy machine may be slow to show it.
-_FIRST_S = 0.5
+FIRST_S = 0.5  # the server delivers at once; a busy machine may be slow to show it
 _HANDED_ON_S = 0.1  # a window manager may take a press first, and hand it on
 _RELEASED_S = 0.06  # many programs select presses only, so a release may never be delivered
-
-
-def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
-    """Return xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 lacks."""
-    if "fn" in modifiers:
-        raise invalid("X11 has no fn key", "leave it out")
-    # shortcuts with Command on a Mac use Control here
-    return list(dict.fromkeys("ctrl" if name == "cmd" else name for name in modifiers))
-
-
-class Restorer(NamedTuple):
-    """A program that restores what an act changed, and its stdin."""
-
-    argv: list[str]
-    stdin: bytes = b""
-
-
-@contextmanager
-def restored_by(restorer: Callable[[], Optional[Restorer]]) -> Iterator[None]:
-    """Run the program that `restorer` returns at the end of the block, also after a signal."""
-
-    def start_restorer() -> None:
-        needed = restorer()
-        if needed:
-            start_daemon(needed.argv, needed.stdin)
-
-    exit_hooks.append(start_restorer)
-    try:
-        yield
-    finally:
-        try:
-            needed = restorer()
-            if needed:
-                with uninterrupted():
-                    run_program(needed.argv, timeout_s=5.0, stdin=needed.stdin, leaves_daemon=True)
-        except PeekabooError as e:
-            log_warning(f"the act's changes are not restored: {e.message}")
-            if e.code is ErrorCode.TIMEOUT:  # the display hangs; this one waits for it
-                start_restorer()
-        finally:
-            exit_hooks.remove(start_restorer)
-
-
-def run_xdotool(
-    argv: Sequence[str],
-    *,
-    timeout_s: float = XDOTOOL_S,
-    first: Sequence[str] = ("getdisplaygeometry",),
-    check: Optional[Callable[[], None]] = None,
-    watch: Optional[Callable[[], None]] = None,
-    release: Sequence[str] = (),
-) -> str:
-    """Run a line of xdotool commands and return stdout.
-
-    check: called once xdotool has run the commands `first`, which print a line, and right before it receives
-    the others; if it raises, they do not run. watch: called every 50 ms until they print something; if it
-    raises, xdotool is killed. release: commands that release what they press, run if xdotool fails or is
-    killed, also when this process ends. xdotool inherits the input lock. Raises WINDOW_NOT_FOUND,
-    PROGRAM_FAILED, TIMEOUT.
-    """
-    pressed: list[str] = []
-    output = ""
-
-    def is_done(printed: str) -> bool:
-        if watch:
-            watch()
-        return not watch or bool(printed)
-
-    releasing = restored_by(lambda: Restorer(["xdotool", *pressed]) if pressed else None)
-    # by stdin: other users can read the arguments of a process
-    with releasing, running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as xdotool:
-        is_ready = not check or "\n" in xdotool.ask(" ".join(first), lambda output: "\n" in output)
-        if is_ready:
-            if check:
-                check()
-            pressed += release
-            output = xdotool.ask(" ".join(argv), is_done)
-        done = xdotool.end()
-        if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
-            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
-        # xdotool ignores an unknown key, and exits with 0
-        if done.code or not is_ready or "No such key name" in done.stderr:
-            message = f"xdotool failed with exit code {done.code}; it may have pressed something"
-            hint, details = "take a new screenshot", done.stderr.strip()[-1000:]
-            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
-        pressed.clear()
-    return output + done.text
 
 
 class Event(NamedTuple):
@@ -148,12 +52,12 @@ class SelectionRequest(NamedTuple):
     is_answered: bool  # False for the request, and True for the answer that brings the content
 
 
-class PressRecord:
+class Record:
     """The server's record of delivered presses and keys, of requests for selections, and of their owners."""
 
     def __init__(self, connection: XConnection, server: XConnection, xinput: int) -> None:
         self._connection, self._server, self._xinput = connection, server, xinput
-        self._first_s = _FIRST_S
+        self._first_s = FIRST_S
         self._requests: list[SelectionRequest] = []
         self._unanswered: dict[tuple[int, int], int] = {}  # requestor and target -> owner
         self._taken: list[tuple[int, int]] = []  # owner and selection
@@ -168,7 +72,7 @@ class PressRecord:
         """Return the requests to a selection's owner, and its answers, since the last call."""
         self._read_all()
         requests, self._requests = self._requests, []
-        return [one for one in requests if one.owner_id == owner_id]
+        return [request for request in requests if request.owner_id == owner_id]
 
     def new_owners(self, selection: str) -> list[int]:
         """Return the windows that became the owner of a selection since the last call, 0 for none."""
@@ -196,19 +100,16 @@ class PressRecord:
                     pressed = event
                     wait_s = _RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S
                     end = time.monotonic() + wait_s + self._server.round_trip_s
-        self._first_s = _FIRST_S if pressed else 0  # do not wait again for a window that takes no buttons
+        self._first_s = FIRST_S if pressed else 0  # do not wait again for a window that takes no buttons
         return pressed
 
-    def keys(self, is_complete: Callable[[Sequence[Event]], bool]) -> list[Event]:
-        """Return the keys delivered since the last call; wait if incomplete. xdotool must have ended."""
-        keys: list[Event] = []
-        end = time.monotonic() + _FIRST_S + self._server.round_trip_s
-        while (events := self._events(time.monotonic() if is_complete(keys) else end)) is not None:
-            keys += [event for event in events if event.kind == _KEY]
-        return keys
+    def keys(self, end: float) -> Optional[list[Event]]:
+        """Return keys delivered since the last call; None if there are none until `end` (time.monotonic)."""
+        events = self._events(end)
+        return events and [event for event in events if event.kind == _KEY]
 
     def _read_all(self) -> None:
-        while self._events(time.monotonic()) is not None:
+        while self._events(0) is not None:
             pass
 
     def _events(self, end: float) -> Optional[list[Event]]:
@@ -218,7 +119,7 @@ class PressRecord:
         if reply[1] == _FROM_CLIENT:
             self._taken += struct.iter_unpack("<4xII4x", reply[32:])
             return []
-        (client,) = fields_in(reply, "4xI")
+        (client,) = reply.fields("4xI")
         events = []
         for at in range(32, len(reply) - 31, 32):  # the record holds the first 32 bytes of each event
             kind, detail, window_id, x, y, *inside = struct.unpack_from("<BB10xI4xhhhh", reply, at)
@@ -241,11 +142,10 @@ class PressRecord:
 
 
 @contextmanager
-def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
+def recording(server: XConnection) -> Iterator[Record]:
     """Record deliveries in the block, on a connection of its own. Raises PROGRAM_FAILED without RECORD."""
     with x_connection() as connection:
-        replies = connection.ask([named(EXTENSION, "RECORD"), named(EXTENSION, "XInputExtension")])
-        record, xinput = (fields_in(reply, "xB")[0] for reply in replies)
+        record, xinput = connection.extension("RECORD"), connection.extension("XInputExtension")
         # one range, though most of it is not needed: of several, Xorg 21 forgets those above 31
         wanted = struct.pack("<IBB14xBB6x", _ALL_CLIENTS, _SET_OWNER, _SET_OWNER, _KEY, _GENERIC)
         context = connection.resource_base
@@ -255,4 +155,4 @@ def recorded_presses(server: XConnection) -> Iterator[PressRecord]:
         if not started or started[0] != 1:
             message = "the X server does not record who receives a press, so nothing was pressed"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, "enable its extension RECORD")
-        yield PressRecord(connection, server, xinput)
+        yield Record(connection, server, xinput)

@@ -1,0 +1,295 @@
+"""Run xdotool, and click, scroll, drag and move with it on X11."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Callable, Optional
+
+from ...core.call import check_cancelled, uninterrupted
+from ...core.errors import ErrorCode, PeekabooError, invalid
+from ...core.log import log_warning
+from ...core.models import Act, Delivery, Point, Window
+from ...system.ending import exit_hooks
+from ...system.files import held_locks
+from ...system.process import run_program, running, start_daemon
+from .connection import GEOMETRY, ORIGIN, POINTER, UTF8, XConnection, is_same_client, request, x_connection
+from .record import Event, Record, recording
+from .windows import own_rect, take_scene
+
+ACT_S = 45.0  # the longest act: a tool call has 50 seconds
+XDOTOOL_S = 10.0  # it takes milliseconds; this is for a busy machine
+
+# X buttons, as programs see them.
+_BUTTONS = {"left": 1, "middle": 2, "right": 3}
+_WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S = 0.06, 0.005  # the pause between clicks, and between notches of the wheel
+# i3 passes a press on later, and Chromium asks for the modifiers of that moment: hold them a little longer.
+_HOLD_ON_S = "0.1"
+_DRAG_STEPS = 12  # programs notice a drag only by moves between its ends
+_TRIPS = 150  # more round trips than xdotool needs, also for a drag
+
+# Who received the press of an act -> whether the act was delivered.
+_VERDICTS = {
+    "the window": True,
+    "another window": False,
+    "nobody": None,
+    "a grab": None,  # a window manager's shortcut, or a program that lets the user pick a window
+    "the window manager": None,  # by the window's frame
+    "another place": None,  # a person moved the pointer
+    "a moved window": None,
+}
+
+
+@contextmanager
+def restored_by(restorer: Callable[[], Optional[tuple[list[str], bytes]]]) -> Iterator[None]:
+    """Restore what an act changed at the end of the block, also after a signal.
+
+    restorer: returns the argv and the stdin of a program that restores it, or None if nothing was changed.
+    """
+
+    def start_restorer() -> None:
+        if command := restorer():
+            start_daemon(*command)
+
+    exit_hooks.append(start_restorer)
+    try:
+        yield
+    finally:
+        try:
+            if command := restorer():
+                with uninterrupted():
+                    run_program(command[0], stdin=command[1], timeout_s=5.0, leaves_daemon=True)
+        except PeekabooError as e:
+            log_warning(f"the act's changes are not restored: {e.message}")
+            if e.code is ErrorCode.TIMEOUT:  # the display hangs; this one waits for it
+                start_restorer()
+        finally:
+            exit_hooks.remove(start_restorer)
+
+
+def run_xdotool(
+    argv: Sequence[str],
+    *,
+    timeout_s: float = XDOTOOL_S,
+    first: Sequence[str] = ("getdisplaygeometry",),
+    check: Optional[Callable[[], None]] = None,
+    watch: Optional[Callable[[], None]] = None,
+    release: Sequence[str] = (),
+) -> str:
+    """Run a line of xdotool commands and return stdout.
+
+    check: called once xdotool has run the commands `first`, which print a line, and right before it receives
+    the others; if it raises, they do not run. watch: called every 50 ms until they print something; if it
+    raises, xdotool is killed. release: commands that release what they press, run if xdotool fails or is
+    killed, also when this process ends. xdotool inherits the input lock. Raises WINDOW_NOT_FOUND,
+    PROGRAM_FAILED, TIMEOUT.
+    """
+    pressed: list[str] = []
+    output = ""
+
+    def is_done(printed: str) -> bool:
+        if watch:
+            watch()
+        return not watch or bool(printed)
+
+    releasing = restored_by(lambda: (["xdotool", *pressed], b"") if pressed else None)
+    # by stdin: other users can read the arguments of a process
+    with releasing, running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as xdotool:
+        is_ready = not check or "\n" in xdotool.ask(" ".join(first), lambda output: "\n" in output)
+        if is_ready:
+            if check:
+                check()
+            pressed += release
+            output = xdotool.ask(" ".join(argv), is_done)
+        done = xdotool.end()
+        if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
+        # xdotool ignores an unknown key, and exits with 0
+        if done.code or not is_ready or "No such key name" in done.stderr:
+            message = f"xdotool failed with exit code {done.code}; it may have pressed something"
+            hint, details = "take a new screenshot", done.stderr.strip()[-1000:]
+            raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
+        pressed.clear()
+    return output + done.text
+
+
+def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
+    """Return xdotool's names of modifiers, each once. Raises INVALID_ARGUMENT for fn, which X11 lacks."""
+    if "fn" in modifiers:
+        raise invalid("X11 has no fn key", "leave it out")
+    # shortcuts with Command on a Mac use Control here
+    return list(dict.fromkeys("ctrl" if name == "cmd" else name for name in modifiers))
+
+
+def act_by_pointer(window: Window, act: Act) -> Delivery:
+    """Do the act. Raises WINDOW_BLOCKED, WINDOW_COVERED, STALE_SCREENSHOT and TIMEOUT."""
+    with x_connection() as server, recording(server) as record:
+        server.check_nothing_held()
+        pointer = _Pointer(server, record, window)
+        if act.kind == "move_pointer":
+            return pointer.move(act.points[0])
+        if act.kind == "drag":  # another window there would receive what is dropped
+            pointer.move(act.points[1])
+            pointer.check_over(act.points[1])
+        return pointer.press(act)
+
+
+def click_title_bar(window: Window) -> None:
+    """Click in the middle of a window's title bar, if it has one and nothing covers it."""
+    if window.frame_id is None or window.frame is None or window.bounds.y - window.frame.y < 4:
+        return
+    top = window._replace(window_id=window.frame_id, bounds=window.frame, frame_id=None, insets=(0, 0, 0, 0))
+    middle = Point(top.bounds.centre.x, (top.bounds.y + window.bounds.y) / 2)
+    with suppress(PeekabooError):  # the caller checks whether the window has the focus
+        act_by_pointer(top, Act("click", (middle,)))
+
+
+class _Pointer:
+    def __init__(self, server: XConnection, record: Record, window: Window) -> None:
+        self._server, self._record = server, record
+        self._id, self._top_id = window.window_id, window.frame_id or window.window_id
+        self._own = own_rect(window)
+        self._xdotool_s = XDOTOOL_S + _TRIPS * server.round_trip_s
+
+    def move(self, point: Point) -> Delivery:
+        """Move the pointer. Raises STALE_SCREENSHOT."""
+        run_xdotool(self._move_argv(point), timeout_s=self._xdotool_s)
+        top_id = self._top_level_under(point)
+        is_over = top_id == self._top_id
+        return Delivery(is_over, point, None if is_over else _listed_id(top_id))
+
+    def check_over(self, point: Point) -> None:
+        """Check that the window is under the pointer. Raises STALE_SCREENSHOT, WINDOW_COVERED."""
+        top_id = self._top_level_under(point)
+        if top_id != self._top_id:
+            cover = f"window {_listed_id(top_id)}"
+            message = f"window {self._id} is covered by {cover} at that point; nothing was clicked"
+            hint = "close what covers it, or act on that window"
+            raise PeekabooError(ErrorCode.WINDOW_COVERED, message, hint)
+
+    def press(self, act: Act) -> Delivery:
+        """Press a button as often as the act says, until a press is not delivered."""
+        count = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
+        pause_s = _NOTCH_AGAIN_S if act.kind == "scroll" else _CLICK_AGAIN_S
+        button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
+        press_once = partial(self._press_once, act, button, self._server.physical_button(button))
+        deadline = time.monotonic() + ACT_S
+        check_cancelled()
+        with uninterrupted():  # do not drop in the middle of a drag
+            delivery = press_once()
+            for number in range(1, count):
+                if not delivery.delivered:
+                    break
+                time.sleep(pause_s)
+                if time.monotonic() > deadline:
+                    message = (
+                        f"{number} of {count} presses took {ACT_S:g} seconds, and the others were not made"
+                    )
+                    raise PeekabooError(ErrorCode.TIMEOUT, message, "take a new screenshot")
+                try:
+                    delivery = press_once()
+                except PeekabooError:
+                    # a press before this one may have closed the window; no more presses are made
+                    is_closed = not self._server.top_level(self._id)
+                    return delivery if is_closed else delivery._replace(delivered=None)
+        return delivery
+
+    def _press_once(self, act: Act, button: int, physical_button: str) -> Delivery:
+        """Move, check what is under the pointer, move again, report where it is, and press: one xdotool."""
+        move = [*self._move_argv(act.points[0]), "getmouselocation"]
+        press, release = _press_argv(act, physical_button)
+        check = partial(self.check_over, act.points[0])
+        argv = [*move, "--shell", *press]
+        output = run_xdotool(argv, timeout_s=self._xdotool_s, first=move, check=check, release=release)
+        event = self._record.press_of(button)
+        top_id = self._server.top_level(event.window_id) if event else 0
+        receiver = self._receiver(event, top_id, act)
+        places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
+        if receiver == "the window" and not all(place in output for place in places):
+            receiver = "another place"
+        delivered = _VERDICTS[receiver]
+        return Delivery(delivered, act.points[0], _listed_id(top_id) if delivered is False else None)
+
+    def _move_argv(self, point: Point) -> list[str]:
+        # relative to the window, so that the pointer follows a window that moves
+        x, y = int(point.x - self._own.x), int(point.y - self._own.y)
+        return ["mousemove", "--window", str(self._id), "--", str(x), str(y)]
+
+    def _top_level_under(self, point: Point) -> int:
+        """Return the top-level window under the pointer, 0 for the root window. Raises STALE_SCREENSHOT."""
+        requests = [request(POINTER, self._server.root_id), request(GEOMETRY, self._id)]
+        pointer, geometry = self._server.ask(requests)
+        top_id, x, y = pointer.fields("4xIhh")
+        size = (self._own.width, self._own.height)
+        if (x, y) != (int(point.x), int(point.y)) or geometry.fields("8xHH") != size:
+            what = "was resized or moved, or reaches beyond the screen's edge"
+            message = f"window {self._id} {what}; nothing was clicked"
+            raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message)
+        return top_id
+
+    def _receiver(self, event: Optional[Event], top_id: int, act: Act) -> str:
+        """Return who received a press: a key of _VERDICTS. top_id: the window's top-level one, 0 if gone."""
+        if not event:
+            return "nobody"
+        if not event.is_by_its_own_window:
+            return "a grab"
+        # of a click compare the press alone: its release is wherever the pointer went since
+        if any(place != (int(point.x), int(point.y)) for place, point in zip(event.places, act.points)):
+            return "another place"
+        if is_same_client(event.client, self._top_id) and not is_same_client(self._id, self._top_id):
+            return "the window manager"
+        if top_id not in (0, self._top_id):
+            return "another window"
+        if top_id == 0 and not is_same_client(event.window_id, self._id):
+            return "nobody"  # a window of an unknown program, which is gone
+        pairs = ((self._id, self._server.root_id), (event.window_id, self._id))
+        origin, offset = self._server.ask([request(ORIGIN, *pair, 0) for pair in pairs])
+        if origin.has_failed:  # the press closed the window; a drag ended elsewhere then
+            return "a moved window" if act.kind == "drag" else "the window"
+        x, y = origin.fields("4xhh")
+        start, end = act.points[0], act.points[-1]
+        dragged = (int(end.x) - int(start.x), int(end.y) - int(start.y))  # a drag may move the window itself
+        moved = (x - self._own.x, y - self._own.y)
+        is_in_place = moved in ((0, 0), dragged)
+        if event.inside and act.kind != "drag" and not offset.has_failed:
+            # the click may have moved the window since (openbox animates a minimised one): compare the press
+            axes = zip(event.places[0], event.inside, offset.fields("4xhh"))
+            corner = [screen - inside - child for screen, inside, child in axes]
+            is_in_place |= corner == [self._own.x, self._own.y]
+        return "the window" if is_in_place else "a moved window"
+
+
+def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
+    """Return the commands that press and release, and those that release."""
+    keys = "+".join(x11_modifiers(act.modifiers))
+    release_keys = ["keyup", "--delay", "0", keys] if keys else []
+    release = ["mouseup", button, *release_keys]
+    if act.kind == "drag":
+        return ["mousedown", button, *_drag_argv(*act.points), *release], release
+    click = ["click", "--delay", "0", button]
+    if keys:
+        click = ["keydown", "--delay", "0", keys, *click, "sleep", _HOLD_ON_S, *release_keys]
+    return click, release
+
+
+def _drag_argv(start: Point, end: Point) -> list[str]:
+    # in screen points, because the drag may move the window itself
+    argv = ["sleep", "0.1"]
+    for step in range(1, _DRAG_STEPS + 1):
+        x = start.x + (end.x - start.x) * step / _DRAG_STEPS
+        y = start.y + (end.y - start.y) * step / _DRAG_STEPS
+        argv += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+    return [*argv, "sleep", "0.1", "getmouselocation", "--shell"]
+
+
+def _listed_id(top_id: int) -> int:
+    try:
+        windows = take_scene().windows
+    except PeekabooError:  # an act that was done does not fail for this
+        return top_id
+    listed = (window.window_id for window in windows if top_id in (window.window_id, window.frame_id))
+    return next(listed, top_id)
