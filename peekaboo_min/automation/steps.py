@@ -67,6 +67,7 @@ def perform_steps(
     look: takes the screenshot of a window, for one image of the last window that still exists.
     """
     rows: list[dict[str, Any]] = []
+    lines: list[str] = []
     windows, failure = _Windows(), None
     start = time.monotonic()
     with input_lock(desktop.session):
@@ -77,45 +78,35 @@ def perform_steps(
                     if time.monotonic() - start > LONGEST_S - _LEAST_S:
                         message = f"the {LONGEST_S:g} s of one call are used up"
                         raise PeekabooError(ErrorCode.TIMEOUT, message, "call again with the other steps")
-                    rows.append(_done(step, windows))
+                    result = step.call(windows.arguments_of(step))
+                    windows.note(step, result.data)
+                    rows.append(_row(step, result.data))
+                    lines.append(f"{number} {step.tool}: {result.summary}")
+                    if rows[-1]["outcome"] == "done":
+                        continue
+                    code = ErrorCode.NOT_DELIVERED
+                    failure = PeekabooError(code, result.summary, code.next_step)
                 except PeekabooError as e:
                     if e.code is ErrorCode.CANCELLED:
                         raise
-                    rows.append(
-                        {"tool": step.tool, "outcome": "failed", "line": e.message, "error": e.code_name}
-                    )
+                    rows.append({"tool": step.tool, "outcome": "failed", "error": e.code_name})
                     failure = e
-                if rows[-1]["outcome"] != "done":
-                    break
+                left = f"; the {len(steps) - number} step(s) after it were not done" * (number < len(steps))
+                failure.message = f"step {number} of {len(steps)}, {step.tool}: {failure.message}{left}"
+                break
         picture = _picture(look, windows.used) if look else Result("")
     done = sum(row["outcome"] == "done" for row in rows)
-    text = f"{done} of {len(steps)} steps done"
     rows += [{"tool": step.tool, "outcome": "not reached"} for step in steps[len(rows) :]]
-    if done < len(steps):
-        failure = _failure(rows[done], done + 1, len(steps), failure)
-    lines = [
-        f"{number} {row['tool']}: {row['outcome']}{': ' * ('line' in row)}{row.get('line', '')}"
-        for number, row in enumerate(rows, 1)
-    ]
     data = {"steps": rows, **({"screenshot": picture.data} if picture.data else {})}
-    return Result("\n".join([text, *lines]), data, picture.images, picture.messages, failure)
+    text = "\n".join([f"{done} of {len(steps)} steps done", *lines])
+    return Result(text, data, picture.images, picture.messages, failure)
 
 
-def _done(step: Step, windows: _Windows) -> dict[str, Any]:
-    result = step.call(windows.arguments_of(step))
-    windows.note(step, result.data)
-    outcome = {True: "done", False: "not delivered", None: "unknown"}[result.data.get("delivered", True)]
-    return {"tool": step.tool, "outcome": outcome, "line": result.summary, **result.data}
-
-
-def _failure(row: dict[str, Any], number: int, count: int, error: Optional[PeekabooError]) -> PeekabooError:
-    """Return the error of the step that ended the call, with the number of steps that were not done."""
-    left = f"; the {count - number} step(s) after it were not done" if number < count else ""
-    message = f"step {number} of {count}, {row['tool']}: {row['line'].rstrip('.')}{left}"
-    if error is None:
-        code = ErrorCode.NOT_DELIVERED
-        return PeekabooError(code, message, code.next_step)
-    return PeekabooError(error.code, message, error.hint, error.details, error.code_name)
+def _row(step: Step, data: dict[str, Any]) -> dict[str, Any]:
+    outcome = {True: "done", False: "not delivered", None: "unknown"}[data.get("delivered", True)]
+    stated = {name: value for name, value in data.items() if value or type(value) in (int, float)}
+    stated.pop("delivered", None)
+    return {"tool": step.tool, "outcome": outcome, **stated}
 
 
 def _picture(look: Callable[[int], Result], window_ids: Sequence[int]) -> Result:

@@ -122,8 +122,9 @@ ROWS = (  # in the order of the help and of the README
         Effect.SETS, _POINTER),
     Row("run-steps", "frontends.commands:run_steps", "run_steps", "Do several acts in one call", "desktop",
         Effect.ACTS,
-        "steps: for each tool, outcome (done, failed, not delivered, unknown, not reached), line, error, and "
-        "the tool's fields; with a screenshot also screenshot: the fields of take_window_screenshot",
+        "steps: tool, outcome (done, failed, not delivered, unknown, not reached), error (its code), and the "
+        "tool's fields unless null, false or empty; screenshot, if requested: the fields of "
+        "take_window_screenshot",
         "frontends.commands:run_steps_of_file"),
     Row("open", "tools.act_tools:open_target", "open", "Open an app, a file or an address", "desktop",
         Effect.ACTS, f"{_WINDOW}; is_new_window, handler (the application's name)"),

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leftovers import machine_state
 from mcp_server import serving
 from tk_windows import Opened, audit
-from worlds import PATIENCE_S, Form, Program, program_words
+from worlds import PATIENCE_S, Form, Program, program_words, wait_for
 
 Run = Callable[..., dict[str, Any]]
 
@@ -200,3 +201,22 @@ def test_record_shows_each_act_with_its_screenshots_on_one_page(
     kept = b"".join(path.read_bytes() for path in record.iterdir())
     assert b"my secret" not in kept
     assert peek.error("report", tmp_path)["code"] == "INVALID_ARGUMENT"
+
+
+def test_session_leaves_programs_devices_and_x_clients_as_they_were(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    before = machine_state(tmp_path, form.display)
+    with serving("package", peek.environment) as server:
+        server.shake_hands()
+        during = machine_state(tmp_path, form.display)
+        x, y = form.centre("notes")
+        server.call("take_window_screenshot", window_id=form_id)
+        place = {"window_id": form_id, "x": x, "y": y}
+        steps = [{"tool": "click", **place}, {"tool": "type_text", "window_id": form_id, "text": "a\né日本"}]
+        steps += [{"tool": "scroll", **place, "direction": "down"}, {"tool": "move_pointer", **place}]
+        assert not server.call("run_steps", steps=steps, screenshot=True)["isError"]
+        server.call("click_text", window_id=form_id, text="Details", verify=True)
+        assert server.end() == 0
+    assert during["programs"] != before["programs"]
+    wait_for(lambda: machine_state(tmp_path, form.display) == before, "programs and X clients are as before")

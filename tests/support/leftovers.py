@@ -58,6 +58,21 @@ def process_state() -> dict[str, object]:
     return {**state, f"working folder {os.getcwd()}": True}
 
 
+def machine_state(base: Path, display: str) -> dict[str, object]:
+    """Return the programs below this folder, the input devices and the number of the display's X clients."""
+    devices = Path("/proc/bus/input/devices")
+    socket = f"/tmp/.X11-unix/X{display.strip(':')}"
+    lines = Path("/proc/net/unix").read_text().splitlines()
+    clients = [
+        line for line in lines if line.split()[5] == "03" and line.endswith((f" {socket}", f"@{socket}"))
+    ]
+    return {
+        "programs": sorted(words for _, words in map(_words_of, _processes_below(base))),
+        "devices": devices.exists() and devices.read_text(),
+        "X clients": len(clients),
+    }
+
+
 def changes(before: dict[str, object]) -> list[str]:
     """List the differences to the current state; a thread may have ended."""
     now = process_state()

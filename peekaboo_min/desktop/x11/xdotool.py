@@ -242,7 +242,7 @@ class _Pointer:
             return "another place"
         if is_same_client(event.client, self._top_id) and not is_same_client(self._id, self._top_id):
             return "the window manager"
-        if top_id not in (0, self._top_id):
+        if top_id not in (0, self._top_id, self._id):
             return "another window"
         if top_id == 0 and not is_same_client(event.window_id, self._id):
             return "nobody"  # a window of an unknown program, which is gone
@@ -260,7 +260,9 @@ class _Pointer:
             axes = zip(event.places[0], event.inside, offset.fields("4xhh"))
             corner = [screen - inside - child for screen, inside, child in axes]
             is_in_place |= corner == [self._own.x, self._own.y]
-        return "the window" if is_in_place else "a moved window"
+        # a window manager takes the frame off a window that closes, and so moves it
+        is_closing = self._top_id != self._id and self._server.top_level(self._id) in (0, self._id)
+        return "the window" if is_in_place or (is_closing and act.kind != "drag") else "a moved window"
 
 
 def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
