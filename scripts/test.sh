@@ -16,6 +16,9 @@ if [ "$(uname)" = Linux ]; then
     # tests with a browser are skipped if apt has none
     [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||
         install_packages chromium || true
+    # JavaScriptCore runs the scripts for macOS once: the package of Debian 13, else that of Debian 12
+    [ "$(id -u)" != 0 ] || command -v jsc >/dev/null || install_packages libjavascriptcoregtk-4.1-bin ||
+        install_packages libjavascriptcoregtk-4.0-bin || true
 fi
 make_environment pytest
 cd "$root"
