@@ -25,9 +25,15 @@ from typing import Annotated, Callable, Optional
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import change_environment, platform_name
-from ..system.ending import continue_in_supervisor, end_children
 from ..system.files import working_folder, write_privately
-from ..system.process import Process, program_path, start_command, start_daemon
+from ..system.process import (
+    Process,
+    continue_in_supervisor,
+    end_children,
+    program_path,
+    start_command,
+    start_daemon,
+)
 from ..system.programs import PACKAGES, own_command
 
 _START_S = 30.0  # for each program: a machine with load 30 may take ten

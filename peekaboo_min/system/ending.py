@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Callable, Optional
 
 from ..core.log import log_error, log_info
@@ -17,7 +14,6 @@ starting: set[int] = set()
 """Ids of the threads that are starting a program. A signal is not handled until its process can be killed."""
 exit_hooks: list[Callable[[], None]] = []
 """Called in this order before this process ends. system.process puts its own first: it kills all programs."""
-_GRACE_S = 3.0  # from SIGTERM to SIGKILL
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # received signals that end this process
 
@@ -55,65 +51,3 @@ def call_exit_hooks() -> None:
             hook()
         except Exception as e:  # the remaining hooks restore other things
             log_error(f"an exit hook failed: {type(e).__name__}: {e}")
-
-
-def continue_in_supervisor() -> int:
-    """Fork, and return in the child: a pipe that becomes readable when this process ends, however it ends.
-
-    This process waits for the child and exits with its code. A signal that ends this process ends the child
-    first. All that the child starts can be ended by `end_children`, of either process.
-    """
-    reader, writer = os.pipe()
-    supervisor = os.fork()
-    _adopt_orphans()
-    if not supervisor:
-        os.close(writer)
-        os.setpgid(0, 0)  # a client may kill our whole process group
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        return reader
-
-    def end_supervisor() -> None:
-        with suppress(OSError):  # a second signal: it is already closed
-            os.close(writer)
-            os.waitpid(supervisor, 0)
-        end_children()
-
-    exit_hooks.append(end_supervisor)
-    code = os.waitstatus_to_exitcode(os.waitpid(supervisor, 0)[1])
-    end_children()
-    os._exit(code if code >= 0 else 128 - code)
-
-
-def _adopt_orphans() -> None:
-    """Let the orphans of our descendants become our children, even daemons (Linux, man 2 prctl)."""
-    import ctypes
-
-    pr_set_child_subreaper = 36
-    ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
-
-
-def end_children() -> None:
-    """End our children and adopted orphans; SIGTERM first, because an X server then removes its socket."""
-    started = time.monotonic()
-    asked: set[int] = set()
-    while (elapsed := time.monotonic() - started) < 2 * _GRACE_S:
-        for pid in _children():
-            if pid not in asked or elapsed > _GRACE_S:
-                asked.add(pid)
-                with suppress(OSError):  # it has just ended, or it is root's
-                    os.kill(pid, signal.SIGKILL if elapsed > _GRACE_S else signal.SIGTERM)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        time.sleep(0.01)
-
-
-def _children() -> Iterator[int]:
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has just ended
-            # `pid (name) state parent ...`; a name may contain any character
-            if int(path.read_text(errors="replace").rpartition(")")[2].split()[1]) == os.getpid():
-                yield int(path.parent.name)
