@@ -9,10 +9,10 @@ desktop       base: the contract of a platform; select keys matching images
               macos: backend osascript grants input swift_helper, and the sources that they run
               x11: backend connection windows xdotool record keyboard clipboard
                    elements elements_atspi ocr opening
-ai            client providers images grid: ask a model
+ai            client providers grid: ask a model
 automation    policy coordinates capture image act steps listing find labels wait opening: the jobs
 integrations  keynote gmail peekaboo_cli
-agents        mcp_client actions planner target run report vision_agent model_check keynote_agent
+agents        mcp_client actions planner target run report vision_agent keynote_agent
 tools         table (a row for each tool and command); list_tools look_tools act_tools capture_tools
               status: the functions of the tools
 frontends     arguments commands config reference own_desktop; server serve cli

@@ -160,6 +160,8 @@ def read_action(text: str, grid: Optional[Grid]) -> Action:
     if missing := ([required for required in kind.required if required not in properties]):
         raise unusable(f"{missing[0]} is missing")
     is_done = properties.get("done", name == "done")
+    if is_done and name == "noop":
+        name, kind = "done", ACTIONS["done"]
     if not kind.tool and is_done != (name == "done"):
         raise unusable(f"the action is {name}, but done is {str(is_done).lower()}")
     values = {key: properties[key] for key in (*kind.required, *kind.optional) if key in properties}

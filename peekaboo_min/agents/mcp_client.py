@@ -6,8 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.settings import child_environment
@@ -16,29 +15,20 @@ from ..system.programs import how_to_install, own_command
 _LONGEST_CALL_S = 150.0  # a Keynote tool may take 120 s
 
 
-@dataclass(frozen=True)
-class ToolAnswer:
+class ToolAnswer(NamedTuple):
     """A tool's result. data: its structured content, or the JSON in its text; empty if it has neither."""
 
     text: str
     data: dict[str, Any]
-    images: tuple[bytes, ...]
-    is_error: bool
-    code: str = ""  # an error's code, from `_meta.backend_error_code`
-
-    def error(self) -> PeekabooError:
-        """Return the server's error as a PeekabooError, to be raised."""
-        code = ErrorCode(self.code) if self.code in ErrorCode.__members__ else ErrorCode.INTERNAL_ERROR
-        message, _, hint = self.text.removeprefix(f"{self.code}: ").partition(". Next step: ")
-        return PeekabooError(code, message, hint)
+    images: tuple[bytes, ...] = ()
+    error: Optional[PeekabooError] = None  # None for a success
 
 
-class McpClient:
-    """A synchronous client of one server."""
+class McpClient(NamedTuple):
+    """A synchronous client of one server: anyio's portal and the SDK's client."""
 
-    def __init__(self, portal: Any, client: Any) -> None:
-        self._portal = portal
-        self._client = client
+    portal: Any
+    client: Any
 
     def tools(self) -> list[Any]:
         """Return the server's tools as SDK objects. Raises PROGRAM_FAILED."""
@@ -49,22 +39,26 @@ class McpClient:
         result = self._request("call_tool", name, arguments)
         text = "\n".join(block.text for block in result.content if block.type == "text")
         images = tuple(base64.b64decode(block.data) for block in result.content if block.type == "image")
-        code = str((result.meta or {}).get("backend_error_code", ""))
         data = dict(result.structured_content or {})
         last_line = text.rpartition("\n")[2]
         if last_line.startswith("{") and not data:  # a result with images has its data in the text
             with suppress(ValueError):
                 data = json.loads(last_line)
-        return ToolAnswer(text, data, images, bool(result.is_error), code)
+        return ToolAnswer(text, data, images, _error_in(result.meta) if result.is_error else None)
 
     def _request(self, method: str, *arguments: Any) -> Any:
         from mcp import MCPError
 
         try:
-            return self._portal.call(getattr(self._client, method), *arguments)
+            return self.portal.call(getattr(self.client, method), *arguments)
         except (MCPError, OSError) as e:
             message = f"the MCP server failed in {arguments[0] if arguments else method}: {e}"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
+
+
+def _error_in(meta: dict[str, Any]) -> PeekabooError:
+    code = ErrorCode.__members__.get(meta["backend_error_code"], ErrorCode.INTERNAL_ERROR)
+    return PeekabooError(code, meta["message"], meta["next_step"])
 
 
 @contextmanager

@@ -51,7 +51,6 @@ svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
 <p><strong>$status</strong>: $message</p>
 $facts
 $sections
-$appendix
 </body>
 </html>
 """)
@@ -59,9 +58,6 @@ _FACTS = Template("""\
 <p>Trust the screenshots, not the model's claims.</p>
 <p>Model $model_used: $grid. Started $started.
 $steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>""")
-_APPENDIX = Template("""\
-<section><details><summary>System prompt</summary><pre>
-$system_prompt</pre></details></section>""")
 _RECORD_FACTS = "<p>The screenshots show all that was in the windows at that time, which may be private.</p>"
 _STEP = Template("""\
 <section>
@@ -93,9 +89,8 @@ def run_report(run: AgentRun) -> str:
         sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
     status = "the model reports done" if run.status == "done" else run.status
     texts = _as_texts({**run.as_data(), "status": status})
-    facts, appendix = (_FACTS, _APPENDIX) if run.model_used else (Template(_RECORD_FACTS), Template(""))
-    parts = {"facts": facts.substitute(texts), "appendix": appendix.substitute(texts)}
-    return _PAGE.substitute(texts, sections="\n".join(sections), **parts)
+    facts = _FACTS.substitute(texts) if run.model_used else _RECORD_FACTS
+    return _PAGE.substitute(texts, sections="\n".join(sections), facts=facts)
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:

@@ -32,7 +32,7 @@ class AgentStop(PeekabooError):
 
 @dataclass
 class Exchange:
-    """A question to the model and its reply. problem: why the reply is unusable; empty if it was used."""
+    """All text sent to the model, and its reply. problem: why the reply is unusable; empty if it was used."""
 
     prompt: str
     reply: str = ""

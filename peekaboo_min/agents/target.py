@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from ..automation.act import effect_text
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, ImageData, Point, Rect, Scene, Window
@@ -58,7 +59,7 @@ class AgentTarget:
         """
         if self.window and not self.window.is_focused and not self.window.is_popup:
             accepted = ("FOCUS_FAILED", "WINDOW_BLOCKED")
-            if self._call("focus_window", {"window_id": self.window.window_id}, accepted).is_error:
+            if self._call("focus_window", {"window_id": self.window.window_id}, accepted).error:
                 self._front_id = None
                 self.follow()
 
@@ -86,7 +87,7 @@ class AgentTarget:
             if window is None:
                 return
             answer = self._call("take_window_screenshot", {"window_id": window.window_id}, accepted)
-            if not answer.is_error:
+            if not answer.error:
                 break
             self.follow()  # the window has just closed
         info = sniff_image(answer.images[0])
@@ -100,15 +101,15 @@ class AgentTarget:
         if step.image is None or step.window is None or self._owner in self._without_elements:
             return
         answer = self._server.call("find_elements", {"window_id": step.window.window_id})
-        if answer.is_error and answer.code not in _RECOVERABLE:
+        if answer.error and answer.error.code not in _RECOVERABLE:
             self._without_elements.add(self._owner)  # asking again may take seconds
-        step.elements = {} if answer.is_error else answer.data
+        step.elements = {} if answer.error else answer.data
 
     def wait_for(self, window_id: int, text: str, timeout_s: float) -> str:
         """Wait until the window shows a text; return the outcome as a sentence."""
         arguments = {"window_id": window_id, "text": text, "timeout_s": max(1.0, timeout_s)}
         answer = self._call("wait_for", arguments, _RECOVERABLE)
-        return answer.text if answer.is_error else "the window shows the text"
+        return answer.text if answer.error else "the window shows the text"
 
     def act(self, step: AgentStep) -> None:
         """Perform the step's action, store its effect, and update `window`.
@@ -124,10 +125,10 @@ class AgentTarget:
         if step.pixel_action.points:
             arguments["screenshot_id"] = step.screenshot_id
         answer = self._call(tool, arguments, _RECOVERABLE)
-        if answer.is_error:
+        if answer.error:
             step.effect = f"it was not done: {answer.text}"
             step.changed = step.is_delivered = False
-            if answer.code == "WINDOW_BLOCKED":
+            if answer.error.code is ErrorCode.WINDOW_BLOCKED:
                 self._front_id = None  # follow the dialog, even if it was in front before
         elif tool == "open":  # go on in the opened window, of whatever app
             window = _read_window(answer.data)
@@ -161,8 +162,8 @@ class AgentTarget:
 
     def _call(self, tool: str, arguments: dict[str, Any], accepted: tuple[str, ...] = ()) -> ToolAnswer:
         answer = self._server.call(tool, arguments)
-        if answer.is_error and answer.code not in accepted:
-            raise answer.error()
+        if answer.error and answer.error.code not in accepted:
+            raise answer.error
         return answer
 
 
@@ -183,8 +184,7 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
 
 
 def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
-    """Store the effect that a tool reports: its summary is `what was done; effect; ...`."""
-    step.effect = data["summary"].partition("\n")[0].partition("; ")[2] or "its effect is not known"
+    step.effect = effect_text(data) or "its effect is not known"
     step.changed = True if "new_window" in data else data.get("changed")
     step.is_delivered = data.get("delivered") is not False
     if "point" in data:

@@ -15,14 +15,13 @@ from ..automation.policy import check_may_act
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
-from ..core.settings import settings_with_env_file, without_secrets
+from ..core.settings import settings, settings_with_env_file, without_secrets
 from ..core.text import clean_text
 from ..system.ending import exit_hooks, exit_if_signalled
 from ..system.files import write_privately
 from .actions import Action
 from .mcp_client import McpClient, own_server
-from .model_check import model_check
-from .planner import Planner
+from .planner import Planner, model_check
 from .report import run_report
 from .run import AgentRun, AgentStep, AgentStop, doubt_about, new_run_folder, save
 from .target import ACTING_TOOLS, LOOKING_TOOLS, AgentTarget
@@ -85,7 +84,7 @@ def run_vision_agent(
         raise invalid(problem, hint="see peekaboo-min agent --help")
     if not (dry_run or check_model):
         check_may_act("agent")
-    choice = choose_provider() if model is None else choose_model(model)
+    choice = _choose(model)
     if check_model:
         return model_check(choice)
     run = AgentRun(
@@ -94,6 +93,15 @@ def run_vision_agent(
     _run_and_report(run, choice, run_folder)
     data = run.summary_data()
     return Result(f"{run.message}\nthe report: {data['report']}", data)
+
+
+def _choose(model: Optional[str]) -> ModelChoice:
+    if model:
+        return choose_model(model)
+    if settings().ai_providers:
+        return choose_provider()
+    hint = "name one, such as --model openai/gpt-5.4-mini, or set PEEKABOO_AI_PROVIDERS"
+    raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, "no model is chosen", hint)
 
 
 def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from ..core.call import in_parallel, pause, report_progress, within_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import log_error, log_info
+from ..core.log import log_error, log_info, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
@@ -21,7 +21,7 @@ from ..desktop.images import load_image
 from ..system.bitmaps import image_file
 from ..system.files import asked_path
 from ..system.web import WebError
-from .images import fit_for_model
+from .grid import fit_for_model
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
 OCR = "ocr"  # the provider that reads text with the desktop's own OCR: no model, no key, no network
@@ -53,7 +53,7 @@ class ProviderStatus(NamedTuple):
 
     choice: ModelChoice
     problem: str = ""
-    is_absent: bool = False  # no key, or not reachable: only then does `auto` try the next provider
+    is_absent: bool = False  # unknown, no key or not reachable: only then does `auto` try the next provider
 
 
 def analyze_file(
@@ -82,10 +82,22 @@ def analyze_file(
 
 
 def choose_model(name: str) -> ModelChoice:
-    """Return the model named by PROVIDER or PROVIDER/MODEL, configured or not. Raises INVALID_ARGUMENT."""
+    """Return the model named by PROVIDER or PROVIDER/MODEL, also if PEEKABOO_AI_PROVIDERS does not list it.
+
+    Raises INVALID_ARGUMENT, and AI_NOT_CONFIGURED if its provider needs a key.
+    """
     if re.search("[,;]", name):
         raise invalid(f"{name[:60]!r} names more than one model", hint="write PROVIDER/MODEL")
-    return _checked(_read_choice(name))
+    choice = _checked(_read_choice(name))
+    _check_key(choice)
+    return choice
+
+
+def _check_key(choice: ModelChoice) -> None:
+    vendor = VENDORS.get(choice.provider)
+    if vendor and vendor.lacks_key:
+        message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, "set it, or choose another provider")
 
 
 def choose_provider(
@@ -93,8 +105,8 @@ def choose_provider(
 ) -> ModelChoice:
     """Return the requested provider, or the first operational one for `auto` and None.
 
-    `auto` skips only providers that have no key or cannot be reached. Any other problem is an error: a
-    mistyped name of a local model must not send the image to a cloud.
+    `auto` skips unknown providers, and those that have no key or cannot be reached. Any other problem is an
+    error: a mistyped name of a local model must not send the image to a cloud.
     Raises AI_NOT_CONFIGURED, INVALID_ARGUMENT (there is no such provider), AI_PROVIDER_ERROR (no provider is
     operational, or the first that can be reached lacks the model).
     """
@@ -110,8 +122,8 @@ def choose_provider(
         raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
     problems = []
     for candidate in candidates:
-        choice = _checked(candidate._replace(model=requested_model or candidate.model))
-        status = _status_of(choice) if name == "auto" else ProviderStatus(choice)
+        choice = candidate._replace(model=requested_model or candidate.model)
+        status = _status_of(choice) if name == "auto" else ProviderStatus(_checked(choice))
         if not status.problem:
             return choice
         if not status.is_absent:
@@ -150,9 +162,12 @@ def _unknown_provider(provider: str) -> str:
 
 def _status_of(choice: ModelChoice) -> ProviderStatus:
     # a cloud is not asked: only its key is checked
+    if choice.provider == OCR:
+        return ProviderStatus(choice)
     vendor = VENDORS.get(choice.provider)
     if vendor is None:
-        return ProviderStatus(choice, "" if choice.provider == OCR else _unknown_provider(choice.provider))
+        log_warning(f"PEEKABOO_AI_PROVIDERS: {_unknown_provider(choice.provider)}; {choice.name} is skipped")
+        return ProviderStatus(choice, _unknown_provider(choice.provider), is_absent=True)
     if vendor.lacks_key:
         return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
     try:
@@ -191,10 +206,8 @@ def ask_model(
     if choice.provider == OCR:
         answer = _read_all_text(desktop, loaded, schema is not None)
     else:
+        _check_key(choice)
         vendor = VENDORS[choice.provider]
-        if vendor.lacks_key:
-            message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
-            raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, "set it, or choose another provider")
         if not are_fitted:
             loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]
         question = Question(choice.model, prompt, loaded, system, schema)

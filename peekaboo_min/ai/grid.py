@@ -1,13 +1,17 @@
-"""Coordinate grids of models, pixels or thousandths, by the model's name."""
+"""Image sizes and coordinate grids of models, by the model's name."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple, Optional
 
 from ..core.errors import invalid
-from ..core.models import Point
+from ..core.models import ImageData, Point
 from ..core.settings import settings
+from ..desktop.base import Desktop
+from ..desktop.images import fit
+from ..system.bitmaps import MODEL_EDGE, model_size
 
 PIXELS, THOUSANDTHS = "pixels", "1000"  # the units of models' coordinates
 UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}
@@ -23,6 +27,12 @@ _FAMILIES = (
     ),
     (THOUSANDTHS, r"gemini|gemma|qwen-?3|ui-?tars|gui-owl|glm-?\d|internvl|yutori|doubao|\bseed|holo-?2"),
 )
+_MAX_IMAGE_BYTES = 3_600_000  # Anthropic accepts 5 MB of base64 per image
+# Qwen2.5-VL divides images into patches of 28 x 28 pixels, and Ollama enlarges its images to 1024 patches.
+# 1536 patches are 1.2 megapixels, which no vendor shrinks.
+_PATCH, _FEWEST_PATCHES, _MOST_PATCHES = 28, 1024, 1536
+_SMART_RESIZED = r"qwen-?2|ui-?tars|holo-?1|mimo-vl|opencua|\bfara|gta-?1|gelato"
+_SHORT_SIDED = r"\bgpt-4|\bchatgpt-4"
 
 
 class Grid(NamedTuple):
@@ -92,3 +102,35 @@ def describe_unit(model: str) -> str:
     reason = "by the model's name" if unit_by_name(model) else ASSUMED
     source = "PEEKABOO_AI_GRID" if unit_by_variable() else reason
     return f"the model answers in {UNIT_NAMES[unit_for(model)]} ({source})"
+
+
+def fitted_size(model: str, width: int, height: int, in_pixels: bool = False) -> tuple[int, int]:
+    """Return the largest size with these proportions that the vendor does not resize, by the model's name.
+
+    A model answers in pixels of the resized image. Fitting a fitted size changes nothing. in_pixels: the user
+    set PEEKABOO_AI_GRID=pixels; a model of no known pixel family gets a size that no known vendor resizes.
+    """
+    name = base_name(model)
+    if re.search(_SMART_RESIZED, name) or (in_pixels and unit_by_name(model) != PIXELS):
+        return _fit_smart_resize(width, height)
+    # OpenAI shrinks the short side of images for these models to 768
+    edge = max(width, height) * 768 // min(width, height) if re.search(_SHORT_SIDED, name) else MODEL_EDGE
+    return model_size(width, height, min(edge, MODEL_EDGE))
+
+
+def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
+    """Return the nearest size of whole patches, which the `smart_resize` of Qwen2.5-VL does not change."""
+    columns, rows = max(1, round(width / _PATCH)), max(1, round(height / _PATCH))
+    if columns * rows > _MOST_PATCHES:
+        factor = math.sqrt(_MOST_PATCHES / (columns * rows))
+        columns, rows = (max(1, math.floor(side * factor)) for side in (columns, rows))
+    elif columns * rows < _FEWEST_PATCHES:
+        factor = math.sqrt(_FEWEST_PATCHES / (columns * rows))
+        columns, rows = math.ceil(columns * factor), math.ceil(rows * factor)
+    return columns * _PATCH, rows * _PATCH
+
+
+def fit_for_model(desktop: Desktop, model: str, image: ImageData, in_pixels: bool = False) -> ImageData:
+    """Resize an image for a model, see fitted_size. An image that fits is returned unchanged."""
+    size = fitted_size(model, image.info.width, image.info.height, in_pixels)
+    return fit(desktop, image, size, _MAX_IMAGE_BYTES)

@@ -14,7 +14,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData
 from ..core.settings import VARIABLES, settings
 from ..core.text import seconds_text
-from ..system.web import WebError, ask_json, error_text, is_loopback
+from ..system.web import WebError, ask_json, error_text, is_local_address, is_loopback
 
 
 class Question(NamedTuple):
@@ -72,8 +72,9 @@ class Vendor(NamedTuple):
 
     @property
     def lacks_key(self) -> bool:
-        needs_key = bool(self.key_field) and not (self.title == "OpenAI" and _is_compatible_server())
-        return needs_key and not self.key
+        # a compatible server on this machine or in this network may need no key
+        is_own_server = self.title == "OpenAI" and is_local_address(self.base_url)
+        return bool(self.key_field) and not self.key and not is_own_server
 
     def ask(self, question: Question, deadline: float) -> Any:
         """Send a question and return the JSON reply. deadline: monotonic. Raises WebError."""
@@ -91,6 +92,13 @@ class Vendor(NamedTuple):
 
 def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
+
+
+def sent_text(provider: str, question: Question) -> str:
+    """Return all text of a question as it is sent: system prompt, prompt, perhaps the schema."""
+    is_plain = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
+    prompt = question.prompt if is_plain else _with_schema_text(question)
+    return f"{question.system}\n\n{prompt}" if question.system else prompt
 
 
 def _with_schema_text(question: Question) -> str:
@@ -133,7 +141,6 @@ def check_ollama(model: str, timeout_s: float) -> None:
 
 
 def _is_compatible_server() -> bool:
-    # another server than OpenAI's; it may need no key
     return bool(VENDORS["openai"].base_url != VARIABLES["openai_base_url"].default)
 
 

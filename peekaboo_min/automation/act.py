@@ -107,6 +107,11 @@ def _result(done: str, data: dict[str, Any]) -> Result:
         done += " at screen point {x:g},{y:g}".format(**data["point"])
     if "to_point" in data:
         done += " to {x:g},{y:g}".format(**data["to_point"])
+    return Result("; ".join(filter(None, (done, effect_text(data)))), data)
+
+
+def effect_text(data: dict[str, Any]) -> str:
+    """Describe delivery and effect in one line, from the data of an act's result; empty if unknown."""
     names = ("reached_window_id", "delivered", "changed", "others_typed")
     reached, delivered, changed, others = map(data.get, names)
     missed = f"but window {reached} received it" if reached else "but the window did not receive it"
@@ -117,7 +122,6 @@ def _result(done: str, data: dict[str, Any]) -> Result:
         None: "the window changes by itself, so the effect is unknown",
     }
     parts = [
-        done,
         "the pixel was outside the image and was moved to its edge" if data.get("clamped") else "",
         {True: "", False: missed, None: "it is not known whether the window received it"}[delivered],
         f"{others} other key(s) were pressed at the same time" if others else "",
@@ -125,7 +129,7 @@ def _result(done: str, data: dict[str, Any]) -> Result:
         effects[changed] if changed or data.get("effect_ms") else "",
         "window {window_id} {title!r} opened".format(**data["new_window"]) if data.get("new_window") else "",
     ]
-    return Result("; ".join(filter(None, parts)), data)
+    return "; ".join(filter(None, parts))
 
 
 def _audited_act(act: Act) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .errors import PeekabooError, file_errors
 from .settings import LOG_LEVELS, settings, without_secrets
-from .text import clean_text, encodable
+from .text import encodable, one_line
 
 _NAMES = {number: name for name, number in LOG_LEVELS.items()}
 _NOT_OWN = "it is not a regular file that you own, or it has hard links"
@@ -158,4 +158,4 @@ def write_agent_line(path: Path, labels: str, text: str) -> None:
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     # one line, so that a model's reply cannot imitate another entry
-    append_line(path, clean_text(without_secrets(f"[{now}]{labels} {text}"), 100_000))
+    append_line(path, one_line(without_secrets(f"[{now}]{labels} {text}")[:100_000]))

@@ -19,6 +19,11 @@ def clean_text(text: str, limit: int = 200) -> str:
     return re.sub(_UNSAFE, " ", text[:limit]).strip()
 
 
+def one_line(text: str) -> str:
+    r"""Write line breaks as `\n`, and replace other control and direction characters by spaces."""
+    return re.sub(_UNSAFE, " ", text.replace("\r\n", "\n").replace("\n", r"\n"))
+
+
 def seconds_text(seconds: float) -> str:
     """Format a duration with at most two significant digits below 10: `1 second`, `1.8 seconds`."""
     number = f"{seconds:.2g}" if seconds < 10 else f"{seconds:.0f}"

@@ -243,10 +243,12 @@ def error_message(error: PeekabooError, has_result_grammar: bool = False) -> dic
     """Return an error: `CODE: what is wrong. Next step: ...`, or `ERROR: ...` for a result grammar."""
     name = encodable(error.code_name)[:100]
     text = error.message_for_model("ERROR" if has_result_grammar else name)
+    parts = {"message": outgoing_text(error.message, 2_000), "next_step": outgoing_text(error.hint, 2_000)}
     return {
         "content": [{"type": "text", "text": outgoing_text(text, 4_000)}],
         "isError": True,
-        "_meta": {"backend_error_code": name},
+        # for programs: the text's parts, so that nobody has to split it
+        "_meta": {"backend_error_code": name, **parts},
     }
 
 

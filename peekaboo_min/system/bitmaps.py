@@ -21,7 +21,6 @@ from ..core.text import clean_text
 from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
-_HEADER_BYTES = 256 * 1024
 _PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 
 # A model shrinks what is larger, and then answers in pixels that we never saw. These are the limits of
@@ -38,7 +37,6 @@ _MARKS = bytes([0, *[255] * 255])
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
     """Kind and size from the first bytes of a file, or None when they are not an image's."""
     info = None
-    data = data[:_HEADER_BYTES]
     with suppress(struct.error, IndexError):  # cut short within its header
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
             info = ImageInfo("png", *struct.unpack(">II", data[16:24]))
@@ -337,5 +335,5 @@ def _link_target(path: Path) -> Optional[Path]:
 
 def _is_image(path: Path, or_empty: bool) -> bool:
     with open(path, "rb") as f:
-        start = f.read(_HEADER_BYTES)
+        start = f.read(256 * 1024)  # more than the metadata before the size of a JPEG
     return sniff_image(start) is not None or (or_empty and not start)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, InvalidURL
+from ipaddress import ip_address
 from ssl import SSLCertVerificationError
 from typing import Any, Optional
 from urllib.error import HTTPError, URLError
@@ -96,6 +97,15 @@ def host_of(url: str) -> str:
 def is_loopback(url: str) -> bool:
     """Return True if the URL points to this machine."""
     return bool(_LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
+
+
+def is_local_address(url: str) -> bool:
+    """Return True if the URL points to this machine or a private network, by address or by name."""
+    with suppress(ValueError):  # no valid URL, or a name on the internet
+        host = urlsplit(url).hostname or ""
+        is_local_name = not re.search(r"[.:]", host) or host.endswith((".local", ".lan", ".internal"))
+        return is_local_name or ip_address(host).is_private
+    return False
 
 
 def error_text(body: Any) -> str:

@@ -40,6 +40,7 @@ def made(kind: str, **values: Any) -> Action:
         ({"action": "click", "x": 0, "y": 599.5}, made("click", x=0, y=599.5)),
         ({**CLICK, "done": True}, Action("click", CLICKED.values, "Go on", is_last=True)),
         ({"action": "noop", "confidence": 1}, Action("noop", confidence=1.0)),
+        ({"action": "noop", "done": True}, Action("done", is_last=True)),
         (
             {"action": "click", "x": 1, "y": 2, "button": "right", "clicks": 2, "modifiers": ["Control"]},
             made("click", x=1, y=2, button="right", clicks=2, modifiers=["ctrl"]),

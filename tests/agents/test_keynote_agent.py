@@ -143,7 +143,7 @@ def test_keynote_agent_corrects_a_model_that_lies_in_eight_turns(mac: FakeMac, f
     assert len(prompts) == 8
     assert [answer in prompt for answer, prompt in zip(answers, prompts[1:])] == [True] * 7
     lines = log_lines(folder)
-    assert "LLM => I have drawn a beautiful rectangle with ***. [2026" in lines[3][1]
+    assert "LLM => I have drawn a beautiful rectangle with ***.\\n[2026" in lines[3][1]
     assert "openai-key" not in str(lines)
     tools = ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
     assert [source for source, _ in lines if "tool=" in source] == [f"[tool={each}]" for each in tools]
@@ -270,9 +270,11 @@ def test_keynote_tools_over_mcp_have_errors_with_codes(
         first = server.call("add_text_in_keynote", {"text": "x"})
         wrong = server.call("draw_rectangle", {"x": "ten", "y": 378, "width": 1152, "height": 324})
         ready = server.call("open_keynote", {})
-    assert first == ToolAnswer(ANSWERS[4], {}, (), True, "INVALID_ARGUMENT")
-    assert wrong.text.startswith("ERROR: draw_rectangle: x: ") and wrong.code == "INVALID_ARGUMENT"
-    assert ready == ToolAnswer(ANSWERS[5], {}, (), False)
+    message, _, next_step = ANSWERS[4].removeprefix("ERROR: ").partition(". Next step: ")
+    assert first.error and (first.text, first.error.code) == (ANSWERS[4], ErrorCode.INVALID_ARGUMENT)
+    assert (first.error.message, first.error.hint) == (message, next_step)
+    assert wrong.error and wrong.text == wrong.error.message_for_model("ERROR")
+    assert ready == ToolAnswer(ANSWERS[5], {})
 
 
 INITIALIZED = """

@@ -15,8 +15,7 @@ from samples import error_of
 from tk_windows import pixels_of
 from worlds import PATIENCE_S
 
-from peekaboo_min.agents.model_check import _IMAGE, unit_of
-from peekaboo_min.agents.planner import Planner
+from peekaboo_min.agents.planner import _IMAGE, Planner, unit_of
 from peekaboo_min.agents.run import AgentRun, AgentStep
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice

@@ -65,11 +65,11 @@ def test_report_and_run_file_hold_no_key_that_a_model_repeats(
 
 
 def test_report_shows_each_step_and_any_text() -> None:
-    run = a_run(goal="a goal \ud800", message="<nothing>", system_prompt="$first\n\n<pre>")
+    run = a_run(goal="a goal \ud800", message="<nothing>")
     text = text_of(run_report(run))
-    for expected in ("<nothing>", "a goal \ufffd", "$first\n\n<pre>", "failed"):
+    for expected in ("<nothing>", "a goal \ufffd", "failed"):
         assert expected in text
-    exchanges = [Exchange("first question", "no idea", "no JSON object"), Exchange("second question", "{}")]
+    exchanges = [Exchange("$first\n\n<pre>", "no idea", "no JSON object"), Exchange("second question", "{}")]
     step = a_step(effect="the window changed", exchanges=exchanges, milliseconds=1234, tokens_in=9)
     page = run_report(a_run(step, a_step(2, None), a_step(3, DRAG), status="done"))
     text = text_of(page)
@@ -78,7 +78,7 @@ def test_report_shows_each_step_and_any_text() -> None:
         "click 200,120 \u2192 the window changed",
         "'A <title>' of Form, 1234 ms, 9 + 0 tokens",
         "no JSON object",
-        "first question",
+        "$first\n\n<pre>",
         "second question",
         "2. no action",
         "the model reports done: ",

@@ -65,9 +65,9 @@ class Server:
 
     def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
         if tool == "list_windows":
-            return ToolAnswer("", {"windows": [window_data(window(7))]}, (), False)
+            return ToolAnswer("", {"windows": [window_data(window(7))]})
         self.calls.append((tool, arguments))
-        return ToolAnswer("", self.data, (), False)
+        return ToolAnswer("", self.data)
 
 
 def test_agent_never_chooses_an_app_by_likeness() -> None:
@@ -93,13 +93,13 @@ PIXEL = {"x": 60, "y": 50, "screenshot_id": "ab"}
 def test_act_becomes_a_call_with_all_its_properties(
     kind: str, values: dict[str, Any], tool: str, arguments: dict[str, Any]
 ) -> None:
-    server = Server(summary="done")
+    server = Server(summary="done", delivered=True)
     act_in(server, AgentStep(1, screenshot_id="ab", action=Action(kind, values)))
     assert server.calls == [(tool, {**arguments, "window_id": 7})]
 
 
 def test_act_on_a_screen_image_uses_no_earlier_pixels() -> None:
-    server = Server(summary="done")
+    server = Server(summary="done", delivered=True)
     act_in(server, AgentStep(1, action=Action("click", AT)))
     with pytest.raises(PeekabooError, match="screenshot_id must have 16 hexadecimal digits"):
         find_record("session", window(7), server.calls[0][1]["screenshot_id"])
@@ -119,20 +119,26 @@ RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
 
 
 @pytest.mark.parametrize(
-    "data, changed",
+    "data, changed, effect",
     [
-        ({"changed": True, "changed_rect": RECT}, True),
-        ({"changed": False}, False),
-        ({"changed": None}, None),
-        ({"changed": False, "delivered": False}, False),
-        ({"changed": True, "window_closed": True}, True),
-        ({"changed": False, "new_window": {"title": "Save"}}, True),
+        ({"changed": True, "changed_rect": RECT}, True, "the window changed"),
+        ({"changed": False, "effect_ms": 1500}, False, "no change within 1.5 s"),
+        ({"changed": None}, None, "its effect is not known"),
+        ({"changed": False, "delivered": False}, False, "but the window did not receive it"),
+        ({"changed": True, "window_closed": True}, True, "the window closed"),
+        (
+            {"changed": True, "new_window": {"window_id": 8, "title": "Save"}},
+            True,
+            "the window changed; window 8 'Save' opened",
+        ),
     ],
 )
-def test_act_effect_is_noted_as_the_tool_reports_it(data: dict[str, Any], changed: Optional[bool]) -> None:
+def test_act_effect_is_read_from_the_tools_data(
+    data: dict[str, Any], changed: Optional[bool], effect: str
+) -> None:
     step = AgentStep(1, action=SAVE)
-    act_in(Server(summary="pressed cmd+s in window 7; this; and that\na warning", **data), step)
-    assert (step.effect, step.changed) == ("this; and that", changed)
+    act_in(Server(**{"summary": "pressed cmd+s; a; b", "delivered": True, **data}), step)
+    assert (step.effect, step.changed) == (effect, changed)
     assert step.is_delivered == ("delivered" not in data)
     # in the pixels of the model's image
     assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)

@@ -24,6 +24,7 @@ from samples import error_of
 from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, need, wait_for
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
+from peekaboo_min.agents.keynote_agent import run_keynote_agent
 from peekaboo_min.agents.run import new_run_folder
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.core.errors import ErrorCode
@@ -450,13 +451,14 @@ def test_agent_asks_again_once_after_an_unusable_reply(agent: Agent, form: Form)
     problem = "the model's second reply was unusable as well: x is 9999, outside the grid"
     assert problem in done.error["message"]
     assert str(agent.run_folder / "report.html") in done.error["details"]
-    (first, second), kept = (each.prompt for each in agent.ai.questions), agent.step(1)["exchanges"]
-    assert [kept[0]["prompt"] in first, kept[1]["prompt"] in second] == [True, True]
+    kept = agent.step(1)["exchanges"]
+    sent = [f"{each.system}\n\n{each.prompt}" for each in agent.ai.questions]
+    assert [each["prompt"] for each in kept] == sent
     assert "I would click the button." in kept[1]["prompt"]
     assert kept[0]["reply"] == "I would click the button." and json.loads(kept[1]["reply"])["x"] == 9999
     assert "the reply contains no JSON object" in kept[0]["problem"] and "x is 9999" in kept[1]["problem"]
     assert [each["prompt"] in agent.report().text for each in kept] == [True, True]
-    assert "the reply contains no JSON object" in second
+    assert "the reply contains no JSON object" in sent[1]
     assert form.events("click") == [] and agent.saved()["status"] == "confused"
 
 
@@ -616,6 +618,23 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
 def test_agent_refuses_an_invalid_task_before_it_starts(options: dict[str, Any], message: str) -> None:
     error = error_of(run_vision_agent, goal="Do it", **options)
     assert error.code is ErrorCode.INVALID_ARGUMENT and message in error.message
+
+
+@pytest.mark.parametrize("run", [run_vision_agent, run_keynote_agent])
+def test_agent_without_model_or_key_stops_before_it_leaves_anything(
+    run: Any, environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    environment(PEEKABOO_DESKTOP="macos")
+    options: dict[str, Any] = {} if run is run_keynote_agent else {"goal": "Do it", "app": "Form"}
+    error = error_of(run, model="openai", **options)
+    assert (error.code.value, error.message) == (
+        "AI_NOT_CONFIGURED",
+        "OpenAI needs a key, and OPENAI_API_KEY is not set",
+    )
+    if options:
+        assert error_of(run, **options).message == "no model is chosen"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_run_folder_is_new_and_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

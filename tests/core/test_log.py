@@ -99,6 +99,11 @@ def test_audit_and_agent_log_of_another_kind_or_user_is_refused(
     assert other.read_text() == "my own"
 
 
+def test_agent_log_keeps_line_breaks_and_trailing_blanks_in_one_line(tmp_path: Path) -> None:
+    write_agent_line(tmp_path / "log", "[client]", "LLM => one \ttwo\r\nthree\n  ")
+    assert (tmp_path / "log").read_text().partition("[client]")[2] == " LLM => one  two\\nthree\\n  \n"
+
+
 APPENDING = """
 import sys
 from pathlib import Path

@@ -36,9 +36,10 @@ def pictures_of(answer: Answer) -> list[bytes]:
 def refused(answer: Answer) -> dict[str, str]:
     """Return code and text of an error answer; check its shape."""
     (block,) = answer["content"]
-    code = answer["_meta"]["backend_error_code"]
-    assert answer == {"content": [block], "isError": True, "_meta": {"backend_error_code": code}}
-    assert (block["type"], block["text"].split(": ")[0]) == ("text", code)
+    code, message, next_step = (answer["_meta"][n] for n in ("backend_error_code", "message", "next_step"))
+    assert {**answer, "_meta": len(answer["_meta"])} == {"content": [block], "isError": True, "_meta": 3}
+    assert block["type"] == "text" and block["text"].startswith(f"{code}: {message.rstrip('.')}")
+    assert next_step in block["text"]
     return {"code": code, "said": block["text"].split(": ", 1)[1]}
 
 
