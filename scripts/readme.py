@@ -8,7 +8,7 @@ from pathlib import Path
 
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.frontends.arguments import read_signature
-from peekaboo_min.frontends.reference import show_tools
+from peekaboo_min.frontends.documents import show_tools
 from peekaboo_min.tools.table import COMMANDS
 
 README = Path(__file__).resolve().parent.parent / "README.md"

@@ -14,7 +14,7 @@ from readme import SKILL, refreshed
 from worlds import ROOT
 
 from peekaboo_min.frontends.arguments import read_signature
-from peekaboo_min.frontends.reference import show_tools
+from peekaboo_min.frontends.documents import show_tools
 from peekaboo_min.tools.table import COMMANDS, ROWS, TOOLS
 
 PACKAGE = ROOT / "peekaboo_min"

@@ -223,7 +223,7 @@ def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence
 
 
 def _similar_option(signature: Signature, flag: str) -> str:
-    """Return a hint for an unknown option: what its user probably means."""
+    """Return a hint for an unknown option: the likely intention."""
     if meant := [known for known in signature.options if known.startswith(f"{flag}-")]:
         return f"did you mean {meant[0]}?"
     if flag in ("--app", "--window-id") and signature.parameters[0].name == _WINDOW:

@@ -85,7 +85,7 @@ def image(
     path: SavePath = None,
     mode: Annotated[
         Optional[Literal["screen", "window", "multi", "frontmost"]],
-        "what to capture; default: window if an app is given, else screen",
+        "default: window if an app is given, else screen",
     ] = None,
     format: Annotated[Optional[Literal["png", "jpg"]], "default: by the path's extension, else png"] = None,
     capture_focus: Annotated[
@@ -102,7 +102,7 @@ def image(
     """Capture screens, one window, or all windows of an app, as files.
 
     Example: peekaboo-min image --app Safari --path shot.png
-    leaves shot.png; with --mode multi it leaves shot_window0_TITLE.png, shot_window1_TITLE.png, ...
+    leaves shot.png; several images leave shot_window0_TITLE.png, shot_window1_TITLE.png, ...
     """
     from ..automation.image import ImageRequest, image_result
 

@@ -180,8 +180,7 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
             error.hint = _HOW_TO_SET_DISPLAY
         return error
     log_error(f"{name}: unexpected {type(error).__name__}: {error}", exc_info=True)
-    hint = "try again; the server's log has the traceback"
-    return PeekabooError(ErrorCode.INTERNAL_ERROR, f"{name} failed unexpectedly", hint)
+    return PeekabooError(ErrorCode.INTERNAL_ERROR, f"{name} failed unexpectedly")
 
 
 def outgoing_text(text: str, cap: int = _VALUE_CAP) -> str:

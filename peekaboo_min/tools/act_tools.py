@@ -46,8 +46,8 @@ def click(
 ) -> Result:
     """Click with the mouse at a pixel of a window's screenshot: a button, link, checkbox, icon or menu.
 
-    Computer use of the desktop GUI: left, right or double click to press, push, tick, select, choose. Refused
-    if the window was resized since, or is covered there. If it moved, it is clicked where it is now.
+    Computer use, desktop GUI control: left, right or double click to press, push, tick, select. Refused if
+    the window was resized since or is covered there.
 
     Example: peekaboo-min click 14680078 120 48 --verify
     """
@@ -57,17 +57,16 @@ def click(
 
 def click_text(
     window_id: WindowId,
-    text: Annotated[str, "the whole label, as shown; case is ignored"],
+    text: Annotated[str, "the whole label; case is ignored"],
     button: Button = "left",
     clicks: Clicks = 1,
     verify: Verify = False,
     region: Region = None,
     screenshot_id: RegionScreenshotId = None,
 ) -> Result:
-    """Click a button, link, tab or menu entry by the text of its label: find the words and press them.
+    """Click or choose a button, link, tab or menu entry in a window by the text on it: press these words.
 
-    Clicks only a whole label that occurs once; else it clicks nothing, and the error gives the region of each
-    place with the same or similar text.
+    Clicks a text only if it is a whole label that occurs once; else the error gives each similar region.
 
     Example: peekaboo-min click-text 14680078 "Sign the book"
     """
@@ -106,7 +105,8 @@ def drag(
 ) -> Result:
     """Drag and drop with the mouse: hold the button and move between two pixels of a window's screenshot.
 
-    It moves a slider, an item, a file or a window, or selects text. The rules of click apply.
+    It moves a slider, an item, a file, or a window by its title bar, or selects text. The rules of click
+    apply.
 
     Example: peekaboo-min drag 14680078 120 48 260 48
     """
@@ -128,17 +128,15 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
 def type_text(
     window_id: WindowId,
-    text: Annotated[str, "any Unicode; a newline presses return, a tab presses tab"],
-    replace: Annotated[
-        bool, "replace the field's content (select all); text may be empty; default false"
-    ] = False,
-    delay_ms: Annotated[int, f"milliseconds between keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
+    text: Annotated[str, "any Unicode; a newline presses return, a tab tab"],
+    replace: Annotated[bool, "replace the field's content (select all); default false"] = False,
+    delay_ms: Annotated[int, f"between two keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
     verify: Verify = False,
 ) -> Result:
     """Type text with the keyboard into a field or editor of a window: write, enter, fill in or paste it.
 
-    Computer use of the desktop GUI: click the field first (form, search box, address). Text beyond ASCII may
-    go through the clipboard, which is restored. A Mac may autocorrect it.
+    Computer use, desktop GUI control: click the field first (form, search box, password). Non-ASCII text may
+    use the clipboard. A Mac app may autocorrect it.
 
     Example: peekaboo-min type 14680078 "Grüße, 世界"
     """
@@ -150,19 +148,17 @@ def type_text(
 
 def press_key(
     window_id: WindowId,
-    key: Annotated[
-        str, "a key or chord: return, escape, page_down, f5, a, cmd+shift+t (on X11 cmd is Control)"
-    ],
+    key: Annotated[str, "a key or chord: return, page_down, f5, a, cmd+shift+t (on X11 cmd is Control)"],
     modifiers: Annotated[
-        Optional[list[str]], "cmd, ctrl, alt, shift, super, fn (Mac); added to those in key; default none"
+        Optional[list[str]], "more of cmd, ctrl, alt, shift, super, fn (Mac); default none"
     ] = None,
-    hold_ms: Annotated[int, f"milliseconds to hold it, {_range('hold_ms')}"] = _DEFAULT.hold_ms,
-    repeat: Annotated[int, f"how often to press it, {_range('repeat')}"] = _DEFAULT.repeat,
+    hold_ms: Annotated[int, f"how long to hold it, {_range('hold_ms')}"] = _DEFAULT.hold_ms,
+    repeat: Annotated[int, f"how often, {_range('repeat')}"] = _DEFAULT.repeat,
     verify: Verify = False,
 ) -> Result:
     """Press a key or a keyboard shortcut (hotkey) in a window, such as enter, tab, escape or ctrl+s.
 
-    To save, copy, undo, confirm, close, or go to the next field.
+    To save, copy, undo, confirm, close, go to the next field.
 
     Example: peekaboo-min press 14680078 cmd+s
     """

@@ -209,7 +209,7 @@ def screenshot_app_window(
     includeShadow: Annotated[bool, "include the window's shadow; default false"] = False,
     timeoutMs: Annotated[int, "milliseconds for the whole call, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
-        bool, "capture the window itself, even if covered; false: what the screen shows there; default true"
+        bool, "capture the window itself, even if covered; false: the screen's pixels there; default true"
     ] = True,
 ) -> Result:
     """Save a screenshot of one window of an app as a temporary file; return path, URI, rectangle and scale.

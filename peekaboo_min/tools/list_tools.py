@@ -10,16 +10,14 @@ from ..core.models import Result
 from ..desktop.select import this_desktop
 
 WindowId = Annotated[int, "its id, from list_windows"]
-Region = Annotated[
-    Optional[list[float]], "only this part: x, y, width, height in pixels of the whole screenshot"
-]
-RegionScreenshotId = Annotated[Optional[str], "the screenshot of the region; default: the last"]
+Region = Annotated[Optional[list[float]], "only x, y, width, height, in pixels of the whole screenshot"]
+RegionScreenshotId = Annotated[Optional[str], "the region's screenshot; default: the last"]
 X = Annotated[float, "pixels from the left edge"]
 Y = Annotated[float, "pixels from the top edge"]
 ScreenshotId = Annotated[Optional[str], "the screenshot of x and y; default: the last"]
 Button = Annotated[models.Button, "default left"]
-Clicks = Annotated[int, "1, 2 (double click) or 3; default 1"]
-Verify = Annotated[bool, "report if the window changed (1 to 2 s); default false"]
+Clicks = Annotated[int, "1, 2 or 3; default 1"]
+Verify = Annotated[bool, "report a visible change (1-2 s); default false"]
 AnalyzeType = Literal["auto", "ollama", "openai", "gemini", "anthropic", "ocr"]
 WindowDetails = Annotated[
     Optional[list[Literal["off_screen", "bounds", "ids"]]], "off_screen, bounds and ids, with commas between"
@@ -29,7 +27,7 @@ WindowDetails = Annotated[
 def list_windows() -> Result:
     """List the open windows of all apps on the desktop, front to back: window ids, titles, places and sizes.
 
-    Call it first: the other tools take a window_id. Menus, dialogs and popups are windows of their own.
+    Call it first: other tools take a window_id. Menus, dialogs, popups are windows, too.
 
     Example: peekaboo-min windows --app Safari
     """

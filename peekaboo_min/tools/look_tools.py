@@ -15,8 +15,8 @@ def take_window_screenshot(
 ) -> Result:
     """Take a screenshot of a window, to look at what an app shows on the screen, and return the image.
 
-    Computer use of the desktop GUI: see a picture (JPEG) of at most 1568 pixels, with its size, scale and
-    screenshot_id. click takes its pixels, also after a region, which is only that part at full resolution.
+    Computer use, desktop GUI control: see a picture (JPEG, at most 1568 pixels). click takes its pixels, also
+    after a region (that part at full resolution).
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     """
@@ -80,7 +80,7 @@ def wait_for(
 
     Pause until a page has loaded, a download has finished, a dialog or new window appears or is gone. Give
     one of text (the result has its x and y), title, closed, still; or only an app, for its first window. If
-    it does not happen in time, the error is TIMEOUT, with what was last seen.
+    it does not happen in time, the error is TIMEOUT, with the last observation.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """

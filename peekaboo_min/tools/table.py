@@ -13,7 +13,7 @@ from ..desktop.select import this_desktop
 
 
 class Effect(Enum):
-    """What a tool does to the world; MCP's annotations and the read-only mode follow from it."""
+    """A tool's effect on the world; MCP's annotations and the read-only mode follow from it."""
 
     LOOKS = "looks"  # reads the desktop or an image
     ASKS = "asks"  # reads, and sends an image to a model that the user configured
@@ -152,9 +152,9 @@ ROWS = (  # in the order of the help and of the README
     Row("list permissions", "tools.status:server_status"),
     Row("stop", "frontends.commands:stop"),
     Row("resume", "frontends.commands:resume"),
-    Row("config", "frontends.config:client_configuration"),
+    Row("config", "frontends.documents:client_configuration"),
     Row("desktop", "frontends.own_desktop:own_desktop"),
-    Row("tools", "frontends.reference:show_tools"),
+    Row("tools", "frontends.documents:show_tools"),
     Row("clean", "tools.status:clean"),
     Row("exec", "integrations.peekaboo_cli:peekaboo_exec", "peekaboo_exec", "Run the peekaboo command line",
         "exec", Effect.ACTS,

@@ -196,20 +196,6 @@ def test_config_names_the_systems_file_and_has_no_display_on_a_mac(
         assert ("DISPLAY" in data["text"]) is (system == "x11")
 
 
-REFUSED = {
-    "cursor --env NOT_SET_AT_ALL": "the environment variable NOT_SET_AT_ALL is not set here",
-    "emacs": "'emacs' is not one of claude-code, claude-desktop",
-}
-
-
-@pytest.mark.parametrize(("argv", "message"), REFUSED.items(), ids=REFUSED)
-def test_config_refuses_an_unset_variable_and_an_unknown_client(
-    environment: dict[str, str], argv: str, message: str
-) -> None:
-    done = config(PACKAGE, environment, *argv.split())
-    assert (done.code, done.out) == (2, "") and message in done.err
-
-
 @pytest.mark.parametrize("form_name", ["package", "single file"])
 def test_config_refuses_a_python_without_mcp(
     tmp_path: Path, environment: dict[str, str], form_name: str

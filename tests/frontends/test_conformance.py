@@ -213,15 +213,17 @@ def test_tools_list_on_x11_is_the_pinned_one_without_mac_features(display: str, 
     assert listed == expected
     sizes = {tool["name"]: size_of(tool) for tool in tools}
     assert sum(sizes.values()) <= min(21_000, 1_050 * len(sizes)), "the definitions are too long for a model"
-    assert always_loaded == LOOP.split() and sum(sizes[name] for name in always_loaded) <= 5_000, sizes
+    assert always_loaded == LOOP.split()
+    prefix = '{"name":"mcp__peekaboo__","description":"","input_schema":}'  # as Claude Code sends them
+    assert sum(size_of(tool, prefix) for tool in tools if tool["name"] in always_loaded) <= 5_000, sizes
 
 
 LOOP = "list_windows take_window_screenshot click click_text type_text press_key"
 
 
-def size_of(tool: Message) -> int:
+def size_of(tool: Message, prefix: str = "") -> int:
     schema = json.dumps(tool["inputSchema"], ensure_ascii=False, separators=(",", ":"))
-    return len(tool["name"] + tool["description"] + schema)
+    return len(prefix + tool["name"] + tool["description"] + schema)
 
 
 def schemas_in(schema: Any) -> list[Message]:

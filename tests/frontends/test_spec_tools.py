@@ -262,6 +262,7 @@ def expected_rows(folder: Path) -> dict[str, Any]:
         {**start, "path": str(folder / "a_window0_Start_Page.png")},
         {**bug, "path": str(folder / "a_window1_Bug_12_34_crash_in_usr_bin.png")},
     ]
+    form = window_row(folder / "a.png", 1090, "Form", 0, (960, 720), 2.0)  # one image: no suffix
     displays = [
         screen_row(folder / "a_display0_main.png", "Display 1 / Main", (2880, 1800)),
         screen_row(folder / "a_display1.png", "Display 2", (1920, 1080)),
@@ -272,6 +273,7 @@ def expected_rows(folder: Path) -> dict[str, Any]:
         '{"app": "Safari"}': [start],
         '{"mode": "screen", "app": "Safari"}': displays,
         '{"mode": "multi", "app": "Safari"}': both,
+        '{"mode": "multi", "app": "Form"}': [form],
         '{"app": "Safari", "window_specifier": {"title": "crash in"}}': [bug],
         '{"app": "Safari", "mode": "window", "window_specifier": {"index": 1}}': [bug],
         '{"window_id": 1004}': [{key: value for key, value in bug.items() if key != "window_index"}],

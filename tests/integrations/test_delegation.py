@@ -34,9 +34,9 @@ exit $(cat {folder}/code)
 HANGS = "trap '' TERM INT HUP\necho $$ >> {pids}\nsleep 600 &\necho $! >> {pids}\nwait\n"
 # the shipped server, with shorter timeouts than its 30 s for list and 45 s for image
 IMPATIENT = (
-    "from peekaboo_min.integrations import peekaboo_cli as cli; from peekaboo_min.frontends import server; "
+    "from peekaboo_min.integrations import peekaboo_cli as cli; from peekaboo_min.frontends import serve; "
     "assert (cli._LIST_S, cli._IMAGE_S) == (30, 45); "
-    "cli._LIST_S, cli._IMAGE_S = 2.5, 3.5; raise SystemExit(server.serve())"
+    "cli._LIST_S, cli._IMAGE_S = 2.5, 3.5; raise SystemExit(serve.serve())"
 )
 
 

@@ -1,4 +1,4 @@
-"""Print the configuration with which an MCP client starts this installation."""
+"""Print a client's configuration, the reference of tools, or the skill."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, Optional
 
-from ..core.errors import invalid
+from ..core.errors import ErrorCode, invalid
 from ..core.models import Result
 from ..core.settings import child_environment
 from ..desktop.select import this_desktop
-from ..system.programs import own_command, single_file
+from ..system.programs import native_source, own_command, single_file
 from ..tools.status import mcp_version
-from .arguments import PROGRAM
+from ..tools.table import COMMANDS, TOOLS
+from .arguments import JSON_KINDS, PROGRAM, Parameter, command_parser, read_signature
 
 # uv and pipx run a command from an environment in their cache, and delete it when the cache is cleaned.
 _CACHES = re.compile(r"/((archive|environments|builds)-v\d+|pipx/\.cache|\.cache/pipx)/")
@@ -106,3 +107,49 @@ def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chos
     if client in ("claude-code", "vscode"):
         block = {"type": "stdio", **block}
     return as_json({"servers" if client == "vscode" else "mcpServers": {"peekaboo": block}}, indent=2)
+
+
+def show_tools(
+    skill: Annotated[bool, "print a skill instead, for agents that have a shell but no MCP"] = False,
+) -> Result:
+    """Print the reference of all MCP tools, as Markdown.
+
+    Example: peekaboo-min tools > TOOLS.md
+    """
+    text = _skill() if skill else _reference()
+    return Result(text, {"markdown": text})
+
+
+def _reference() -> str:
+    sections = []
+    for row in TOOLS.values():  # including tools that this machine does not offer
+        signature = read_signature(row.load())
+        sections += [f"#### `{row.name}`", " ".join(signature.description.split())]
+        if signature.parameters:
+            sections.append("\n".join(map(_parameter_line, signature.parameters)))
+        sections.append(f"Result: {row.result}.")
+    steps = {code: code.next_step or "as the message says" for code in ErrorCode}
+    rows = [f"| `{code.value}` | {code.exit_code} | {step} |" for code, step in steps.items()]
+    sections += ["#### Errors", "\n".join(["| code | exit | next step |", "|---|---|---|", *rows])]
+    return "\n\n".join(sections)
+
+
+def _skill() -> str:
+    """Fill the skill with the commands that look, act and ask: those before `agent` in the table."""
+    lines = []
+    for name in [*COMMANDS][: [*COMMANDS].index("agent")]:
+        signature = read_signature(COMMANDS[name].load(for_shell=True))
+        options = [flag for flag, p in signature.options.items() if not p.is_required]
+        usage = command_parser(name, signature).usage or ""
+        usage = usage.replace(" [options]", f" [{' '.join(options)}]" if options else "")
+        lines.append(f"- `{usage}`: {signature.summary}")
+    codes = "; ".join(f"{code.exit_code} {code.value}" for code in ErrorCode if code.exit_code > 1)
+    skill = native_source("frontends/skill.md")
+    return skill.replace("{commands}", "\n".join(lines)).replace("{codes}", codes).rstrip()
+
+
+def _parameter_line(parameter: Parameter) -> str:
+    choices = ", ".join(f"`{choice}`" for choice in parameter.choices)
+    kind = ("list of " if parameter.is_list else "") + (choices or JSON_KINDS.get(parameter.type_, "object"))
+    need = ", required" if parameter.is_required else ""
+    return f"- `{parameter.name}` ({kind}{need}): {parameter.help}"
