@@ -89,6 +89,7 @@ if [ -n "$window" ]; then
     is_image "$folder/screen.png"
     step "screenshot of a window by its id" screenshot "$window" --path "$folder/window.png"
     is_image "$folder/window.png"
+    step "screenshot of a window as JPEG" screenshot "$window" --path "$folder/window.jpg" && is_image "$folder/window.jpg"
     step "screenshots of all windows of an app" image --app TextEdit --mode multi --path "$folder/all/"
     step "screenshot with its shadow" screenshot-app-window --appName TextEdit --includeShadow
     step "focus" focus "$window"

@@ -199,7 +199,7 @@ def find_window(
         raise invalid(f"the window index is {index}", "count from 0 (the frontmost)")
     if not windows:
         message = f"the {app.name!r} process is running, but no capturable windows were found"
-        hint = "open or restore one of its windows, or capture with foreground focus"
+        hint = "open one of its windows, or focus a minimised one"
         raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint)
     matches = windows[index or 0 :] if title is None else windows_titled(title, windows)
     if matches:

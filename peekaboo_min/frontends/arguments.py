@@ -253,6 +253,7 @@ class HelpParser(argparse.ArgumentParser):
         text = "\n\n".join(map(fill, description.split("\n\n")))
         epilog = f"example:\n{textwrap.indent(example, '  ')}" if example else None
         super().__init__(prog, usage, text, epilog, formatter_class=form, allow_abbrev=False, add_help=False)
+        self.color = False  # Python 3.14 would write escape sequences, which are not printed
 
     def error(self, message: str) -> NoReturn:
         raise invalid(message[:200], f"usage: {self.usage}; see {self.prog} --help")

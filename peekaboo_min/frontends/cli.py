@@ -7,12 +7,14 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import collected_debug_lines, log_error
 from ..core.models import Result
+from ..core.settings import settings_with_env_file
 from ..core.text import outgoing_data, shown_text
 from ..desktop.matching import window_named
 from ..desktop.select import this_desktop
@@ -141,6 +143,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     row = COMMANDS[name]
     command = row.load(for_shell=True)
     values = shell_arguments(name, read_signature(command), rest)
+    if name.startswith("keynote "):  # it holds SCREENSHOT_PATH and KEYNOTE_THEME
+        settings_with_env_file(Path.cwd())
     is_piped = name in ("image", "screenshot") and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         hint = "redirect stdout, and omit --json"
@@ -200,7 +204,7 @@ def _command(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 def _help(arguments: Sequence[str]) -> str:
     names = _below(arguments[:2]) or _below(arguments[:1]) or [_command(arguments)[0]]
-    if len(names) == 1:
+    if len(names) == 1 or names[0] == " ".join(arguments):  # `permissions`, not `permissions check`
         signature = read_signature(COMMANDS[names[0]].load(for_shell=True))
         return command_parser(names[0], signature).format_help().rstrip()
     parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help | --version]", _PURPOSE)

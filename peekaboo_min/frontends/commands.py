@@ -82,7 +82,11 @@ def screenshot(
 
 def image(
     app: Annotated[Optional[str], "the application: name, bundle id, PID:n or a part of the name"] = None,
-    path: SavePath = None,
+    path: Annotated[
+        Optional[str],
+        "a file (.png, .jpg), a folder, or - for stdout; default: a temporary file. One image is saved at "
+        "exactly this path; several get suffixes, such as _display0_main or _window1_TITLE",
+    ] = None,
     mode: Annotated[
         Optional[Literal["screen", "window", "multi", "frontmost"]],
         "default: window if an app is given, else screen",
@@ -102,7 +106,7 @@ def image(
     """Capture screens, one window, or all windows of an app, as files.
 
     Example: peekaboo-min image --app Safari --path shot.png
-    leaves shot.png; several images leave shot_window0_TITLE.png, shot_window1_TITLE.png, ...
+    leaves shot.png; with --mode multi and two windows, shot_window0_TITLE.png and shot_window1_TITLE.png
     """
     from ..automation.image import ImageRequest, image_result
 

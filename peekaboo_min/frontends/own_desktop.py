@@ -116,11 +116,11 @@ def _start(argv: list[str], folder: Path, pipe: int) -> tuple[Process, str]:
 
 
 def _has_compositor() -> bool:
-    from ..desktop.x11.connection import OWNER, fields_in, request, x_connection
+    from ..desktop.x11.connection import OWNER, request, x_connection
 
     with x_connection() as server:
         (selection,) = server.atoms(["_NET_WM_CM_S0"]).values()
-        return fields_in(server.ask([request(OWNER, selection)])[0], "I") != (0,)
+        return server.ask([request(OWNER, selection)])[0].fields("I") != (0,)
 
 
 def _wait_until(is_ready: Callable[[], bool], name: str, process: Process, pipe: int) -> None:

@@ -211,6 +211,7 @@ class RunningProgram:
         self._timeout_s = timeout_s
         self._deadline = time.monotonic() + timeout_s
         self._stdout, self._stderr = b"", b""
+        self._logged = 0  # bytes of stderr
 
     def is_of(self, pid: int) -> bool:
         """Return True if `pid` is this program's process or in its process group."""
@@ -266,16 +267,22 @@ class RunningProgram:
             if max(len(stdout or b""), len(stderr or b"")) > _OUTPUT_CAP:
                 message = f"{self._name} wrote more than {_OUTPUT_CAP} bytes"
                 raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="request less output")
-            self._stdout, self._stderr = stdout or self._stdout, (stderr or self._stderr)[-_STDERR_CAP:]
+            self._stdout, self._stderr = stdout or self._stdout, stderr or self._stderr
+            self._log_stderr(self._stderr.rfind(b"\n") + 1)
         return self._completed(self._process.returncode)
 
-    def _completed(self, code: int) -> Completed:
-        stderr = self._stderr.decode("utf-8", "replace")
-        for line in stderr.strip()[-_SHOWN_STDERR:].splitlines():
+    def _log_stderr(self, end: int) -> None:
+        """Log the part of stderr from the last logged byte up to `end`, line by line."""
+        part = self._stderr[self._logged : min(end, _STDERR_CAP)].decode("utf-8", "replace")
+        self._logged = max(self._logged, end)
+        for line in filter(str.strip, part.splitlines()):
             # without developer tools, stderr of xcode-select is an expected answer
             log = log_debug if self._name == "xcode-select" else log_warning
             log(f"[{self._name}-stderr] {clean_text(line, _SHOWN_STDERR)}")
-        return Completed(code, self._stdout, stderr)
+
+    def _completed(self, code: int) -> Completed:
+        self._log_stderr(len(self._stderr))
+        return Completed(code, self._stdout, self._stderr[-_STDERR_CAP:].decode("utf-8", "replace"))
 
     def _time_to_wait(self) -> float:
         check_cancelled()

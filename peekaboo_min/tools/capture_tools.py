@@ -74,9 +74,9 @@ def image(
     path: Annotated[
         Optional[str],
         "Optional. Base absolute path for saving. One image is saved at exactly this path; several get "
-        "display/window suffixes. If omitted, the server checks the PEEKABOO_DEFAULT_SAVE_PATH environment "
-        "variable. If neither is set, a temporary folder is used. If 'return_data' true, images saved AND "
-        "returned if a path is determined (either from input or ENV).",
+        "suffixes, such as _display0_main or _window1_TITLE. If omitted, the server checks the "
+        "PEEKABOO_DEFAULT_SAVE_PATH environment variable. If neither is set, a temporary folder is used. If "
+        "'return_data' true, images saved AND returned if a path is determined (either from input or ENV).",
     ] = None,
     mode: Annotated[
         Optional[Literal["screen", "window", "multi"]],

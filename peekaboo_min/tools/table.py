@@ -148,6 +148,7 @@ ROWS = (  # in the order of the help and of the README
         "keynote", Effect.SETS, "`SCREENSHOT_SAVED: path=...`"),
     Row("doctor", "tools.status:doctor"),
     Row("permissions", "tools.status:permissions"),
+    Row("permissions check", "tools.status:permissions"),  # the original's name
     Row("list server_status", "tools.status:server_status"),
     Row("list permissions", "tools.status:server_status"),
     Row("stop", "frontends.commands:stop"),

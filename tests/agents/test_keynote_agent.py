@@ -96,7 +96,7 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
 
 
 def test_keynote_settings_read_the_example_env_file(environment: Callable[..., None], tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text((ROOT / "scripts" / "env.example").read_text("utf-8"))
+    (tmp_path / ".env").write_text((ROOT / ".env.example").read_text("utf-8"))
     # the environment counts more than the file, and an empty variable is an unset one
     environment(KEYNOTE_THEME="Black", SCREENSHOT_PATH="")
     now = settings_with_env_file(tmp_path)

@@ -338,7 +338,7 @@ def test_command_may_be_called_by_the_name_of_its_mcp_tool(forked: Program, empt
 
 
 def test_help_lists_every_command_with_a_whole_sentence(forked: Program) -> None:
-    finished = forked.run("--help")
+    finished = forked.having(FORCE_COLOR="1").run("--help")  # Python 3.14 colours its help
     assert (finished.code, finished.err) == (0, "")
     assert finished.out == forked.run("-h").out == forked.run("help").out
     assert lines_over_79_columns(finished.out + forked.run("list", "--help").out) == []

@@ -176,7 +176,8 @@ analyze {"image_path": "/a.png", "question": "?", "provider_config": {"type": "o
 analyze {"image_path": "/no/such/file.png", "question": "?"} => FILE_IO_ERROR: /no/such/file.png: No such file
 screenshot_app_window {"appName": "Nothing of that name"} => ProcessNotFound:
 screenshot_app_window {"appName": "Ca"}                  => ProcessNotFound:
-screenshot_app_window {"appName": "Notes"}               => NoWindow:
+screenshot_app_window {"appName": "Notes"} => NoWindow: the 'Notes' process is running, but no capturable \
+windows were found. Next step: open one of its windows, or focus a minimised one
 """
 
 
@@ -267,6 +268,7 @@ def expected_rows(folder: Path) -> dict[str, Any]:
         screen_row(folder / "a_display0_main.png", "Display 1 / Main", (2880, 1800)),
         screen_row(folder / "a_display1.png", "Display 2", (1920, 1080)),
     ]
+    form = window_row(folder / "a.png", 1090, "Form", 0, (960, 720), 2.0)
     small = {**start, "image_width": 500, "image_height": 350, "scale": 0.5}
     return {
         "{}": displays,
@@ -491,6 +493,8 @@ def test_screenshot_app_window_on_x11_is_the_same(linux: Server, shared_form: Fo
     data = saved(linux.call("screenshot_app_window", appName="form"))
     (rect,) = [row["bounds"] for row in listed if row["window_title"] == shared_form.title]
     assert data == {"path": ANY, "uri": ANY, "appName": "Form", "rect": rect, "scale": 1.0, "format": "png"}
+    answer = linux.call("screenshot_app_window", appName="form", includeShadow=True)
+    assert saved(answer)["rect"] == rect and "without a shadow" in answer["content"][0]["text"]
 
 
 @pytest.mark.parametrize("name", ["CaptureFailed", "Timeout", "PermissionDenied"])

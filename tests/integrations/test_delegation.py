@@ -259,6 +259,20 @@ def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: i
     assert ("debug", "backend=swift swift_log=looked") in scripted.logged()
 
 
+def test_delegation_logs_each_line_of_stderr_at_once(scripted: Scripted, tmp_path: Path) -> None:
+    # spec: "If any data is received on Swift CLI's stderr, log it immediately with Pino at warn level"
+    wait = f"printf 'one\ntw' >&2; until [ -e {tmp_path}/go ]; do sleep 0.02; done; echo o >&2\n"
+    scripted.call("list", apps())
+    hook = executable(scripted.folder / "hook", wait)
+    number = scripted.server.start_call("list")
+    wait_for(lambda: any("-stderr] one" in text for _, text in scripted.logged()), "the line is logged")
+    (tmp_path / "go").touch()
+    scripted.server.answer_to(number)
+    hook.unlink()
+    shown = [text.partition("-stderr] ")[2] for _, text in scripted.logged() if "-stderr] " in text]
+    assert shown == ["one", "two"]
+
+
 # failures: tool, output, exit code
 EXECUTION_ERRORS: list[tuple[str, Any, int]] = [
     ("list", "", 1),

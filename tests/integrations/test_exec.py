@@ -121,6 +121,8 @@ def test_exec_without_a_valid_peekaboo_cli_path_runs_the_built_in_one(mac: FakeM
     with serving("package", environment) as server:
         server.shake_hands()
         assert seen(server.call("peekaboo_exec", args=["--version"]))["stdout"] == f"{__version__}\n"
+        # spec: "`peekaboo permissions check`"
+        assert seen(server.call("peekaboo_exec", args=["permissions", "check"]))["exit_code"] == 0
         server.call("list")  # consumes the status text
         assert seen(server.call("list"))["application_list"]
         status = server.call("list", item_type="server_status")["content"][0]["text"]

@@ -393,7 +393,9 @@ def test_keynote_text_is_written_only_into_our_rectangle(caller: Caller, mac: Fa
 # the image ---
 
 
-def test_keynote_image_is_written_only_to_the_given_path(caller: Caller, mac: FakeMac) -> None:
+def test_keynote_image_is_written_only_to_the_given_path(
+    caller: Caller, mac: FakeMac, monkeypatch: pytest.MonkeyPatch
+) -> None:
     notes = mac.folder / "notes.png"
     notes.write_text("not a picture")
     target = mac.folder / "a" / "b.PNG"
@@ -410,6 +412,9 @@ def test_keynote_image_is_written_only_to_the_given_path(caller: Caller, mac: Fa
         f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
     ]
     assert image_size(target) == image_size(mac.home / "c.png") == (1920, 1080)
+    (mac.folder / ".env").write_text(f"SCREENSHOT_PATH={mac.folder / 'd.png'}\n")
+    monkeypatch.chdir(mac.folder)
+    assert caller.shell.run("keynote", "screenshot", "").out == f"SCREENSHOT_SAVED: path={mac.folder}/d.png\n"
 
 
 def test_keynote_image_shows_only_the_first_slide(caller: Caller, mac: FakeMac) -> None:

@@ -82,10 +82,10 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path)
     assert len(json.loads(facts)["probes"]) == 39
     assert "Shopping list" not in str(lines) and str(tmp_path / "check") not in str(lines) + facts
     worked, refused, failed = verdicts(lines)
-    assert (done.code, refused, failed, len(worked)) == (0, ["nothing"], ["nothing"], 28), done.out
+    assert (done.code, refused, failed, len(worked)) == (0, ["nothing"], ["nothing"], 30), done.out
     assert mac.widget(1050, "display")["text"] == "15"
     made = {path.name for path in (tmp_path / "check").iterdir()}
-    assert made >= {"screen.png", "calculator.json", "page.md", "log.txt", "facts.txt"}
+    assert made >= {"screen.png", "window.jpg", "calculator.json", "page.md", "log.txt", "facts.txt"}
     (document,) = mac.state()["keynote"]["documents"]
     (shape,) = document["slides"][0]["shapes"]
     assert shape["object_text"].startswith("peekaboo typed ")

@@ -20,10 +20,11 @@ from peekaboo_min import __version__
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.tools.table import TOOLS
 
+SERVER = json.loads((ROOT / "scripts/server.json").read_text(encoding="utf-8"))
 # files that setuptools adds to a source distribution
 GENERATED = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
 # the same call as `python -m build --sdist`, without the package build
-BUILD_SDIST = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+BUILD = "import sys; sys.path.insert(0, 'scripts'); import build_backend; build_backend.build_{}(sys.argv[1])"
 OFFLINE = "Could not find a version|connection|Temporary failure|No matching distribution"
 
 
@@ -50,21 +51,25 @@ def sdist(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "source" / name).write_text("of this machine only")
     # the environment's setuptools may be missing or too old for the license field
     run_pip("install", "-q", "--target", str(folder / "backend"), "setuptools>=77")
-    argv = [sys.executable, "-c", BUILD_SDIST, str(folder / "made")]
+    return build("sdist", folder)
+
+
+def build(kind: str, folder: Path) -> Path:
+    argv = [sys.executable, "-c", BUILD.format(kind), str(folder / kind)]
     environment = {**os.environ, "PYTHONPATH": str(folder / "backend")}
     done = subprocess.run(
         argv, cwd=folder / "source", env=environment, capture_output=True, encoding="utf-8", timeout=120
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    (made,) = (folder / "made").iterdir()
+    (made,) = (folder / kind).iterdir()
     return made
 
 
 @pytest.fixture(scope="module")
 def wheel(sdist: Path) -> zipfile.ZipFile:
     """Build the wheel from the source distribution."""
-    run_pip("wheel", "--no-deps", "-q", "-w", str(sdist.parent / "wheel"), str(sdist))
-    (made,) = (sdist.parent / "wheel").iterdir()
+    run_pip("wheel", "--no-deps", "-q", "-w", str(sdist.parent / "made"), str(sdist))
+    (made,) = (sdist.parent / "made").glob("*.whl")
     return zipfile.ZipFile(made)
 
 
@@ -83,6 +88,12 @@ def test_sdist_holds_the_whole_package_and_no_untracked_file(sdist: Path, tracke
     held = {name for name in names if not GENERATED.fullmatch(name)}
     package = {name for name in tracked if name.startswith("peekaboo_min/")}
     assert package | {"LICENSE", "README.md", "pyproject.toml"} <= held <= set(tracked)
+    assert not [name for name in held if name.startswith("tests/")], "all tests or none: none works alone"
+
+
+def test_wheel_is_the_same_in_every_build(sdist: Path, wheel: zipfile.ZipFile) -> None:
+    assert wheel.filename
+    assert build("wheel", sdist.parent.parent).read_bytes() == Path(wheel.filename).read_bytes()
 
 
 def test_wheel_holds_the_whole_package_its_command_and_its_licence(
@@ -100,6 +111,11 @@ def test_wheel_holds_the_whole_package_its_command_and_its_licence(
     assert (metadata["License-Expression"], metadata.get_all("License-File")) == ("MIT", ["LICENSE"])
     versions = re.findall(r"Python :: 3\.(\d+)$", "\n".join(metadata.get_all("Classifier", [])), re.MULTILINE)
     assert metadata["Requires-Python"] == f">=3.{min(map(int, versions))}"
+    description = str(metadata.get_payload())
+    assert "pipx install peekaboo-min" in description
+    assert re.findall(r"\]\((?!https:)", description) == [], "the package index has no repository's files"
+    # proves to the registry that the release is ours
+    assert f"<!-- mcp-name: {SERVER['name']} -->" in description
 
 
 def test_bundle_manifest_is_accepted_by_the_clients_validator(tmp_path: Path) -> None:
@@ -120,19 +136,16 @@ def test_bundle_manifest_is_accepted_by_the_clients_validator(tmp_path: Path) ->
 
 
 def test_registry_entry_matches_the_package() -> None:
-    server = json.loads((ROOT / "scripts/server.json").read_text(encoding="utf-8"))
-    package = server["packages"][0]
-    assert (server["version"], package["version"]) == (__version__, __version__)
+    package = SERVER["packages"][0]
+    assert (SERVER["version"], package["version"]) == (__version__, __version__)
     assert (package["registryType"], package["identifier"]) == ("pypi", "peekaboo-min")
     assert package["transport"] == {"type": "stdio"}
-    assert 0 < len(server["description"]) <= 100, "the registry's limit"
+    assert 0 < len(SERVER["description"]) <= 100, "the registry's limit"
     known = {variable.name for variable in VARIABLES.values()}
     assert {variable["name"] for variable in package["environmentVariables"]} <= known
     assert {"DISPLAY", "XAUTHORITY"} <= {variable["name"] for variable in package["environmentVariables"]}
     secret = {variable["name"] for variable in package["environmentVariables"] if variable.get("isSecret")}
     assert secret == {name for name in known if name.endswith("_API_KEY")}
-    # proves to the registry that the PyPI release is ours
-    assert f"<!-- mcp-name: {server['name']} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_git_ignores_the_files_of_runs(tracked: list[str]) -> None:
