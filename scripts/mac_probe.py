@@ -8,6 +8,7 @@ posts and sends nothing.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
@@ -38,6 +39,7 @@ _PROBE_SOURCES = (*WINDOW_SOURCES, str(ROOT / "scripts" / "mac_probe.js"))
 _FACT_S, _COMPILE_S = 20.0, 180.0
 _WORD = re.compile(r"[A-Za-z]{3,}")
 _UNICODE = "é東👍"
+_DISCLAIM = "a program can be started that asks for permissions in its own name"
 
 
 class Outcome(NamedTuple):
@@ -250,6 +252,7 @@ def _probes() -> dict[str, Probe]:
         "text recognition reads the front window's title": _vision,
         "the AppleScript compiles with the installed Keynote's terms": _applescript,
         "the responsible process is the app that we name in errors": _responsible,
+        _DISCLAIM: _disclaim,
         "the Swift helper compiles by xcrun, and has osascript's access": _helper,
     }  # fmt: skip
 
@@ -411,6 +414,12 @@ def _responsible(_folder: Path) -> Outcome:
     ours = _named_app()
     app = names[0].rpartition(".app/")[0].rpartition("/")[2] if names else ""
     return Outcome(app == ours if app else None, f"responsible: {app or 'unknown'}; ours: {ours}")
+
+
+def _disclaim(_folder: Path) -> Outcome:
+    # only looked up: with this call, Claude Desktop and others start a program that macOS asks for by itself
+    is_there = hasattr(ctypes.CDLL(None), "responsibility_spawnattrs_setdisclaim")
+    return Outcome(is_there or None, "found" if is_there else "not found")
 
 
 def _helper(folder: Path) -> Outcome:

@@ -820,8 +820,9 @@ def test_bench_treats_compiler_warnings_as_errors(tmp_path: Path, program: Path)
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Apple's SDK")
-def test_real_sdk_compiles_the_source_without_a_warning() -> None:
+@pytest.mark.parametrize("mode", ["5", "6"])
+def test_real_sdk_compiles_the_source_without_a_warning(mode: str) -> None:
     need_swift()
-    command = ["swiftc", "-swift-version", "5", "-warnings-as-errors", "-typecheck", str(SOURCE)]
+    command = ["swiftc", "-swift-version", mode, "-warnings-as-errors", "-typecheck", str(SOURCE)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")

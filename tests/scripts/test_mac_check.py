@@ -79,7 +79,7 @@ def test_mac_check_reports_every_step_in_one_block(mac: FakeMac, tmp_path: Path)
     add_calculator(mac)
     done = run(mac, tmp_path, "--yes", str(tmp_path / "check"))
     *lines, facts = done.out.split("```")[1].strip().splitlines()  # the block to paste
-    assert len(json.loads(facts)["probes"]) == 39
+    assert len(json.loads(facts)["probes"]) == 40
     assert "Shopping list" not in str(lines) and str(tmp_path / "check") not in str(lines) + facts
     worked, refused, failed = verdicts(lines)
     assert (done.code, refused, failed, len(worked)) == (0, ["nothing"], ["nothing"], 30), done.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
@@ -34,18 +35,18 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
     if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and macos_version >= 15:
         title = "Screen & System Audio Recording"
     pane = f'in System Settings > Privacy & Security > {title} (open "{_SETTINGS_URL}{address}")'
-    if code is ErrorCode.PERMISSION_DENIED_AUTOMATION:
+    if code is not ErrorCode.PERMISSION_DENIED_AUTOMATION:
+        add = f"; if it is not in the list, press +, then shift-cmd-G, and enter {path}" if path else ""
+        if path and not path.endswith(".app"):
+            add += " (if the dialog refuses it, or after an upgrade: see macOS permissions in the README)"
+        hint = f"switch {app} on {pane}{add}; if it is already on, remove it with - and add it again; "
+        hint += f"then quit and reopen {host}"
+    elif _may_ask_to_automate(path):
         hint = f"switch Keynote on below {app} {pane}; if it is not in the list, run `tccutil reset "
         hint += "AppleEvents` in a terminal, try again, and answer the question"
-        if not _may_ask_to_automate(path):
-            hint = f"macOS refuses {app} without a question, because {path}/Contents/Info.plist lacks "
-            hint += f"{_USAGE_KEY}; run peekaboo-min in a terminal, or install it with uv"
-        return PeekabooError(code, f"{what}: {app} lacks the {title} permission", hint, details)
-    add = f"; if it is not in the list, press +, then shift-cmd-G, and enter {path}" if path else ""
-    if path and not path.endswith(".app"):
-        add += " (if the dialog refuses it, or after an upgrade: see macOS permissions in the README)"
-    hint = f"switch {app} on {pane}{add}; if it is already on, remove it with - and add it again; "
-    hint += f"then quit and reopen {host}"
+    else:
+        hint = f"macOS refuses {app} without a question, because {path}/Contents/Info.plist lacks "
+        hint += f"{_USAGE_KEY}; run peekaboo-min in a terminal, or install it with uv"
     return PeekabooError(code, f"{what}: {app} lacks the {title} permission", hint, details)
 
 
@@ -56,13 +57,10 @@ def request_notice() -> str:
 
 
 def _may_ask_to_automate(path: str) -> bool:
-    import plistlib  # takes 5 ms
-
     # macOS asks only for apps that explain why (vienna-rss#1230); CPython's Info.plist.in does not
     try:
-        with open(f"{path}/Contents/Info.plist", "rb") as f:
-            return _USAGE_KEY in plistlib.load(f)
-    except (OSError, ValueError):  # not an app, such as uv's Python
+        return _USAGE_KEY.encode() in Path(path, "Contents", "Info.plist").read_bytes()
+    except OSError:  # not an app, such as uv's Python
         return True
 
 

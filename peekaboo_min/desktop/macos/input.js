@@ -1,4 +1,5 @@
-// one JSON request -> one JSON reply. Does the same as input.swift, which documents both, on a Mac without a compiler.
+// one JSON request -> one JSON reply. Does the same as input.swift, on a Mac without a compiler; input.swift documents the request,
+// the reply and the functions.
 // Comes after window_list.js and accessibility.js.
 ObjC.import('Foundation');
 // Bound explicitly, because no public script is known to use them unbound.
@@ -27,7 +28,6 @@ const ANSWER_S = 0.5; // for one accessibility call
 const DOCK = 'com.apple.dock';
 // Layouts whose characters are at the places of a US keyboard; '' means that the layout's name cannot be read.
 const ANSI_LAYOUTS = ['', 'US', 'ABC'];
-// Events may be lost if the process ends right after it posted them. enigo waits 20 ms for each event (enigo#329).
 const SETTLE_MS = 20, MIN_SETTLE_MS = 60, MAX_SETTLE_MS = 500;
 
 let source = null;
@@ -42,7 +42,6 @@ function failure(code, message, reachedId = null, sourceId = null) {
 
 // Checks:
 
-// Lists the windows on the screen, front to back. Throws if the screen is locked: events posted then are lost.
 function listOnScreen() {
     const locked = isLocked();
     const windows = listWindows(ON_SCREEN_ONLY);
@@ -60,11 +59,8 @@ function isDock(pid) {
     return !isNil(app) && textOf(app.bundleIdentifier) === DOCK;
 }
 
-// Asks the window server which window a press there reaches; it skips windows that let clicks through. Returns null if that
-// window is not in the list. In a program without NSApplication, the window server may not answer.
 function windowHitAt(point, windows) {
     try {
-        // this function measures y upwards
         const flipped = $.CGPointMake(point.x, Number($.CGDisplayBounds($.CGMainDisplayID()).size.height) - point.y);
         const id = Number($.NSWindow.windowNumberAtPointBelowWindowWithWindowNumber(flipped, 0));
         return windows.find(w => w.id === id) || null;
@@ -73,7 +69,6 @@ function windowHitAt(point, windows) {
     }
 }
 
-// Throws unless a press at this point reaches the target. Clears isCertain if that is doubtful.
 function checkWindowAt(target, point) {
     const windows = listOnScreen();
     const current = windows.find(w => w.id === target.id);
@@ -85,7 +80,6 @@ function checkWindowAt(target, point) {
     for (const w of windows) {
         if (w.alpha <= 0 || !containsPoint(w.bounds, point)) continue;
         if (w.id === target.id) return;
-        // an overlay larger than the target may let clicks through, which the list of windows does not show
         const isOverlay = w.layer !== 0 && encloses(w.bounds, current.bounds);
         const hit = isOverlay ? windowHitAt(point, windows) : w;
         if (hit && hit.id === target.id) return;
@@ -101,10 +95,8 @@ function focusedWindow(pid, windows, front) {
     return element ? windowOf(element, windows, pid) : front;
 }
 
-// Throws unless a key posted now reaches the target.
 function checkKeyboard(target, stopFile) {
     checkNotStopped(stopFile);
-    // AppKit's frontmost application does not change before the run loop turns
     $.NSRunLoop.currentRunLoop.runUntilDate($.NSDate.dateWithTimeIntervalSinceNow(0.001));
     const windows = listOnScreen();
     const lostTo = w => failure('FOCUS_LOST', `${w ? nameOf(w) : 'another application'} has the keyboard focus`, w ? w.id : null);
@@ -114,7 +106,6 @@ function checkKeyboard(target, stopFile) {
     const pid = isInFront ? target.pid : frontmostPid();
     const front = windows.find(w => w.pid === pid && isOrdinary(w));
     if (!isInFront) throw lostTo(pid === target.pid ? null : front);
-    // an open menu receives every key
     const menu = windows.find(w => w.pid === pid && isOpenMenu(w));
     if (menu || target.is_popup) {
         if (menu && target.is_popup && menu.id === target.id) return;
@@ -125,7 +116,6 @@ function checkKeyboard(target, stopFile) {
     if (!focused || focused.id !== target.id) throw lostTo(focused);
 }
 
-// Throws if the user holds a mouse button or a modifier key, in the hardware's own state. Caps lock does not count.
 function checkNothingHeld() {
     const isButton = [0, 1, 2].some(number => $.CGEventSourceButtonState(HID_STATE, number));
     const isModifier = (Number($.CGEventSourceFlagsState(HID_STATE)) & MODIFIERS) !== 0;
@@ -134,7 +124,6 @@ function checkNothingHeld() {
     }
 }
 
-// Posting is asynchronous, so waits up to 200 ms for the pointer to arrive.
 function checkPointerAt(point) {
     for (let attempt = 0; attempt < 20; attempt++) {
         const location = $.CGEventGetLocation($.CGEventCreate(null));
@@ -155,7 +144,6 @@ function checkAccess() {
         throw failure('PERMISSION_DENIED_ACCESSIBILITY', 'mouse and keyboard cannot be used');
     }
     limitAccessibility(ANSWER_S);
-    // a private source does not add the modifier keys that the user holds down
     source = $.CGEventSourceCreate(PRIVATE_STATE);
     $.CGEventSourceSetLocalEventsSuppressionInterval(source, 0);
     // CGEventTypes of a press: left, right and other buttons
@@ -238,7 +226,6 @@ function postMouse(step) {
     const eventSource = step.no_source ? null : source;
     const event = $.CGEventCreateMouseEvent(eventSource, step.type, $.CGPointMake(step.x, step.y), step.button || 0);
     for (const [name, field] of Object.entries(FIELDS)) {
-        // macOS 27 may ignore the first press of a process unless its number follows the system's last one
         const offset = name === 'number' ? pressesBefore : 0;
         if (step[name] !== undefined) $.CGEventSetIntegerValueField(event, field, offset + step[name]);
         // deskflow sets the deltas as doubles, too (OSXScreen.mm)
@@ -254,7 +241,6 @@ function postKey(code, isDown, flags, text) {
     post(event, flags);
 }
 
-// Sends both the key and its text, because programs read either. Presses no modifier keys; the flags are enough for text.
 function typeWithKey(key, text) {
     postKey(key.code, true, key.flags, text);
     sleep(TYPED_S);

@@ -293,7 +293,10 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
 
 
 def with_layout(steps: Sequence[Step], source_id: str) -> list[Step]:
-    # after a kill, the next act restores the input method, like held keys
+    """Return typing steps that select a keyboard layout before the text, and this input method after it.
+
+    After a kill, the next act restores the input method, as it releases held keys.
+    """
     restore = {"do": "select_source", "id": source_id, "release": []}
     select = {"do": "select_source", "ms": _SOURCE_SELECTED_MS, "release": [restore]}
     first = next((at for at, step in enumerate(steps) if step["do"] == "type"), len(steps))

@@ -83,14 +83,19 @@ struct Request: Decodable {
     let release: [Step]?, steps: [Step]
 }
 
-var hungPids: Set<pid_t> = []  // applications that did not answer in time; they are not asked again
-var isCertain = true  // false once an overlay or an open menu may have received a press
-var pointer: CGPoint?  // its last known position
-var source: CGEventSource?
-var settledAt: Date?  // when the last posted event should have arrived
-var pressesBefore: Int64 = 0  // mouse presses that the system counted before ours
+// Swift 6 refuses global variables. Only the main thread uses these.
+final class Shared: @unchecked Sendable {
+    var hungPids: Set<pid_t> = []  // applications that did not answer in time; they are not asked again
+    var isCertain = true  // false once an overlay or an open menu may have received a press
+    var pointer: CGPoint?  // its last known position
+    var source: CGEventSource?
+    var settledAt: Date?  // when the last posted event should have arrived
+    var pressesBefore: Int64 = 0  // mouse presses that the system counted before ours
+    var layouts: [UInt64: [String: CGKeyCode]] = [:]
+}
+let shared = Shared()
 
-// Checks:
+// Checks, some of which accessibility.js documents:
 
 struct Window {
     let id: Int
@@ -115,7 +120,6 @@ struct Window {
 
     var name: String { "window \(id) of \(app.isEmpty ? "an unknown application" : app)" }
 
-    // True unless the window is invisible or tiny; an application may keep such windows in front of its real ones.
     var isLarge: Bool { alpha > 0 && frame.width >= smallestWindow && frame.height >= smallestWindow }
     var isOrdinary: Bool { layer == 0 && isLarge }
 }
@@ -144,7 +148,7 @@ func isSameFrame(_ a: CGRect, _ b: CGRect) -> Bool {
 func windowHit(at point: CGPoint, _ windows: [Window]) -> Window? {
     // this function measures y upwards
     let flipped = CGPoint(x: point.x, y: CGDisplayBounds(CGMainDisplayID()).height - point.y)
-    let id = NSWindow.windowNumber(at: flipped, belowWindowWithWindowNumber: 0)
+    let id = MainActor.assumeIsolated { NSWindow.windowNumber(at: flipped, belowWindowWithWindowNumber: 0) }
     return windows.first { $0.id == id }
 }
 
@@ -157,7 +161,7 @@ func checkWindow(_ target: Target, at point: CGPoint) throws {
     guard isSameFrame(current.frame, target.frame) else {
         throw Failure(code: "STALE_SCREENSHOT", message: "window \(target.id) has just moved or changed its size")
     }
-    if windows.contains(where: { $0.id != target.id && isOpenMenu($0) }) { isCertain = false }
+    if windows.contains(where: { $0.id != target.id && isOpenMenu($0) }) { shared.isCertain = false }
     for window in windows where window.alpha > 0 && window.frame.contains(point) {
         if window.id == target.id { return }
         // an overlay larger than the target may let clicks through, which the list of windows does not show
@@ -167,17 +171,17 @@ func checkWindow(_ target: Target, at point: CGPoint) throws {
             let message = "window \(target.id) is covered by \(hit.name) at that point"
             throw Failure(code: "WINDOW_COVERED", message: message, reachedID: hit.id)
         }
-        if NSRunningApplication(processIdentifier: window.pid)?.bundleIdentifier != dock { isCertain = false }
+        if NSRunningApplication(processIdentifier: window.pid)?.bundleIdentifier != dock { shared.isCertain = false }
     }
     throw Failure(code: "WINDOW_COVERED", message: "that point is outside window \(target.id)")
 }
 
 // Returns nil if the element does not have the attribute or its application does not answer.
 func attribute(_ element: AXUIElement, _ name: String, _ pid: pid_t) -> CFTypeRef? {
-    if hungPids.contains(pid) { return nil }
+    if shared.hungPids.contains(pid) { return nil }
     var value: CFTypeRef?
     let error = AXUIElementCopyAttributeValue(element, name as CFString, &value)
-    if error == .cannotComplete { hungPids.insert(pid) }  // it is gone, or did not answer in time
+    if error == .cannotComplete { shared.hungPids.insert(pid) }  // it is gone, or did not answer in time
     return error == .success ? value : nil
 }
 
@@ -209,14 +213,11 @@ func focusedWindow(_ target: Target, _ windows: [Window], _ front: Window?) -> W
     return matches.count == 1 ? matches[0] : nil
 }
 
-// Asks the application itself: NSWorkspace's frontmost application does not change in a process without a run loop.
 func isFrontmost(_ pid: pid_t) -> Bool {
     let live = attribute(AXUIElementCreateApplication(pid), "AXFrontmost", pid) as? Bool
     return live ?? (NSWorkspace.shared.frontmostApplication?.processIdentifier == pid)
 }
 
-// Returns the panel of another application that has the keyboard focus; a panel may have it without being in front. AXFocusedApplication
-// may be stale, so it counts only if that application shows a panel larger than an item of the menu bar.
 func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
     var owner: pid_t = 0
     guard let value = attribute(AXUIElementCreateSystemWide(), "AXFocusedApplication", 0),
@@ -226,13 +227,11 @@ func panelWithKeys(_ pid: pid_t, _ windows: [Window]) -> Window? {
     return windows.first { $0.pid == owner && $0.layer > 0 && $0.isLarge }
 }
 
-// An interrupted menu may leave its window in the menus' layer. Returns false for it: accessibility finds another element there.
-// Returns true if accessibility does not answer.
 func isOpenMenu(_ window: Window) -> Bool {
     guard window.layer == menuLayer, window.alpha > 0 else { return false }
     var nextElement: AXUIElement?
     let (app, frame) = (AXUIElementCreateApplication(window.pid), window.frame)
-    guard !hungPids.contains(window.pid),
+    guard !shared.hungPids.contains(window.pid),
         AXUIElementCopyElementAtPosition(app, Float(frame.midX), Float(frame.midY), &nextElement) == .success
     else { return true }
     for _ in 0..<maxAncestors {
@@ -242,7 +241,7 @@ func isOpenMenu(_ window: Window) -> Bool {
         nextElement = attribute(element, "AXParent", window.pid)
             .flatMap { CFGetTypeID($0) == AXUIElementGetTypeID() ? ($0 as! AXUIElement) : nil }
     }
-    return hungPids.contains(window.pid)
+    return shared.hungPids.contains(window.pid)
 }
 
 // Throws unless a key posted now reaches the target.
@@ -286,7 +285,7 @@ func checkNothingHeld() throws {
 func checkPointer(at point: CGPoint) throws {
     for _ in 0..<20 {
         guard let location = CGEvent(source: nil)?.location else { break }
-        pointer = location
+        shared.pointer = location
         if isNear(Double(location.x), Double(point.x), within: 1) && isNear(Double(location.y), Double(point.y), within: 1) { return }
         Thread.sleep(forTimeInterval: 0.01)
     }
@@ -306,21 +305,20 @@ func checkAccess() throws {
     // for all elements of this process: how long a call waits for a hung application
     AXUIElementSetMessagingTimeout(AXUIElementCreateSystemWide(), answerSeconds)
     // a private source does not add the modifier keys that the user holds down
-    source = CGEventSource(stateID: .privateState)
-    source?.localEventsSuppressionInterval = 0
+    shared.source = CGEventSource(stateID: .privateState)
+    shared.source?.localEventsSuppressionInterval = 0
     for type: CGEventType in [.leftMouseDown, .rightMouseDown, .otherMouseDown] {
-        pressesBefore += Int64(CGEventSource.counterForEventType(.hidSystemState, eventType: type))
+        shared.pressesBefore += Int64(CGEventSource.counterForEventType(.hidSystemState, eventType: type))
     }
 }
 
 // Keyboard layout:
 
 typealias Key = (code: CGKeyCode, flags: CGEventFlags)
-var layouts: [UInt64: [String: CGKeyCode]] = [:]
 
 // Returns [character: key code] while these modifiers are held. Without dead keys.
 func layout(for flags: CGEventFlags) -> [String: CGKeyCode] {
-    if let known = layouts[flags.rawValue] { return known }
+    if let known = shared.layouts[flags.rawValue] { return known }
     var codes: [String: CGKeyCode] = [:]
     if let input = TISCopyCurrentKeyboardLayoutInputSource()?.takeRetainedValue(),
         let data = TISGetInputSourceProperty(input, kTISPropertyUnicodeKeyLayoutData),
@@ -335,7 +333,7 @@ func layout(for flags: CGEventFlags) -> [String: CGKeyCode] {
             if error == 0 && length == 1 && units[0] >= 32 { codes[String(utf16CodeUnits: units, count: 1)] = code }
         }
     }
-    layouts[flags.rawValue] = codes
+    shared.layouts[flags.rawValue] = codes
     return codes
 }
 
@@ -370,7 +368,7 @@ func selectSource(_ id: String?) {
     let sources = wanted.flatMap { TISCreateInputSourceList($0, false)?.takeRetainedValue() as? [TISInputSource] }
     let source = id == nil ? TISCopyCurrentASCIICapableKeyboardLayoutInputSource()?.takeRetainedValue() : sources?.first
     if let source = source { TISSelectInputSource(source) }
-    layouts = [:]
+    shared.layouts = [:]
 }
 
 // Posting:
@@ -383,15 +381,15 @@ func post(_ created: CGEvent?, _ flags: CGEventFlags) throws {
     }
     event.flags = flags
     event.post(tap: .cghidEventTap)
-    settledAt = max(Date(), settledAt ?? Date()).addingTimeInterval(settleSeconds)
+    shared.settledAt = max(Date(), shared.settledAt ?? Date()).addingTimeInterval(settleSeconds)
 }
 
 func postMouse(_ step: Step) throws {
     let (type, button) = (CGEventType(rawValue: step.type) ?? .null, CGMouseButton(rawValue: step.button ?? 0) ?? .left)
-    let eventSource = step.noSource == true ? nil : source
+    let eventSource = step.noSource == true ? nil : shared.source
     let event = CGEvent(mouseEventSource: eventSource, mouseType: type, mouseCursorPosition: step.point, mouseButton: button)
     // macOS 27 may ignore the first press of a process unless its number follows the system's last one
-    let number = step.number.map { pressesBefore + $0 }
+    let number = step.number.map { shared.pressesBefore + $0 }
     let fields: [(CGEventField, Int64?)] = [
         (.mouseEventNumber, number), (.mouseEventClickState, step.clicks), (.mouseEventDeltaX, step.dx), (.mouseEventDeltaY, step.dy),
     ]
@@ -404,7 +402,7 @@ func postMouse(_ step: Step) throws {
 }
 
 func postKey(_ code: CGKeyCode, _ isDown: Bool, _ flags: CGEventFlags, _ text: String = "") throws {
-    let event = CGEvent(keyboardEventSource: source, virtualKey: code, keyDown: isDown)
+    let event = CGEvent(keyboardEventSource: shared.source, virtualKey: code, keyDown: isDown)
     let units = Array(text.utf16)
     if !units.isEmpty { event?.keyboardSetUnicodeString(stringLength: units.count, unicodeString: units) }
     try post(event, flags)
@@ -437,7 +435,7 @@ func execute(_ step: Step, _ request: Request) throws {
     case "mouse": try postMouse(step)
     case "wheel":
         let event = CGEvent(
-            scrollWheelEvent2Source: source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
+            scrollWheelEvent2Source: shared.source, units: .line, wheelCount: 2, wheel1: step.vertical, wheel2: step.horizontal, wheel3: 0)
         try post(event, [])
     case "key":
         let (code, flags) = key(for: step)
@@ -484,10 +482,10 @@ do {
     try runRelease(release, request)
 }
 try? FileManager.default.removeItem(atPath: request.record ?? "")
-if let end = settledAt { sleep(min(max(end.timeIntervalSinceNow, minSettleSeconds), maxSettleSeconds)) }
-let position: Any = pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
+if let end = shared.settledAt { sleep(min(max(end.timeIntervalSinceNow, minSettleSeconds), maxSettleSeconds)) }
+let position: Any = shared.pointer.map { ["x": Double($0.x), "y": Double($0.y)] } ?? NSNull()
 let reply: [String: Any] = [
-    "ok": failure == nil, "step": completed, "pointer": position, "is_certain": isCertain, "code": failure?.code ?? NSNull(),
+    "ok": failure == nil, "step": completed, "pointer": position, "is_certain": shared.isCertain, "code": failure?.code ?? NSNull(),
     "message": failure?.message ?? "", "reached_id": failure?.reachedID ?? NSNull(), "source_id": failure?.sourceID ?? NSNull(),
     "released": failure != nil && !release.isEmpty,
 ]

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 HERE = Path(__file__).resolve().parent
 # In the order in which they import each other.
@@ -114,13 +114,16 @@ def build_program(folder: Path, source: Path, modules: Path) -> None:
     shutil.copy(source, folder)  # a swiftc in a chroot sees the temporary folder, not every other one
     objects = [str(modules / f"{name}.o") for name in MODULES]
     swiftc(folder, ["-I", str(modules), source.name, *objects, "-o", "program"])
+    # a user's own build may take the compiler's default mode
+    swiftc(folder, ["-swift-version", "6", "-typecheck", "-I", str(modules), source.name])
 
 
 def swiftc(folder: Path, arguments: list[str]) -> None:
-    command, closed = ["swiftc", *OPTIONS, *arguments], subprocess.DEVNULL
-    subprocess.run(
-        command, cwd=folder, stdin=closed, stdout=sys.stderr, check=True, timeout=COMPILE_TIMEOUT_S
-    )
+    command, limit_s = ["swiftc", *OPTIONS, *arguments], COMPILE_TIMEOUT_S
+    # some compilers leave files in the temporary folder
+    pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": sys.stderr}
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=limit_s, **pipes)
 
 
 def write_launcher(out: Path, program: Path, state: Path) -> None:
