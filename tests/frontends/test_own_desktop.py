@@ -28,14 +28,8 @@ def start(program: Program) -> Iterator[Callable[..., Desktop]]:
     started: list[Desktop] = []
 
     def start_one(command: str, *options: str, **variables: str) -> Desktop:
-        argv = [*program.words, "desktop", *options, "--", "sh", "-c", command]
-        environment = {**program.environment, **variables}
-        pipe = subprocess.PIPE
-        started.append(
-            subprocess.Popen(
-                argv, env=environment, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-            )
-        )
+        in_group = Program(["setsid", *program.words], program.environment)
+        started.append(in_group.start("desktop", *options, "--", "sh", "-c", command, **variables))
         return started[-1]
 
     yield start_one
@@ -64,32 +58,28 @@ def test_desktop_passes_stdin_exit_code_and_its_own_variables(
     assert not re.search(rb"WAYLAND_DISPLAY|SESSION_MANAGER|=/run\n|bus=/dev/null", out)
 
 
-def tell(number: int) -> Callable[[Desktop], None]:
-    return lambda process: process.send_signal(number)
-
-
 def kill_supervisor(process: Desktop) -> None:
-    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(child), signal.SIGKILL)
+    os.kill(int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()), signal.SIGKILL)
 
 
-DAEMON = 'setsid sleep 300 & echo "$DISPLAY"; exec sleep 300'
+DAEMON = 'xmessage hello & setsid sleep 300 & echo "$DISPLAY"; sleep 300'
 STUBBORN = (
     """trap '' TERM INT; (setsid sh -c 'trap "" TERM; sleep 300; sleep 300' &); echo "$DISPLAY"; sleep 300"""
 )
-ENDS: dict[str, tuple[Callable[[Desktop], None], str, int]] = {
-    "SIGTERM": (tell(signal.SIGTERM), DAEMON, 143),
-    "SIGINT to a command that ignores it": (tell(signal.SIGINT), STUBBORN, 130),
-    "SIGKILL": (tell(signal.SIGKILL), DAEMON, -9),
-    "SIGKILL of its process group": (lambda process: os.killpg(process.pid, signal.SIGKILL), STUBBORN, -9),
+ENDS: dict[str, tuple[Callable[[Desktop], object], str, int]] = {
+    "SIGTERM": (lambda process: process.terminate(), DAEMON, 143),
+    "SIGINT to a command that ignores it": (lambda process: process.send_signal(2), STUBBORN, 130),
+    "SIGKILL": (lambda process: process.kill(), DAEMON, -9),
+    "SIGKILL of its process group": (lambda process: os.killpg(process.pid, 9), STUBBORN, -9),
     "SIGKILL of the supervisor": (kill_supervisor, DAEMON, 137),
+    "its command's end": (lambda process: process.communicate(b"\n", PATIENCE_S), f"{DAEMON} & read _", 0),
 }
 
 
 @pytest.mark.leaves("tmp/peekaboo_min-.*/desktop_.*")  # by a killed supervisor, until they expire
 @pytest.mark.parametrize(("end", "command", "code"), ENDS.values(), ids=ENDS)
 def test_ended_desktop_leaves_no_process_and_no_socket(
-    start: Callable[..., Desktop], tmp_path: Path, end: Callable[[Desktop], None], command: str, code: int
+    start: Callable[..., Desktop], tmp_path: Path, end: Callable[[Desktop], object], command: str, code: int
 ) -> None:
     process = start(command)
     x_socket = Path(f"/tmp/.X11-unix/X{line(process)[1:]}")
@@ -99,14 +89,6 @@ def test_ended_desktop_leaves_no_process_and_no_socket(
     wait_for(lambda: not processes_of(tmp_path), "all processes have ended")
     # another server may have taken the number
     assert not x_socket.exists() or x_socket.stat().st_ino != inode
-
-
-def test_ended_command_ends_its_desktop_and_applications(
-    start: Callable[..., Desktop], tmp_path: Path
-) -> None:
-    process = start("setsid sleep 300 & xmessage hello & kill -KILL $$")
-    assert process.wait(PATIENCE_S) == 128 + signal.SIGKILL
-    assert processes_of(tmp_path) == {}
 
 
 def test_desktop_refuses_clients_without_its_cookie(start: Callable[..., Desktop], program: Program) -> None:
