@@ -25,8 +25,6 @@ def _range(name: str) -> str:
 def focus_window(window_id: WindowId) -> Result:
     """Bring a window to the front (activate, raise, switch to it) and give it the keyboard focus.
 
-    Fails if it does not get the focus.
-
     Example: peekaboo-min focus 14680078
     """
     window = focus_by_id(this_desktop(), window_id)
@@ -84,7 +82,7 @@ def scroll(
 ) -> Result:
     """Scroll up, down, left or right in a page, list or table with the mouse wheel, to see more of it.
 
-    Give a pixel of the window's screenshot. The rules of click apply. Take a new screenshot afterwards.
+    Give a pixel of the window's screenshot. The rules of click apply.
 
     Example: peekaboo-min scroll 14680078 300 200 down --amount 5
     """

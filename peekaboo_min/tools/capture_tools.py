@@ -103,7 +103,7 @@ def image(
         Optional[str],
         "Optional. A question about the image(s), answered by the first operational AI provider.",
     ] = None,
-    window_id: Annotated[Optional[int], "Optional. A window's id from list_windows, instead of app."] = None,
+    window_id: Annotated[Optional[int], "Optional. From list_windows, instead of app."] = None,
     max_dimension: Annotated[Optional[int], "Optional. Shrink to this many pixels on the long side."] = None,
 ) -> Result:
     """Capture screen content as pictures: screenshots of the desktop, a monitor, an app or its windows.
@@ -136,8 +136,7 @@ def analyze(
     question: Annotated[str, "Required. Question for the AI about the image."],
     provider_config: Annotated[
         Optional[ProviderConfig],
-        'Optional. Explicit provider/model, like {"type": "ollama", "model": "qwen3-vl:8b"}. Validated '
-        "against server's PEEKABOO_AI_PROVIDERS.",
+        "Optional. Explicit provider/model. Validated against server's PEEKABOO_AI_PROVIDERS.",
     ] = None,
 ) -> Result:
     """Analyze an image file (picture, photo, screenshot) using a configured AI model (local Ollama, cloud
@@ -164,14 +163,14 @@ def list_items(
     ] = None,
     include_window_details: Annotated[
         Optional[list[Literal["off_screen", "bounds", "ids"]]],
-        "Optional, for 'application_windows'. Additional window details; 'ids' are what other tools take as "
-        "window_id. Example: ['bounds', 'ids']",
+        "Optional, for 'application_windows'. Additional window details; 'ids' for window_id. "
+        "Example: ['bounds', 'ids']",
     ] = None,
 ) -> Result:
     """List system items: all running applications (apps), windows of a specific app, or server status.
 
     Programs with their process ids (pid). Allows specifying window details. App ID uses fuzzy matching. The
-    status shows which permissions this machine grants, to record the screen and control the mouse.
+    status shows which permissions this machine has: record the screen, control the mouse.
     """
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
     details = include_window_details
@@ -202,12 +201,12 @@ def list_items(
 
 
 def screenshot_app_window(
-    bundleId: Annotated[Optional[str], "the app's bundle id; this or appName is required"] = None,
-    appName: Annotated[Optional[str], "the app's name; this or bundleId is required"] = None,
+    bundleId: Annotated[Optional[str], "this or appName is required"] = None,
+    appName: Annotated[Optional[str], "this or bundleId is required"] = None,
     windowIndex: Annotated[int, "which of its windows, 0 = frontmost; default 0"] = 0,
     format: Annotated[Literal["png", "jpg"], "png or jpg; default png"] = "png",
     includeShadow: Annotated[bool, "include the window's shadow; default false"] = False,
-    timeoutMs: Annotated[int, "milliseconds for the whole call, 100 to 50000; default 10000"] = 10_000,
+    timeoutMs: Annotated[int, "for the whole call, 100 to 50000; default 10000"] = 10_000,
     preferWindowId: Annotated[
         bool, "capture the window itself, even if covered; false: the screen's pixels there; default true"
     ] = True,

@@ -30,7 +30,7 @@ def take_window_screenshot(
 def find_text(
     window_id: WindowId,
     text: Annotated[
-        Optional[str], "a label, or whole words of one; case is ignored; default: list every line"
+        Optional[str], "a label, or whole words of one; case is ignored; default: every line"
     ] = None,
     *,
     region: Region = None,
@@ -66,14 +66,12 @@ def find_elements(
 
 
 def wait_for(
-    window_id: Annotated[Optional[int], "the window's id, from list_windows; give this or app"] = None,
+    window_id: Annotated[Optional[int], "from list_windows; give this or app"] = None,
     app: Annotated[Optional[str], "an app's name or bundle id: any of its windows"] = None,
-    text: Annotated[
-        Optional[str], "wait until the window shows this text: whole words, case is ignored"
-    ] = None,
-    title: Annotated[Optional[str], "wait until a window title contains this text"] = None,
-    closed: Annotated[bool, "wait until the window, or the app's last one, is gone; default false"] = False,
-    still: Annotated[bool, "wait until the window has not changed for a second; default false"] = False,
+    text: Annotated[Optional[str], "until the window shows this text: whole words, case is ignored"] = None,
+    title: Annotated[Optional[str], "until a window title contains this text"] = None,
+    closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
+    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
 ) -> Result:
     """Wait until a window shows a text or a title, opens, closes or stops changing.
