@@ -25,11 +25,10 @@ from typing import Annotated, Callable, Optional
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import Result
 from ..core.settings import change_environment, platform_name
+from ..system.ending import continue_in_supervisor, end_children
 from ..system.files import working_folder, write_privately
 from ..system.process import (
     Process,
-    continue_in_supervisor,
-    end_children,
     program_path,
     start_command,
     start_daemon,
@@ -53,8 +52,7 @@ def own_desktop(
     one. Several at a time do not disturb each other or you. The exit code is the command's. It is no sandbox:
     the command has your files and your network.
 
-    Example: peekaboo-min desktop -- sh -c 'xterm & sleep 1; peekaboo-min image --path screen.png'
-    leaves screen.png
+    Example: peekaboo-min desktop -- sh scripts/fill_form.sh
     """
     if platform_name() == "macos":
         raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "macOS starts no second desktop", "use Linux")

@@ -1,11 +1,13 @@
-"""Signals and exit hooks: how this process ends."""
+"""How this process ends: signals, exit hooks, and a supervisor for all that it started."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Callable, Optional
 
 from ..core.log import log_error, log_info
@@ -14,6 +16,7 @@ starting: set[int] = set()
 """Ids of the threads that are starting a program. A signal is not handled until its process can be killed."""
 exit_hooks: list[Callable[[], None]] = []
 """Called in this order before this process ends. system.process puts its own first: it kills all programs."""
+_TERM_S = 3.0  # from SIGTERM to SIGKILL, for what a person's command has started
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # received signals that end this process
 
@@ -51,3 +54,59 @@ def call_exit_hooks() -> None:
             hook()
         except Exception as e:  # the remaining hooks restore other things
             log_error(f"an exit hook failed: {type(e).__name__}: {e}")
+
+
+def continue_in_supervisor() -> int:
+    """Fork; return in the child: a pipe that becomes readable when this process ends, however it ends.
+
+    This process waits for the child and ends with its exit code. In both, `end_children` ends everything
+    that the child has started, even daemons.
+    """
+    import ctypes  # only a desktop of its own needs it
+
+    reader, writer = os.pipe()
+    supervisor = os.fork()
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: adopt our descendants' orphans
+    if not supervisor:
+        os.close(writer)
+        os.setpgid(0, 0)  # a client may kill our whole process group
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        return reader
+
+    def end_supervisor() -> None:
+        with suppress(OSError):  # a second signal: it is already closed
+            os.close(writer)
+            os.waitpid(supervisor, 0)
+        end_children()
+
+    exit_hooks.append(end_supervisor)
+    code = os.waitstatus_to_exitcode(os.waitpid(supervisor, 0)[1])
+    end_children()
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def end_children() -> None:
+    """End our children and adopted orphans; SIGTERM first, because an X server then removes its socket."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        asked: set[int] = set()
+        deadline = time.monotonic() + _TERM_S
+        while time.monotonic() < deadline:
+            for pid in set(_children()) - asked:
+                asked.add(pid)
+                with suppress(OSError):  # it has just ended, or it is root's
+                    os.kill(pid, number)
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                return
+            time.sleep(0.01)
+
+
+def _children() -> Iterator[int]:
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError), open(f"/proc/{name}/stat", errors="replace") as f:
+            # `pid (name) state parent ...`; a name may contain any character
+            if int(f.read().rpartition(")")[2].split()[1]) == os.getpid():
+                yield int(name)

@@ -34,7 +34,6 @@ _OUTPUT_CAP, _STDERR_CAP = 64 * 1024 * 1024, 64 * 1024
 _SHOWN_STDERR = 2000  # characters, in the log and in error details
 _POLL_S = 0.05  # how late a cancelled call may end a program
 _START_S = 5.0  # a program that has not started by then is stuck; a signal ends us without it
-_TERM_S = 3.0  # from SIGTERM to SIGKILL, for what a person's command has started
 _DRAIN_S = 0.2  # for output that is still in the pipe when a program ends and its child keeps the pipe open
 
 
@@ -346,62 +345,6 @@ def _kill_group(process: Process) -> None:
     # The group may have ended already; macOS answers EPERM for a group of zombies.
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def continue_in_supervisor() -> int:
-    """Fork; return in the child: a pipe that becomes readable when this process ends, however it ends.
-
-    This process waits for the child and ends with its exit code. In both, `end_children` ends everything
-    that the child has started, even daemons.
-    """
-    import ctypes
-
-    reader, writer = os.pipe()
-    supervisor = os.fork()
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: adopt our descendants' orphans
-    if not supervisor:
-        os.close(writer)
-        os.setpgid(0, 0)  # a client may kill our whole process group
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_DFL)
-        return reader
-
-    def end_supervisor() -> None:
-        with suppress(OSError):  # a second signal: it is already closed
-            os.close(writer)
-            os.waitpid(supervisor, 0)
-        end_children()
-
-    exit_hooks.append(end_supervisor)
-    code = os.waitstatus_to_exitcode(os.waitpid(supervisor, 0)[1])
-    end_children()
-    os._exit(code if code >= 0 else 128 - code)
-
-
-def end_children() -> None:
-    """End our children and adopted orphans; SIGTERM first, because an X server then removes its socket."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        asked: set[int] = set()
-        deadline = time.monotonic() + _TERM_S
-        while time.monotonic() < deadline:
-            for pid in set(_children()) - asked:
-                asked.add(pid)
-                with suppress(OSError):  # it has just ended, or it is root's
-                    os.kill(pid, number)
-            try:
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
-            except ChildProcessError:
-                return
-            time.sleep(0.01)
-
-
-def _children() -> Iterator[int]:
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{name}/stat", errors="replace") as f:
-            # `pid (name) state parent ...`; a name may contain any character
-            if int(f.read().rpartition(")")[2].split()[1]) == os.getpid():
-                yield int(name)
 
 
 exit_hooks.insert(0, end_all_programs)
