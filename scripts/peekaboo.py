@@ -14802,7 +14802,7 @@ def _is_image(path: Path, or_empty: bool) -> bool:
     return sniff_image(start) is not None or (or_empty and not start)
 '''
 
-SOURCES['peekaboo_min/system/ending.py'] = 14805, r'''"""How this process ends: signals, exit hooks, and a supervisor for all that it started."""
+SOURCES['peekaboo_min/system/ending.py'] = 14805, r'''"""Signals, exit hooks and a supervisor: how this process ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How this process ends: signals, exit hooks, and a supervisor for all that it started."""
+"""Signals, exit hooks and a supervisor: how this process ends."""
 
 from __future__ import annotations
 
