@@ -78,7 +78,7 @@ class PeekabooError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        self.hint = hint or code.next_step
+        self.hint = hint or ("" if name else code.next_step)  # another program has its own next steps
         self.details = details
         self.code_name = name or code.value
 
