@@ -122,7 +122,6 @@ class AgentRun:
             raise AgentStop("limit", ErrorCode.TIMEOUT, message, "see the report, then raise --max-seconds")
 
     def summary_data(self) -> dict[str, Any]:
-        """Return the command's result."""
         return {
             "status": self.status,
             "steps": len(self.steps),

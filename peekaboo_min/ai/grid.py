@@ -54,7 +54,7 @@ class Grid(NamedTuple):
         )
 
     def problem_of(self, x: float, y: float) -> str:
-        """Return why x and y are not in this grid, or an empty text if they are."""
+        """Return why x and y are not in this grid; empty if they are."""
         # models answer 1000 in thousandths; in pixels the far edge may mean another unit
         for name, value, size in (("x", x, self.width), ("y", y, self.height)):
             if not 0 <= value <= size or (self.unit == PIXELS and value == size):

@@ -300,5 +300,4 @@ def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError,
 
 
 def provider_error(vendor: Vendor, problem: str, hint: str) -> PeekabooError:
-    """Return an AI_PROVIDER_ERROR, to be raised."""
     return PeekabooError(ErrorCode.AI_PROVIDER_ERROR, f"{vendor.title} {problem}", hint=hint)

@@ -84,8 +84,7 @@ def perform_steps(
                     lines.append(f"{number} {step.tool}: {result.summary}")
                     if rows[-1]["outcome"] == "done":
                         continue
-                    code = ErrorCode.NOT_DELIVERED
-                    failure = PeekabooError(code, result.summary, code.next_step)
+                    failure = PeekabooError(ErrorCode.NOT_DELIVERED, result.summary)
                 except PeekabooError as e:
                     if e.code is ErrorCode.CANCELLED:
                         raise

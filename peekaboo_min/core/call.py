@@ -32,7 +32,7 @@ _CALL = ContextVar("call", default=_Call())  # noqa: B039 - it is never changed 
 
 
 def use_cancel_token(token: CancelToken) -> None:
-    """Let `token` end the programs and pauses of this context from now on."""
+    """Use `token` to cancel the programs and pauses of this context from now on."""
     _CALL.set(_CALL.get()._replace(token=token))
 
 
@@ -62,7 +62,7 @@ def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
 
 
 def grace_s() -> float:
-    """Return how long a signal that ends us spares a program started now; 0 if it may be killed at once."""
+    """Return how many seconds a program that starts now may still run after a signal that ends us."""
     return _CALL.get().grace_s
 
 

@@ -105,7 +105,6 @@ class WindowMoves(PeekabooError):
 
 
 def invalid(message: str, hint: str = "") -> PeekabooError:
-    """Return an INVALID_ARGUMENT error."""
     return PeekabooError(ErrorCode.INVALID_ARGUMENT, message, hint)
 
 

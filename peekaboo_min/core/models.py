@@ -174,7 +174,7 @@ class Display(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One snapshot of the desktop, with everything that a decision needs."""
+    """A snapshot of the desktop."""
 
     windows: tuple[Window, ...]  # front to back; includes popups, docks and minimised windows
     apps: tuple[App, ...]  # running applications, including helpers; window_count is on-screen only

@@ -35,7 +35,7 @@ _MARKS = bytes([0, *[255] * 255])
 
 
 def sniff_image(data: bytes) -> Optional[ImageInfo]:
-    """Kind and size from the first bytes of a file, or None when they are not an image's."""
+    """Return kind and size from the first bytes of a file, or None if they are not an image's."""
     info = None
     with suppress(struct.error, IndexError):  # cut short within its header
         if data[:8] == _PNG_START and data[12:16] == b"IHDR":
@@ -80,12 +80,12 @@ def _sniff_webp(data: bytes) -> ImageInfo:
 
 
 def read_image_info(path: Path) -> Optional[ImageInfo]:
-    """Kind and size of a complete image file; None for another file and for a part of one. Raises OSError."""
+    """Return kind and size of a complete image file, or None for any other file. Raises OSError."""
     return whole_image(path.read_bytes())
 
 
 def whole_image(data: bytes) -> Optional[ImageInfo]:
-    """Kind and size of an image's bytes when they are all there, else None."""
+    """Return kind and size of an image, or None if bytes of it are missing."""
     info = sniff_image(data)
     return info if info and _IS_WHOLE[info.kind](data) else None
 
@@ -216,7 +216,7 @@ def _differing_bytes(row: bytes, other: bytes, is_of_mac: bool) -> int:
 
 
 def is_caret(rect: Rect, width: int, window: Window) -> bool:
-    """Whether a change in a window's bitmap of this width is not larger than a caret that blinks."""
+    """Return True if a change in a window's bitmap of this width is not larger than a blinking caret."""
     scale = max(1.0, width / max(1.0, window.bounds.width))
     return rect.width <= 14 * scale and rect.height <= 40 * scale  # a large terminal font's block caret
 

@@ -141,7 +141,7 @@ def sweep(ttl_seconds: Optional[float] = None) -> int:
 
 
 def _clock_shift() -> float:
-    """Return the seconds the clock was set forward, lest fresh files expire; a restart looks the same."""
+    """Return by how many seconds the clock was set forward since the last sweep; a restart counts, too."""
     # this clock runs while the machine sleeps; on a Mac, CLOCK_MONOTONIC does
     offset = time.time() - time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
     try:

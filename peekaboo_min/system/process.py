@@ -1,4 +1,13 @@
-"""Run programs. No other module imports subprocess."""
+"""Run programs. No other module imports subprocess.
+
+A program's states; `end_all_programs` waits or kills before this process ends:
+
+    starting   its thread is in `starting`, where a signal is not handled: wait, at most _START_S
+       |  Popen
+    running    it is in _running, during its block: wait until its grace is over, if any; kill its group
+       |  it ends, or the block ends and its group is killed
+    ended      its pipes are closed: leave its group alone, because a daemon in it may live on
+"""
 
 from __future__ import annotations
 
@@ -31,7 +40,6 @@ Process = subprocess.Popen[bytes]
 _FLAG = r"--?[A-Za-z][a-z-]{0,20}"
 # A program that never stops writing must not fill our memory: bytes kept of stdout, and of stderr.
 _OUTPUT_CAP, _STDERR_CAP = 64 * 1024 * 1024, 64 * 1024
-_SHOWN_STDERR = 2000  # characters, in the log and in error details
 _POLL_S = 0.05  # how late a cancelled call may end a program
 _START_S = 5.0  # a program that has not started by then is stuck; a signal ends us without it
 _DRAIN_S = 0.2  # for output that is still in the pipe when a program ends and its child keeps the pipe open
@@ -101,7 +109,7 @@ def run_program(
         completed = program.end()
     if accept is not None and completed.code not in accept:
         message = f"{os.path.basename(argv[0])} failed with exit code {completed.code}"
-        details = completed.stderr.strip()[-_SHOWN_STDERR:]
+        details = completed.stderr.strip()[-2000:]
         raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details)
     return completed
 
@@ -117,12 +125,6 @@ def running(
     pass_fds: Sequence[int] = (),
 ) -> Iterator[RunningProgram]:
     """Run a program in its own process group during the block, and kill the group when the block ends.
-
-        starting   this thread is in `starting`: a signal that arrives now is handled after the start
-           |  Popen
-        running    the process is in _running: the block runs; end_all_programs can kill it
-           |  it ends, or the block ends and its group is killed
-        ended      its pipes are closed, its exit code is read, it is not in _running any more
 
     argv: a program's name or path, and its arguments. stdin: all that it can read; None: a pipe, for `ask`.
     leaves_daemon: the output is not read, and children of a program that ended by itself may live on (xclip).
@@ -219,9 +221,6 @@ class RunningProgram:
         except ProcessLookupError:
             return False
 
-    def has_ended(self) -> bool:
-        return self.exit_code() is not None
-
     def exit_code(self) -> Optional[int]:
         """Return the exit code, or None while the program runs."""
         return self._process.poll()
@@ -261,7 +260,7 @@ class RunningProgram:
             except subprocess.TimeoutExpired as e:
                 stdout, stderr = e.stdout, e.stderr
                 is_over = time.monotonic() > drained_at
-                if self.has_ended():  # a child of the program still has a pipe open
+                if self.exit_code() is not None:  # a child of the program still has a pipe open
                     drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
             if max(len(stdout or b""), len(stderr or b"")) > _OUTPUT_CAP:
                 message = f"{self._name} wrote more than {_OUTPUT_CAP} bytes"
@@ -277,7 +276,7 @@ class RunningProgram:
         for line in filter(str.strip, part.splitlines()):
             # without developer tools, stderr of xcode-select is an expected answer
             log = log_debug if self._name == "xcode-select" else log_warning
-            log(f"[{self._name}-stderr] {clean_text(line, _SHOWN_STDERR)}")
+            log(f"[{self._name}-stderr] {clean_text(line, 2000)}")
 
     def _completed(self, code: int) -> Completed:
         self._log_stderr(len(self._stderr))
@@ -310,15 +309,7 @@ def start_command(argv: Sequence[str], group: int) -> Process:
 
 
 def end_all_programs() -> None:
-    """Kill every program that still runs, before this process ends.
-
-        starting, in any thread     wait until it is running, at most _START_S
-        running, without a grace    kill its group
-        running, with a grace       wait; kill its group if it has not ended when the grace is over
-        ended within its grace      leave its group alone: a daemon in it may live on
-
-    Takes no lock, because a signal handler calls it.
-    """
+    """Kill every program that still runs. Takes no lock, because a signal handler calls it."""
     deadline = time.monotonic() + _START_S
     while starting and time.monotonic() < deadline:
         time.sleep(_POLL_S)

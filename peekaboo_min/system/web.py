@@ -95,7 +95,6 @@ def host_of(url: str) -> str:
 
 
 def is_loopback(url: str) -> bool:
-    """Return True if the URL points to this machine."""
     return bool(_LOOPBACK.fullmatch(urlsplit(url).hostname or ""))
 
 

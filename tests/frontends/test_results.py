@@ -71,10 +71,11 @@ def test_images_that_are_too_large_are_left_out_and_counted() -> None:
 
 
 def test_error_can_always_be_sent() -> None:
-    error = PeekabooError(ErrorCode.CAPTURE_FAILED, "\ud800. Next step: no", "h" * 10**6, "\udcff")
+    error = PeekabooError(ErrorCode.CAPTURE_FAILED, "\ud800. Next step: no.", "h" * 10**6, "\udcff")
     message = error_message(error)
     assert len(as_sent(message)) < 7_000
-    parts = {"message": "\ufffd. Next step: no", "next_step": f"{'h' * 2_000}... (cut)"}
+    assert message["content"][0]["text"].startswith("CAPTURE_FAILED: \ufffd. Next step: no. Next step: h")
+    parts = {"message": "\ufffd. Next step: no.", "next_step": f"{'h' * 2_000}... (cut)"}
     assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED", **parts}
 
 

@@ -17,6 +17,7 @@ from peekaboo_min.system.bitmaps import (
     changed_rect,
     model_size,
     prepare_target,
+    read_bitmap,
     read_image_info,
     sniff_image,
     whole_image,
@@ -143,6 +144,12 @@ def test_changed_rect_ignores_the_windows_edge(
         expected = Rect(columns[0], y, len(columns), 1) if columns else None
         for pair in ((before, after), (after, before)):
             assert changed_rect(*(bitmap._replace(noisy_scale=scale) for bitmap in pair)) == expected
+
+
+@pytest.mark.parametrize(("height", "rows"), [(2, (b"defghi", b"abcxyz")), (-2, (b"abcxyz", b"defghi"))])
+def test_bitmap_with_a_positive_height_has_its_last_row_first(height: int, rows: tuple[bytes, ...]) -> None:
+    header = b"BM" + b"\0" * 8 + struct.pack("<IIiiHHI", 54, 40, 2, height, 1, 24, 0) + b"\0" * 20
+    assert read_bitmap(header + b"abcxyz--defghi--") == Bitmap(2, 3, rows)
 
 
 def test_changed_rect_of_a_tiny_window_is_none() -> None:

@@ -7,7 +7,6 @@ import fcntl
 import os
 import subprocess
 import sys
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -153,18 +152,13 @@ def test_file_lock_is_kept_by_the_program_that_inherits_it(lock: Path) -> None:
     assert (again.code, held_locks()) == (ErrorCode.TIMEOUT, ())
 
 
-def test_file_lock_is_taken_on_the_new_file_if_the_old_is_deleted(lock: Path) -> None:
-    with open(lock, "w") as old:
-        fcntl.flock(old, fcntl.LOCK_EX)
-
-        def replace() -> None:
-            lock.unlink()
-            lock.touch(mode=0o600)
-            fcntl.flock(old, fcntl.LOCK_UN)
-
-        threading.Timer(0.1, replace).start()
-        with file_lock(lock.name, 5.0, "the mouse"), open(lock) as new, pytest.raises(BlockingIOError):
-            fcntl.flock(new, fcntl.LOCK_SH | fcntl.LOCK_NB)
+def test_file_lock_is_taken_on_the_new_file_if_the_old_is_deleted(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, deletions = fcntl.flock, iter([lock.unlink])
+    monkeypatch.setattr(fcntl, "flock", lambda *given: ([delete() for delete in deletions], flock(*given)))
+    with file_lock(lock.name, 5.0, "the mouse"):
+        assert os.path.samestat(lock.stat(), os.fstat(held_locks()[0]))
 
 
 def test_file_lock_refuses_a_link_and_a_pipe(lock: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
-from peekaboo_min.core.call import CancelToken, in_parallel, pause, use_cancel_token
+from peekaboo_min.core.call import CancelToken, in_parallel, pause, time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_programs
@@ -45,6 +45,15 @@ def python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         )
         out.seek(0)
         return subprocess.CompletedProcess([], done.returncode, out.read())
+
+
+def test_program_gets_no_more_time_than_the_shortest_budget_around_it() -> None:
+    with time_budget(0.0), time_budget(60.0):
+        error = failure("exit 1")
+    assert (error.code, error.sentence()) == (
+        ErrorCode.TIMEOUT,
+        "the call timed out; increase the timeout and try again",
+    )
 
 
 MUCH = bytes(range(256)) * 40_000
@@ -105,6 +114,13 @@ def test_run_program_leaves_a_daemon_if_allowed(tmp_path: Path) -> None:
         assert (done, is_alive(pid)) == (Completed(0, b"", ""), True)
     finally:
         os.kill(pid, signal.SIGKILL)
+
+
+def test_run_program_kills_a_daemon_that_does_not_start_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    error = failure(STUBBORN + "wait", str(path), leaves_daemon=True, timeout_s=2)
+    assert error.code is ErrorCode.TIMEOUT
+    assert_all_dead(pids_in(path, 2))
 
 
 def test_run_program_stops_output_at_the_cap(tmp_path: Path) -> None:

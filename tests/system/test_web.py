@@ -39,6 +39,7 @@ ANSWERS = {
     "not JSON": (OK + b"Content-Length: 1\r\n\r\n{", "malformed"),
     "half an answer": (OK + b"Content-Length: 99\r\n\r\n{}", "closed"),
     "not HTTP": (b"SSH-2.0-OpenSSH_9.2\r\n", "closed"),
+    "a web page": (b"HTTP/1.1 503 Busy\r\nContent-Length: 6\r\n\r\n<html>", "status"),
     "a date": (BUSY + b"Retry-After: Fri, 31 Dec 2027 23:59:59 GMT\r\n\r\n", "status"),
 }
 
@@ -53,7 +54,7 @@ def web_error(url: str, **headers: str) -> WebError:
 def test_ask_json_of_a_malformed_answer_is_an_error_with_its_kind(answer: bytes, kind: str) -> None:
     with answering(answer) as (url, _):
         error = web_error(url)
-    assert (error.kind, error.retry_after_s) == (kind, None)
+    assert (error.kind, error.retry_after_s, error.body or "") == (kind, None, "")
 
 
 @pytest.mark.parametrize(

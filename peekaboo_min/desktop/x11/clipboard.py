@@ -265,7 +265,7 @@ class Clipboard:
     def _wait_until(self, is_true: Callable[[], bool], seconds: float) -> bool:
         assert self._xclip
         deadline = time.monotonic() + seconds
-        while not self._xclip.has_ended() and time.monotonic() < deadline:
+        while self._xclip.exit_code() is None and time.monotonic() < deadline:
             if is_true():
                 return True
             pause(_POLL_S)
