@@ -269,8 +269,9 @@ def test_typing_switches_from_an_input_method_and_back(desk: Desk, source: Optio
 
 def test_input_method_is_restored_after_a_failure(desk: Desk) -> None:
     desk.mac.set("keyboard.source", METHOD)
+    desk.mac.activate("TextEdit")
     desk.mac.when({"type": 10}, STEAL, skip=20)
-    assert desk.run("type", 1080, "0123456789" * 5, **ON).error["code"] == "FOCUS_LOST"
+    assert desk.run("type", 1030, "0123456789" * 5, "--replace", **ON).error["code"] == "FOCUS_LOST"
     assert desk.mac.state()["keyboard"]["source"] == METHOD
 
 

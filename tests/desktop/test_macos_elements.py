@@ -320,7 +320,9 @@ def test_handler_is_found_without_opening_anything(desk: Desk, tmp_path: Path) -
     add_app(desk.mac, "Mine", bundle_id="org.example.mine", path=home)
     assert (find("app", "Mine").bundle_id, find("app", "Finder")) == ("org.example.mine", FINDER)
     for kind, target in (("path", str(unknown)), ("app", "TextEdti"), ("app", "Utilities")):  # a folder
-        assert error_of(find, kind, target).code.value == "APP_NOT_FOUND"
+        error = error_of(find, kind, target)
+        assert error.code.value == "APP_NOT_FOUND"
+        assert ("is registered to open" in error.message) is (kind == "path")
     add_app(desk.mac, "Form", bundle_id="org.other.form", path="/Applications/Utilities/Form.app")
     error = error_of(find, "app", "Form")
     hint = "name one of them: Form (com.example.form), Form (org.other.form)"

@@ -243,7 +243,7 @@ def test_screenshot_of_another_shape_is_never_accepted(desk: Desk) -> None:
 
 
 def test_screenshots_of_several_windows_are_taken_one_at_a_time(desk: Desk) -> None:
-    desk.mac.set("latency_ms", {"screencapture": [300, 300]})  # two at once are a strict event
+    desk.mac.set("latency_ms", {"screencapture": [2100, 2100]})  # two at once are a strict event
     assert len(desk.data("image", "--app", "Safari", "--mode", "multi")["saved_files"]) == 2
 
 

@@ -40,8 +40,6 @@ function failure(code, message, reachedId = null, sourceId = null) {
     return {isFailure: true, code: code, message: message, reached_id: reachedId, source_id: sourceId};
 }
 
-// Checks:
-
 function listOnScreen() {
     const locked = isLocked();
     const windows = listWindows(ON_SCREEN_ONLY);
@@ -150,8 +148,6 @@ function checkAccess() {
     for (const type of [1, 3, 25]) pressesBefore += Number($.CGEventSourceCounterForEventType(HID_STATE, type));
 }
 
-// Keyboard layout:
-
 let layouts = {};
 
 // Returns {character: key code} while the modifiers in `flags` are held, from events that AppKit translates. Without dead keys.
@@ -167,8 +163,6 @@ function layoutFor(flags) {
     return codes;
 }
 
-// Returns {code, flags} of the key that types a character, or null if the layout has none. A layout may have other letters while
-// Command is held.
 function findKey(character, held) {
     for (const flags of held & COMMAND ? [COMMAND, 0, SHIFT] : [0, SHIFT]) {
         const code = layoutFor(flags)[character];
@@ -184,8 +178,6 @@ function layoutName() {
     return (layout || '').split('.').pop();
 }
 
-// Returns {code, flags} of a "key" step. If the layout has no key for its character, the code is the character's place on a US
-// keyboard, which macOS uses for Cyrillic layouts too.
 function keyForStep(step) {
     const key = step.character === undefined ? step : findKey(step.character, step.held);
     if (key) return key;
@@ -209,8 +201,6 @@ function selectSource(step) {
     if (source && !isNil(source)) $.TISSelectInputSource(source);
     layouts = {};
 }
-
-// Posting:
 
 function sleep(seconds) {
     $.NSThread.sleepForTimeInterval(seconds);
@@ -252,8 +242,6 @@ function typeText(step) {
     if (step.code !== undefined) return typeWithKey({code: step.code, flags: 0}, step.text || '');
     for (const unit of step.text.split('')) typeWithKey(findKey(unit, 0) || {code: 0, flags: 0}, unit);
 }
-
-// Steps:
 
 const STEPS = {
     window_at: (step, request) => checkWindowAt(request.window, step),

@@ -312,8 +312,6 @@ func checkAccess() throws {
     }
 }
 
-// Keyboard layout:
-
 typealias Key = (code: CGKeyCode, flags: CGEventFlags)
 
 // Returns [character: key code] while these modifiers are held. Without dead keys.
@@ -371,8 +369,6 @@ func selectSource(_ id: String?) {
     shared.layouts = [:]
 }
 
-// Posting:
-
 func sleep(_ seconds: TimeInterval) { Thread.sleep(forTimeInterval: seconds) }
 
 func post(_ created: CGEvent?, _ flags: CGEventFlags) throws {
@@ -422,8 +418,6 @@ func typeText(_ step: Step) throws {
         try type(unit, with: findKey(unit, held: []) ?? (0, []))
     }
 }
-
-// Steps:
 
 func execute(_ step: Step, _ request: Request) throws {
     switch step.do {
