@@ -58,7 +58,9 @@ _FACTS = Template("""\
 <p>Trust the screenshots, not the model's claims.</p>
 <p>Model $model_used: $grid. Started $started.
 $steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>""")
-_RECORD_FACTS = "<p>The screenshots show all that was in the windows at that time, which may be private.</p>"
+_RECORD_FACTS = Template(
+    "<p>From $started. The screenshots show all that was in the windows, which may be private.</p>"
+)
 _STEP = Template("""\
 <section>
 <h2>$title</h2>
@@ -89,7 +91,7 @@ def run_report(run: AgentRun) -> str:
         sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
     status = "the model reports done" if run.status == "done" else run.status
     texts = _as_texts({**run.as_data(), "status": status})
-    facts = _FACTS.substitute(texts) if run.model_used else _RECORD_FACTS
+    facts = (_FACTS if run.model_used else _RECORD_FACTS).substitute(texts)
     return _PAGE.substitute(texts, sections="\n".join(sections), facts=facts)
 
 
@@ -162,7 +164,7 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
     if not path:
         log_warning(f"PEEKABOO_RECORD has {_MOST_ACTS} acts; this one is not recorded")
         return function(**arguments)
-    step = AgentStep(int(path.stem.rpartition("_")[2]))
+    step = AgentStep(int(path.stem.rpartition("_")[2]), effect="it failed unexpectedly; see the log")
     step.window, step.image = _look(arguments.get("window_id"))
     start = time.monotonic()
     try:
@@ -181,17 +183,16 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
 
 
 def _new_record(folder: Path) -> Optional[Path]:
-    """Reserve the next file, also among other processes; None if there are enough."""
+    """Create the next act's file, which no other process gets; None after the last."""
     with file_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(1, _MOST_ACTS + 1):
             path = folder / f"act_{number:03d}.json"
-            if not path.exists():
-                try:
-                    path.touch(mode=0o600, exist_ok=False)
-                    return path
-                except FileExistsError:
-                    continue  # another process has just reserved it
+            try:
+                path.touch(mode=0o600, exist_ok=False)
+                return path
+            except FileExistsError:
+                continue
     return None
 
 
@@ -257,13 +258,16 @@ def _recorded_step(number: int, path: Path) -> AgentStep:
     step = AgentStep(number, effect="the process ended during this act")
     if not text:
         return step
-    data = json.loads(text)
-    step.effect, step.milliseconds = data["effect"], data["milliseconds"]
-    step.pixel_action = Action(**data["pixel_action"])
-    if data["image"]:
-        step.window = Window(**{**data["window"], "bounds": Rect(**data["window"]["bounds"])})
-        step.image = load_image(path.with_suffix(".jpg"))
-        step.changed_rect = Rect(**data["changed_rect"]) if data["changed_rect"] else None
+    try:
+        data = json.loads(text)
+        step.effect, step.milliseconds = data["effect"], data["milliseconds"]
+        step.pixel_action = Action(**data["pixel_action"])
+        if data["image"]:
+            step.window = Window(**{**data["window"], "bounds": Rect(**data["window"]["bounds"])})
+            step.image = load_image(path.with_suffix(".jpg"))
+            step.changed_rect = Rect(**data["changed_rect"]) if data["changed_rect"] else None
+    except (ValueError, KeyError, TypeError) as e:
+        raise invalid(f"{path} is not a recorded act: {e!r}") from e
     after = path.with_name(f"{path.stem}_after.jpg")
     step.image_after = load_image(after) if after.exists() else None
     return step

@@ -262,8 +262,7 @@ def _checked(act: Act) -> Act:
     lines = sum(map(act.text.count, "\n\r\t"))
     if len(act.text) > _LONGEST_TEXT or lines > _MOST_LINES:
         message = f"the text has {len(act.text)} characters, {lines} of them line breaks and tabs"
-        limits = f"{_LONGEST_TEXT} characters, {_MOST_LINES} of them line breaks and tabs"
-        raise invalid(message, f"type at most {limits}, at a time")
+        raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at a time")
     if bad := control_character_in(act.text):
         raise invalid(f"the text contains the control character {bad!r}", "press its key instead")
     return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
@@ -273,8 +272,7 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
     window = scene.by_id(window_id)
     if not window.app_name:
         check_may_act(action)
-        message = f"{action} in window {window_id} is refused: its application is unknown"
-        raise denied(message, "act on a window that list_windows shows")
+        raise denied(f"{action} in window {window_id} is refused: its application is unknown")
     check_may_act(action, window.app_name, window.bundle_id)
     if scene.is_locked:
         raise screen_locked("nothing was clicked or typed")
@@ -344,7 +342,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
         if time.monotonic() > deadline:
             where = "" if window.is_on_screen else "; it is minimised, or on another Space or workspace"
             message = f"window {window_id} of {window.app_name} could not be brought to the front{where}"
-            hint = "nothing was done; close any dialog in its way, or bring it to the front by hand"
+            hint = f"nothing was done; {ErrorCode.FOCUS_FAILED.next_step}"
             if not settings().may_focus_by_click:
                 hint += "; PEEKABOO_SAFE_CLICK=1 in the environment allows a click on its title bar"
             raise PeekabooError(ErrorCode.FOCUS_FAILED, message, hint)

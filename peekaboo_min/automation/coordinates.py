@@ -68,10 +68,10 @@ def find_record(session: str, window: Window, screenshot_id: Optional[str] = Non
     records = _records(session, window.window_id, screenshot_id or "*")
     if not records:
         which = f"no screenshot {screenshot_id} of" if screenshot_id else "no screenshot of"
-        raise _stale(f"there is {which} window {window.window_id}")
+        raise PeekabooError(ErrorCode.STALE_SCREENSHOT, f"there is {which} window {window.window_id}")
     record = max(records, key=lambda record: record.number)
     if problem := _problem_of(record, window):
-        raise _stale(problem)
+        raise PeekabooError(ErrorCode.STALE_SCREENSHOT, problem)
     if screenshot_id is None:
         first = max((other.number for other in records if other.supersedes_older), default=0)
         _check_one_scale(record, window, [other for other in records if other.number >= first])
@@ -130,7 +130,8 @@ def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Scree
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
         shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
         hint = "pass the screenshot_id of the image that the pixels are from, or take_window_screenshot again"
-        raise _stale(f"window {window.window_id} has screenshots of different scales: {shown}", hint)
+        message = f"window {window.window_id} has screenshots of different scales: {shown}"
+        raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)
 
 
 def _record_path(session: str, window_id: int, screenshot_id: str) -> Path:
@@ -149,7 +150,3 @@ def _read(path: Path) -> Optional[Screenshot]:
         return Screenshot(**{**data, "bounds": Rect(**data["bounds"])})
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def _stale(message: str, hint: str = "") -> PeekabooError:
-    return PeekabooError(ErrorCode.STALE_SCREENSHOT, message, hint)

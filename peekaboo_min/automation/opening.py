@@ -37,9 +37,8 @@ def open_and_wait(
     Raises INVALID_ARGUMENT, POLICY_DENIED (also for executable files), APP_NOT_FOUND,
     AMBIGUOUS_APP_IDENTIFIER, TIMEOUT.
     """
-    given = [
-        (kind, value) for kind, value in (("app", app), ("path", path), ("url", url)) if value is not None
-    ]
+    targets = {"app": app, "path": path, "url": url}
+    given = [(kind, value) for kind, value in targets.items() if value is not None]
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
     check_range("timeout_s", timeout_s, 1, 45.0)
@@ -68,16 +67,13 @@ def open_and_wait(
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or "/" in name or name.startswith("-") or clean_text(name) != name:
-        raise invalid(
-            "app is not the name of an installed application", "give a name or bundle id, not a path"
-        )
+        raise invalid("app is not the name of an installed application", "give no path")
     return name
 
 
 def _checked_url(url: str) -> str:
     if not _ADDRESS.fullmatch(url):
-        message = f"{clean_text(url, 80)!r} is not an http or https address"
-        raise invalid(message, "give a whole address, such as https://example.org")
+        raise invalid(f"{clean_text(url, 80)!r} is not an http or https address, such as https://example.org")
     return url
 
 

@@ -28,18 +28,14 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
     alias: another name of the app; the lists may contain any of its names.
     """
     if settings().is_read_only:
-        raise denied(f"{action} is refused: PEEKABOO_READONLY is set", "unset it to act")
+        raise denied(f"{action} is refused: PEEKABOO_READONLY is set")
     if os.path.lexists(stop_file()):
-        raise denied(
-            f"{action} is refused: the stop file {stop_file()} exists",
-            "the user ends this with `peekaboo-min resume`",
-        )
+        raise denied(f"{action} is refused until `peekaboo-min resume`: the stop file {stop_file()} exists")
     names = [name for name in (app_name, bundle_id, alias) if name]
     if _matches(settings().deny_apps, names, plain_name):
-        raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it", "use another app")
+        raise denied(f"{action} in {app_name} is refused: PEEKABOO_DENY_APPS names it")
     if names and settings().allow_apps and not _matches(settings().allow_apps, names, str.lower):
-        message = f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it"
-        raise denied(message, "use an allowed app")
+        raise denied(f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it")
 
 
 def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) -> bool:
@@ -53,9 +49,8 @@ def plain_name(name: str) -> str:
     return "".join(c for c in text if unicodedata.category(c) not in ("Mn", "Me", "Cf", "Cc")).casefold()
 
 
-def denied(message: str, hint: str) -> PeekabooError:
-    """Return the error POLICY_DENIED."""
-    return PeekabooError(ErrorCode.POLICY_DENIED, message, hint=hint)
+def denied(message: str, hint: str = "") -> PeekabooError:
+    return PeekabooError(ErrorCode.POLICY_DENIED, message, hint)
 
 
 def write_audit_line(action: str, where: dict[str, Any]) -> None:

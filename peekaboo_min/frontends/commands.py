@@ -182,7 +182,7 @@ def run_steps_of_file(
     from ..system.files import asked_path
 
     if file == "-":
-        text = sys.stdin.read()
+        text = sys.stdin.read() if sys.stdin else ""
     else:
         with file_errors(asked_path(file)):
             text = asked_path(file).read_text(encoding="utf-8")

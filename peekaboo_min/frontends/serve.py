@@ -27,6 +27,7 @@ Computer use of this desktop: see any app or window (screenshot, OCR, controls) 
 mouse and keyboard: click, type, press keys, scroll, drag, open.
 The loop: list_windows -> take_window_screenshot -> one action (click, click_text, type_text, press_key, \
 scroll, drag, open) -> take_window_screenshot again, to see its effect.
+To do several acts in one call: run_steps.
 To capture a screen, save files, or ask a question about an image: image. For the path of a file with one \
 app's window: screenshot_app_window.
 To locate a label or control without a model: find_text, find_elements.

@@ -110,8 +110,8 @@ def test_steps_keep_the_input_lock_between_them(
         {**key, "key": "b"},
     ]
     file.write_text(json.dumps(steps))
-    command = [*program_words("package"), "run-steps", str(file)]
-    with subprocess.Popen(command, env=peek.environment, stdout=subprocess.DEVNULL) as running:
+    command = [*program_words("package"), "run-steps", "-"]
+    with file.open() as f, subprocess.Popen(command, env=peek.environment, stdin=f) as running:
         form.wait_for_event("key")
         peek.data("press", form_id, "c")
         assert running.wait(PATIENCE_S) == 0
@@ -197,10 +197,18 @@ def test_record_shows_each_act_with_its_screenshots_on_one_page(
     assert page.count("<section>") == 4 and page.count("data:image/jpeg") == 5
     assert f"click {x},{y} " in page and f'd="M{x} {y}m' in page
     assert "typed 9 character(s)" in page and "POLICY_DENIED" in page and "TEXT_NOT_FOUND" in page
-    assert "which may be private" in page and "System prompt" not in page
+    assert "which may be private" in page and "From 20" in page
     kept = b"".join(path.read_bytes() for path in record.iterdir())
     assert b"my secret" not in kept
     assert peek.error("report", tmp_path)["code"] == "INVALID_ARGUMENT"
+    before = len(form.wait_for_event("key") and form.events("key"))
+    in_a_file = {"PEEKABOO_RECORD": str(record / "report.html")}
+    assert peek.error("press", form_id, "x", **in_a_file)["code"] == "FILE_IO_ERROR"
+    assert len(form.events("key")) == before
+    for number in range(1, 201):
+        (record / f"act_{number:03d}.json").touch()
+    peek.data("press", form_id, "x", **recording)
+    assert len([*record.glob("act_*.json")]) == 200
 
 
 def test_session_leaves_programs_devices_and_x_clients_as_they_were(

@@ -604,6 +604,16 @@ def test_keys_arrive_repeat_hold_and_replace(shown: World) -> None:
     assert shown.notes() == "oldaaab"
 
 
+def test_steps_are_done_until_one_fails(shown: World, tmp_path: Path) -> None:
+    x, y = shown.centre("agree")
+    click = {"tool": "click", "window_id": shown.form_id, "x": x, "y": y}
+    (tmp_path / "steps").write_text(json.dumps([click, {**click, "window_id": 987654}, click]))
+    done = shown.program.run("--json", "run-steps", tmp_path / "steps", "--path", tmp_path / "last.png").json
+    assert [step["outcome"] for step in done["data"]["steps"]] == ["done", "failed", "not reached"]
+    assert (done["error"]["code"], (tmp_path / "last.png").exists()) == ("WINDOW_NOT_FOUND", True)
+    shown.settle(shown.is_agreed)
+
+
 def test_open_returns_the_window(world: World) -> None:
     need("gtk-launch")
     forum = world.known_id("Forum")
