@@ -4,5 +4,5 @@ import os
 
 from setuptools.build_meta import *  # noqa: F403
 
-# a zip file cannot hold a date before 1980; 2020-01-01 says that this is none
+# any fixed date will do; a zip file cannot hold one before 1980
 os.environ.setdefault("SOURCE_DATE_EPOCH", "1577836800")

@@ -133,7 +133,7 @@ def capture_window_or_region(
 
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
-    """Capture what the screen shows in the window's rectangle, whatever that is."""
+    """Capture the window's rectangle of the screen, also if other windows are in it."""
     with image_file(kind) as path:
         desktop.capture_rect(window.bounds, path, kind)
         return CapturedImage(_read_captured(path), Subject(window=window))

@@ -241,13 +241,13 @@ def _ask_cli(
         if not done.code:
             raise _invalid_output(done.text, done.stderr) from None
         log_error(f"{failed}: {done.text[:500]}")
-        output = done.stderr.strip() or done.text.strip() or "none"
-        hint = f"see its output: {clean_text(output[-300:], 300)}"
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, failed, hint, name=_EXECUTION_ERROR) from None
+        output = done.stderr.strip() or done.text.strip()
+        succeeded, error = False, {"details": clean_text(output[-300:], 300)}
     if not succeeded:
         message, details = str(error.get("message") or failed), str(error.get("details") or "")
         name = str(error.get("code") or _EXECUTION_ERROR)
-        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details, name=name)
+        code = ErrorCode.__members__.get(name, ErrorCode.PROGRAM_FAILED)  # for its next step
+        raise PeekabooError(code, message, details=details, name=name)
     return Result("", data, (), messages)
 
 

@@ -318,6 +318,16 @@ def test_screenshot_by_rectangle_of_a_window_that_changes_fails(
     assert peek.run("screenshot", window_id, **programs_by(tmp_path / "bin", script, "maim")).code == 14
 
 
+def test_screenshot_by_rectangle_of_a_window_beyond_the_screen_fails(
+    peek: Program, form: Form, tmp_path: Path
+) -> None:
+    (window_id,) = ids_of(peek, form.title)
+    form.xdotool("windowmove", str(window_id), "-150", "100")
+    wait_for(lambda: window_titled(peek, form.title)["bounds"]["x"] < 0, "it has moved")
+    broken = failing_maim(f"-i {window_id}", tmp_path / "bin")
+    assert peek.error("screenshot", window_id, **broken)["code"] == "CAPTURE_FAILED"
+
+
 def test_screenshot_by_rectangle_of_a_covered_window_fails(
     peek: Program, open_form: Callable[..., Form], tmp_path: Path
 ) -> None:

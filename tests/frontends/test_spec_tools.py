@@ -158,6 +158,7 @@ screenshot_app_window {"appName": "Form", "timeoutMs": 50001} => timeoutMs
 peekaboo_exec {"args": []}                               =>
 peekaboo_exec {"args": "list apps"}                      => peekaboo_exec: args:
 peekaboo_exec {"args": ["x"], "timeout_seconds": 0}      => timeout_seconds
+peekaboo_exec {"args": ["x"], "timeout_seconds": 3601}   => timeout_seconds
 peekaboo_exec {"args": ["x"], "max_attachments": -1}     => max_attachments
 peekaboo_exec {"args": ["x"], "cwd": "/no/such/folder"}  => cwd /no/such/folder is not a folder
 peekaboo_exec {"args": ["a\\u0000b"]}                    =>

@@ -156,8 +156,9 @@ def test_delegation_passes_an_absolute_path(scripted: Scripted, tmp_path: Path) 
     scripted.call("image", saved(tmp_path / "a.png"), app="Safari")
     folder = Path(scripted.argv[scripted.argv.index("--path") + 1])
     assert (folder.is_relative_to(scripted.folder / "tmp"), folder.stat().st_mode & 0o777) == (True, 0o700)
-    scripted.call("image", saved(Path("/p/a.png")), path="~/a.png")
-    assert scripted.argv[scripted.argv.index("--path") + 1] == str(scripted.folder / "home" / "a.png")
+    scripted.call("image", saved(Path("/p/a.jpg")), path="~/a.jpg")
+    path = str(scripted.folder / "home" / "a.jpg")
+    assert scripted.argv[-7:-1] == ["--path", path, "--format", "jpg", "--capture-focus", "background"]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,8 @@ def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: i
     reply = {"success": False, "error": {"code": "APP_NOT_FOUND", **details}, "debug_logs": ["looked"]}
     assert refused(scripted.call("list", reply, code, app="Zzz")) == {
         "code": "APP_NOT_FOUND",
-        "said": "No application  'Zzz'. (Available applications: A, B)",
+        "said": "No application  'Zzz'. Next step: open the app, or name another "
+        "(Available applications: A, B)",
     }
     assert ("debug", "backend=swift swift_log=looked") in scripted.logged()
 
@@ -311,10 +313,11 @@ def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> Non
     assert invalid.startswith("the peekaboo command line's output is not valid: oh; stderr: look out. Next")
     reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
     failed = "the peekaboo command line failed with exit code 5"
-    assert reply["said"] == f"{failed}. Next step: see its output: dyld: Library not loaded"
+    step = "try again, or run `peekaboo-min doctor`"
+    assert reply["said"] == f"{failed}. Next step: {step} (dyld: Library not loaded)"
     assert [text for level, text in scripted.logged() if level == "error"] == [
         f"{failed}: ",
-        f"list failed: SWIFT_CLI_EXECUTION_ERROR: {failed}",
+        f"list failed: SWIFT_CLI_EXECUTION_ERROR: {failed} dyld: Library not loaded",
     ]
 
 

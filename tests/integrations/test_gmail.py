@@ -178,6 +178,7 @@ def test_send_email_reports_gmails_refusal_and_never_sends_twice(
         google.fail_with(failure)
     wrong = failing_send()
     assert wrong.message.startswith(f"Gmail rejected the mail with status {message}") and wrong.hint == hint
+    assert "send_email" in (logged_in.parent / "state/peekaboo_min/audit.jsonl").read_text(), "before the act"
     assert posts(google) == ["/token", SEND_PATH]
 
 
@@ -260,7 +261,7 @@ def test_gmail_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None
     ("switch", "message"),
     [
         ({"user_denies": True}, "the permission was not granted (access_denied)"),
-        ({"scope": "openid"}, "Google granted no lasting permission to send mail"),
+        ({"scope": f"openid {SCOPE}.readonly"}, "Google granted no lasting permission to send mail"),
         ({"gives_refresh_token": False}, "Google granted no lasting permission to send mail"),
     ],
 )
@@ -308,10 +309,17 @@ def test_gmail_login_is_not_blocked_by_a_silent_connection(
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_gmail_login_times_out_without_an_answer(google: FakeGoogle, folder: Path) -> None:
+def test_gmail_login_without_a_display_starts_no_browser(
+    google: FakeGoogle, folder: Path, environment: Callable[..., None]
+) -> None:
+    browser = folder.parent / "bin" / "xdg-open"
+    browser.write_text(f"#!/bin/sh\ntouch {folder}/started\n")
+    browser.chmod(0o755)
+    environment(DISPLAY="", WAYLAND_DISPLAY="")
     wrong = error_of(gmail_login, 0.3)
     message = "the permission was not granted in the browser within 0.3 seconds"
     assert (wrong.code, wrong.message) == (ErrorCode.TIMEOUT, message)
+    assert not (folder / "started").exists()
 
 
 # the credentials
