@@ -90,7 +90,7 @@ def command(*commands: list[str]) -> Work:
 def tool(client: McpClient, name: str, **arguments: Any) -> Work:
     def call() -> None:
         answer = client.call(name, arguments)
-        assert not answer.is_error, answer.text
+        assert not answer.error, answer.text
 
     return call
 

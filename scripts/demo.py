@@ -243,8 +243,7 @@ def ask(client: McpClient, name: str, limit_s: float = CALL_S, **arguments: Any)
     """Call a tool. Raises the tool's own error, and TIMEOUT."""
     with at_most(limit_s, name):
         answer = client.call(name, arguments)
-    if answer.is_error:
-        error = answer.error()
+    if error := answer.error:
         raise PeekabooError(error.code, f"{name}: {error.message}", hint=error.hint or f"see {SERVER_LOG}")
     return answer
 

@@ -27,12 +27,7 @@ from ..core.models import Result
 from ..core.settings import change_environment, platform_name
 from ..system.ending import continue_in_supervisor, end_children
 from ..system.files import working_folder, write_privately
-from ..system.process import (
-    Process,
-    program_path,
-    start_command,
-    start_daemon,
-)
+from ..system.process import Process, program_path, start_command, start_daemon
 from ..system.programs import PACKAGES, own_command
 
 _START_S = 30.0  # for each program: a machine with load 30 may take ten
@@ -52,7 +47,7 @@ def own_desktop(
     one. Several at a time do not disturb each other or you. The exit code is the command's. It is no sandbox:
     the command has your files and your network.
 
-    Example: peekaboo-min desktop -- sh scripts/fill_form.sh
+    Example: peekaboo-min desktop --window -- xterm
     """
     if platform_name() == "macos":
         raise PeekabooError(ErrorCode.UNSUPPORTED_PLATFORM, "macOS starts no second desktop", "use Linux")
