@@ -16,7 +16,7 @@ from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene
 from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
-from ..desktop.matching import blocking_dialog, catalogue_windows, cover_of, foreign_menu, open_menu
+from ..desktop.matching import blocking_dialog, catalogue_windows, cover_of, foreign_menu, open_menu, owner_of
 from ..system.bitmaps import Bitmap, changed_bytes, is_caret, rect_of_bytes
 from ..system.files import file_lock
 from .capture import take_bitmap
@@ -83,7 +83,13 @@ def perform(
             _check_on_a_display(scene, window, act.points)
         watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
-        delivery = desktop.act(window, act, stop_file())
+        try:
+            delivery = desktop.act(window, act, stop_file())
+        except PeekabooError as e:
+            own_popups = [cover for cover in _covers(scene, window, act) if _is_popup_of(cover, window)]
+            if e.code is ErrorCode.WINDOW_COVERED and own_popups:
+                e.hint = f"press escape, or act in the popup's window {own_popups[0].window_id}"
+            raise
         effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
     if not pixels:
@@ -288,13 +294,21 @@ def _prepared(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene
         window = scene.by_id(window.window_id)
     if not window.is_popup:  # a popup closes when any window gets the focus
         _check_not_blocked(window, scene)
-        is_covered = any(cover_of(Rect(*point, 1e-6, 1e-6), window, scene.windows) for point in act.points)
-        if is_covered or not (window.is_focused and window.is_on_screen):
+        if _covers(scene, window, act) or not (window.is_focused and window.is_on_screen):
             scene = _focused(desktop, scene, window.window_id)
     # a key without modifiers may be meant for the window's own menu
     if act.kind == "type" or (act.kind == "press" and set(act.chord.modifiers) - {"shift"}):
         scene = _without_menu(desktop, scene, window.window_id, open_menu)
     return scene
+
+
+def _covers(scene: Scene, window: Window, act: Act) -> list[Window]:
+    places = [Rect(*point, 1e-6, 1e-6) for point in act.points]
+    return [cover for place in places if (cover := cover_of(place, window, scene.windows))]
+
+
+def _is_popup_of(popup: Window, window: Window) -> bool:
+    return popup.is_popup and owner_of(popup) == owner_of(window)
 
 
 def _check_not_blocked(window: Window, scene: Scene) -> None:

@@ -7,11 +7,13 @@ import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hostile.slow import SlowDisplay
 from hostile.stage import XWitness
+from tk_windows import programs_by
 from worlds import Form, Program, group_of, wait_for
 
 from peekaboo_min.core.settings import forget_environment
@@ -221,3 +223,13 @@ def test_typing_under_locks_arrives_and_leaves_them_on(on_x11: Program, form: Fo
     finally:
         form.xdotool("key", *locks)
     assert notes_of(form) == "aB c-1\nZoë, straße"
+
+
+def test_typing_follows_caps_lock_between_two_pieces(
+    on_x11: Program, form: Form, form_window: int, tmp_path: Path
+) -> None:
+    click_notes(on_x11, form, form_window)
+    script = 'case $1 in -quiet) xdotool key Caps_Lock ;; esac; exec $real "$@"'
+    on_x11.data("type", form_window, "aB\në\ncD", **programs_by(tmp_path / "bin", script, "xclip"))
+    form.xdotool("key", "Caps_Lock")
+    assert notes_of(form) == "aB\në\ncD"

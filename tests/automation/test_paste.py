@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from accessible import group_of
 from hostile.paste import SlowField
+from hostile.slow import SlowDisplay
 from mcp_server import serving
 from tk_windows import Opened, clipboard, copy, programs_by, typed, window_titled
 from worlds import PATIENCE_S, Form, Program, wait_for
@@ -101,6 +102,7 @@ def slow_field(peek: Program) -> Iterator[SlowField]:
         ("blocked twice", 0.1),
         ("late waiting twice", 0.1),
         ("blocked listening", 0.2),
+        ("late", 4.5),
     ],
 )
 def test_slow_gtk_program_pastes_the_text(
@@ -168,6 +170,68 @@ def test_clipboard_that_is_empty_stays_empty(peek: Program, form: Form, form_id:
     program.wait_for("empty")
     peek.data("type", form_id, "Zoë")
     assert (typed(form), clipboard(peek.environment, "TARGETS")) == ("Zoë", b"")
+
+
+def test_clipboard_whose_owner_offers_nothing_is_empty(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, b"", "TIMESTAMP")
+    peek.data("type", form_id, "Zoë")
+    assert typed(form) == "Zoë"
+
+
+def test_paste_without_an_xclip_that_serves_is_refused(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    copy(peek.environment, b"mine")
+    xclip = programs_by(tmp_path / "bin", "case $* in -quiet*) exit 1 ;; esac", "xclip")
+    error = peek.error("type", form_id, "Zoë", **xclip)
+    assert "does not hold the text" in error["message"]
+    assert (typed(form), clipboard(peek.environment)) == ("", b"mine")
+
+
+def test_clipboard_is_restored_after_a_display_that_hung(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    copy(peek.environment, b"mine")
+    script = f'case "$*" in "-selection clipboard -i") mkdir {tmp_path}/hung && exec sleep 60 ;; esac'
+    with peek.start("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip")) as typing:
+        typing.communicate(timeout=PATIENCE_S)
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored", 10)
+
+
+def test_paste_on_a_server_that_knows_no_processes_arrives(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, b"mine")
+    with SlowDisplay(peek.environment["DISPLAY"], 0.0, hidden=b"X-Resource") as display:
+        peek.data("type", form_id, "Zoë", DISPLAY=display.name)
+        assert (typed(form), clipboard(peek.environment)) == ("Zoë", b"mine")
+
+
+def test_clipboard_of_a_program_that_hangs_is_kept(
+    peek: Program, form: Form, form_id: int, opened: Opened
+) -> None:
+    owner, _ = opened("Owner", "clipboard clear; clipboard append theirs; update; puts copied")
+    owner.wait_for("copied")
+    owner.process.send_signal(signal.SIGSTOP)
+    error = peek.error("type", form_id, "Zoë")
+    owner.process.send_signal(signal.SIGCONT)
+    assert "content that its program does not return" in error["message"]
+    assert (typed(form), clipboard(peek.environment)) == ("", b"theirs")
+
+
+IMAGES = """
+proc give {value args} {return $value}
+foreach type {image/gif image/png image/bmp} {
+    selection handle -selection CLIPBOARD -type $type . [list give $type]
+}
+selection own -selection CLIPBOARD .; update; puts copied
+"""
+
+
+def test_clipboard_image_in_several_formats_is_restored_as_png(
+    peek: Program, form_id: int, opened: Opened
+) -> None:
+    opened("Images", IMAGES)[0].wait_for("copied")
+    peek.data("type", form_id, "Zoë")
+    assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]
 
 
 PASSWORD = """

@@ -23,6 +23,7 @@ from peekaboo_min.system.files import file_lock, held_locks
 ENTRIES = {
     "org.example.notes.desktop": "Type=Application\nName=Field Notes\nExec={folder}/notes %u\nMimeType=text/x-notes;x-scheme-handler/http;x-scheme-handler/https;",  # noqa: E501
     "sub/paint.desktop": "Type=Application\nName=Paint\nName[de]=Malen\nExec={folder}/notes",
+    "pair.desktop": "Type=Application\nName=Gr\xfcn\nExec=true",
     "terminal-a.desktop": "Type=Application\nName=Terminal\nExec=true",
     "terminal-b.desktop": "Type=Application\nName=Terminal\nExec=true",
     "hidden.desktop": "Type=Application\nName=Hidden one\nExec=true\nHidden=true",
@@ -57,7 +58,7 @@ def data(tmp_path: Path, display: str, environment: Callable[..., None]) -> Iter
     program.chmod(0o755)
     (home / "applications" / "mimeapps.list").write_text(
         "[Default Applications]\ntext/plain=org.example.notes.desktop\n"
-        "x-scheme-handler/http=org.example.notes.desktop\nx-scheme-handler/https=org.example.notes.desktop\n"
+        "x-scheme-handler/http=org.example.notes.desktop\nx-scheme-handler/https=sub-paint.desktop\n"
     )
     environment(
         XDG_DATA_HOME=str(home), XDG_DATA_DIRS=str(tmp_path / "nothing"), HOME=str(tmp_path), DISPLAY=display,
@@ -78,16 +79,25 @@ FOUND = {
     "paint": Handler("Paint", "sub-paint.desktop"),
     "Odd": Handler("Odd", "odd.desktop"),
     "Mapper": Handler("Mapper", "action.desktop"),
+    "pair": Handler("Gr\ufffdn", "pair.desktop"),  # Latin-1
 }
 
 
-def test_app_handler_is_found_by_name_or_desktop_entry(data: Path) -> None:
+def test_app_handler_is_found_by_name_or_desktop_entry(
+    data: Path, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert {asked: X11Desktop().find_handler("app", asked) for asked in FOUND} == FOUND
-    # a user's entry overrides the system's
-    system = data / "nothing" / "applications"
-    system.mkdir()
-    for name in ("terminal-a.desktop", "hidden.desktop"):
-        (system / name).write_text("[Desktop Entry]\nType=Application\nName=System app\nExec=true\n")
+    # a user's entry overrides the system's, whose first folder overrides the second; `.` is not read
+    environment(XDG_DATA_DIRS=f"{data}/nothing:{data}/second:.")
+    monkeypatch.chdir(data)
+    names = {"nothing": ("terminal-a", "hidden", "both"), "second": ("both",), ".": ("here",)}
+    for folder, entries in names.items():
+        (data / folder / "applications").mkdir(parents=True)
+        for name in entries:
+            text = f"[Desktop Entry]\nType=Application\nName=System {folder}\nExec=true\n"
+            (data / folder / "applications" / f"{name}.desktop").write_text(text)
+    os.mkfifo(data / "nothing" / "applications" / "pipe.desktop")
+    assert X11Desktop().find_handler("app", "both").app_name == "System nothing"
     unknown = (
         "Feild Notes",
         "No such paint",
@@ -96,7 +106,8 @@ def test_app_handler_is_found_by_name_or_desktop_entry(data: Path) -> None:
         "A link",
         "Wrong group",
         "Qqqqzz",
-        "System app",
+        "System second",
+        "here",
     )
     for asked in (*unknown, "Terminal"):
         error = error_of(X11Desktop().find_handler, "app", asked)
@@ -112,9 +123,10 @@ TYPES = {
     "README": (b"hello", "text/plain"),
     "blob": (b"\x00\x01", "application/octet-stream"),
     "photo.webp": (b"RIFF", "image/webp"),
-    "letter.odt": (b"PK", "application/vnd.oasis.opendocument.text"),
+    "letter.ODT": (b"PK", "application/vnd.oasis.opendocument.text"),
     "letter.docx": (b"PK", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
     "notes.tar.gz": (b"\x1f\x8b", "application/gzip"),
+    "notes.bz2": (b"BZh", "application/x-bzip2"),
     "page.html": (b"<p>", "text/html"),
     "folder.txt": (None, "inode/directory"),
 }
@@ -135,11 +147,21 @@ def test_file_handler_is_the_default_of_its_type(data: Path, environment: Callab
         defaults = data / "data" / "applications" / "mimeapps.list"
         defaults.write_text(f"[Default Applications]\n{mime}=org.example.notes.desktop\n")
         assert X11Desktop().find_handler("path", str(data / name)) == NOTES, name
+    # a text without a handler of its own type opens as plain text
+    defaults.write_text("[Default Applications]\ntext/plain=org.example.notes.desktop\n")
+    (data / "a.csv").write_text("a,b")
+    assert X11Desktop().find_handler("path", str(data / "a.csv")) == NOTES
 
 
-def test_url_handler_is_the_default_of_its_scheme(data: Path) -> None:
-    for url in ("https://example.org/?a=b", "HTTP://example.org"):
-        assert X11Desktop().find_handler("url", url) == NOTES
+def test_url_handler_is_the_default_of_its_scheme(data: Path, environment: Callable[..., None]) -> None:
+    entries = {
+        url: X11Desktop().find_handler("url", url).entry for url in ("HTTPS://a.test", "http://a.test")
+    }
+    assert list(entries.values()) == ["sub-paint.desktop", NOTES.entry]
+    (data / ".local").mkdir()
+    (data / "data").rename(data / ".local" / "share")
+    environment(XDG_DATA_HOME="")
+    assert X11Desktop().find_handler("url", "http://a.test") == NOTES
 
 
 def test_missing_default_application_error_names_the_command(data: Path) -> None:

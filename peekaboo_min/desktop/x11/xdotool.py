@@ -168,8 +168,7 @@ class _Pointer:
         if top_id != self._top_id:
             cover = f"window {_listed_id(top_id)}"
             message = f"window {self._id} is covered by {cover} at that point; nothing was clicked"
-            hint = "close what covers it, or act on that window"
-            raise PeekabooError(ErrorCode.WINDOW_COVERED, message, hint)
+            raise PeekabooError(ErrorCode.WINDOW_COVERED, message)
 
     def press(self, act: Act) -> Delivery:
         """Press a button as often as the act says, until a press is not delivered."""

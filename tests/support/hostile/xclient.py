@@ -32,7 +32,7 @@ _EVENTS = _KEY_PRESS | 4 | 8 | 1 << 15 | 1 << 17  # keys, buttons and their rele
 _MASK = 1 << 1 | 1 << 9 | 1 << 11  # background pixel, override-redirect, event mask
 _CARDINAL, _WM_HINTS, _WM_SIZE_HINTS = 6, 35, 41  # atoms of Xatom.h
 _MODIFIER_KEYSYMS = range(0xFFE1, 0xFFEF)
-_CORE_KEYBOARD, _ANY_MODIFIER, _ASYNCHRONOUS = 0x100, 1 << 15, 1
+_CORE_KEYBOARD, _ANY_MODIFIER, _SYNCHRONOUS, _ASYNCHRONOUS, _REPLAY_KEYBOARD = 0x100, 1 << 15, 0, 1, 5
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -48,6 +48,7 @@ class XClient:
             raise SystemExit("no display")
         self._display = ctypes.c_void_p(display)
         self._root = ctypes.c_ulong(_X.XDefaultRootWindow(self._display))
+        self._replays_after = 0.0  # the seconds after which a grabbed key is passed on
         self._ids: dict[str, int] = {}
         self._names: dict[int, str] = {}  # never removed: an event may come after the window closes
         self._later: list[tuple[float, int, dict[str, Any]]] = []
@@ -90,7 +91,8 @@ class XClient:
             _X.XkbChangeEnabledControls(self._display, _CORE_KEYBOARD, *bits)
         elif what == "grab":
             code = _X.XKeysymToKeycode(self._display, ctypes.c_ulong(order["keysym"]))
-            how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS)
+            self._replays_after = order.get("replays_after", 0.0)
+            how = (0, _ASYNCHRONOUS, _SYNCHRONOUS if self._replays_after else _ASYNCHRONOUS)
             _X.XGrabKey(self._display, code, _ANY_MODIFIER, self._root, *how)
         elif what == "grab keyboard":
             how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
@@ -169,7 +171,10 @@ class XClient:
                 continue
             text, keysym = ctypes.create_string_buffer(16), ctypes.c_ulong()
             length = _X.XLookupString(event, text, 16, ctypes.byref(keysym), None)
-            if keysym.value not in _MODIFIER_KEYSYMS:
+            if self._replays_after:  # as a window manager does that looks at each key first
+                time.sleep(self._replays_after)
+                _X.XAllowEvents(self._display, _REPLAY_KEYBOARD, ctypes.c_ulong(0))
+            elif keysym.value not in _MODIFIER_KEYSYMS:
                 self._say("key", name, text=text.raw[:length].decode("latin-1"))
 
     def _say(self, event: str, name: str, **more: Any) -> None:
