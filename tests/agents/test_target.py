@@ -115,6 +115,7 @@ def act_in(server: Server, step: AgentStep) -> None:
     target.act(step)
 
 
+NEW_WINDOW = {"new_window": {"window_id": 8, "title": "Save"}}
 RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
 
 
@@ -126,11 +127,7 @@ RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
         ({"changed": None}, None, "its effect is not known"),
         ({"changed": False, "delivered": False}, False, "but the window did not receive it"),
         ({"changed": True, "window_closed": True}, True, "the window closed"),
-        (
-            {"changed": True, "new_window": {"window_id": 8, "title": "Save"}},
-            True,
-            "the window changed; window 8 'Save' opened",
-        ),
+        ({"changed": True, **NEW_WINDOW}, True, "the window changed; window 8 'Save' opened"),
     ],
 )
 def test_act_effect_is_read_from_the_tools_data(

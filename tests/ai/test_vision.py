@@ -213,6 +213,11 @@ def test_provider_status_covers_every_provider_and_asks_no_cloud(ai: FakeAI, use
 # requests
 
 
+def test_gemini_model_is_quoted_in_the_address(ai: FakeAI, ask: Ask) -> None:
+    error_of(ask, "gemini", "a/b?c=d")
+    assert (ai.requests[-1].query, ai.requests[-1].is_question) == ({}, True)
+
+
 @EVERY
 def test_model_gets_the_question_the_images_and_the_schema(ai: FakeAI, ask: Ask, vendor: str) -> None:
     images = [an_image("png"), an_image("jpg", 96, 64), an_image("webp", 64, 96)]

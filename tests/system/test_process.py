@@ -50,10 +50,7 @@ def python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_program_gets_no_more_time_than_the_shortest_budget_around_it() -> None:
     with time_budget(0.0), time_budget(60.0):
         error = failure("exit 1")
-    assert (error.code, error.sentence()) == (
-        ErrorCode.TIMEOUT,
-        "the call timed out; increase the timeout and try again",
-    )
+    assert error.sentence() == "the call timed out; increase the timeout and try again"
 
 
 MUCH = bytes(range(256)) * 40_000
