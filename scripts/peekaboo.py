@@ -13263,7 +13263,7 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
     use_cancel_token(token)
     try:
         # without the schema's defaults: for the function, a format that is not given follows the path
-        arguments = {name: getattr(given, name) for name in given.model_fields_set}
+        arguments = {name: value for name, value in given if name in given.model_fields_set}
         work = functools.partial(tool.call, function, arguments)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except BaseException:
