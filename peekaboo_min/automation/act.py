@@ -23,6 +23,7 @@ from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
 from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
+_LOCK_S = 20.0  # leaves 30 of a call's 50 s to the act
 _POLL_S = 0.05  # about as long as a listing takes
 # Pauses between the screenshots after an act; with even ones, a window that blinks at their rate looks still.
 _AFTER_S = (0.05, 0.08, 0.14, 0.22)
@@ -39,7 +40,7 @@ def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
     # localhost:1 may be :1; if it is not (ssh), the two displays only wait for each other
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
-    return file_lock(f"input-{display}.lock", 20.0, "mouse and keyboard")  # leaves 30 of a call's 50 s
+    return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
 
 
 def focus_by_id(desktop: Desktop, window_id: int) -> Window:

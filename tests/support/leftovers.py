@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 GRACE_S = 10.0  # programs of a killed server end by themselves
 FOLDERS = ("home/Library", "home/.local/state", "state", "tmp")  # where our programs write
@@ -58,7 +59,7 @@ def process_state() -> dict[str, object]:
     return {**state, f"working folder {os.getcwd()}": True}
 
 
-def machine_state(base: Path, display: str) -> dict[str, object]:
+def machine_state(base: Path, display: str) -> dict[str, Any]:
     """Return the programs below this folder, the input devices and the number of the display's X clients."""
     devices = Path("/proc/bus/input/devices")
     socket = f"/tmp/.X11-unix/X{display.strip(':')}"
