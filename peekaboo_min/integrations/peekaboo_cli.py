@@ -246,8 +246,7 @@ def _ask_cli(
     if not succeeded:
         message, details = str(error.get("message") or failed), str(error.get("details") or "")
         name = str(error.get("code") or _EXECUTION_ERROR)
-        code = ErrorCode.__members__.get(name, ErrorCode.PROGRAM_FAILED)  # for its next step
-        raise PeekabooError(code, message, details=details, name=name)
+        raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, details=details, name=name)
     return Result("", data, (), messages)
 
 

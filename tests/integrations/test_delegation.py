@@ -215,13 +215,13 @@ def test_delegation_returns_rows_without_control_characters(
 def test_delegation_reads_images_from_the_saved_files(scripted: Scripted, tmp_path: Path) -> None:
     # spec: "metadata?: { item_label?: string, window_title?: string, window_id?: number, source_path?: string
     # }". A click needs more keys, and only if the returned image has the file's pixels.
-    paths = [tmp_path / "one.png", tmp_path / "two.png"]
+    paths = [tmp_path / "one.png", tmp_path / "two\u200b.png"]
     for path, width in zip(paths, (30, 40)):
         path.write_bytes(picture("png", width, 20))
     reply = saved(*paths)
     clickable = {"window_title": "A", "window_id": 7, "scale": 2, "screenshot_id": "abc"}
     reply["data"]["saved_files"][0].update(clickable, image_width=30, image_height=20)
-    reply["data"]["saved_files"][1].update(clickable, image_width=400, image_height=200)
+    reply["data"]["saved_files"][1].update(clickable, item_label="two", image_width=400, image_height=200)
     reply["messages"] = ["The window was hidden.", "x" * 1001]
     answer = scripted.call("image", reply, return_data=True, path=str(tmp_path))
     assert f"note: The window was hidden.\nnote: {'x' * 1000}\n" in answer["content"][0]["text"]
@@ -255,8 +255,7 @@ def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: i
     reply = {"success": False, "error": {"code": "APP_NOT_FOUND", **details}, "debug_logs": ["looked"]}
     assert refused(scripted.call("list", reply, code, app="Zzz")) == {
         "code": "APP_NOT_FOUND",
-        "said": "No application  'Zzz'. Next step: open the app, or name another "
-        "(Available applications: A, B)",
+        "said": "No application  'Zzz'. (Available applications: A, B)",
     }
     assert ("debug", "backend=swift swift_log=looked") in scripted.logged()
 
@@ -313,8 +312,7 @@ def test_delegation_reports_a_failure_with_its_output(scripted: Scripted) -> Non
     assert invalid.startswith("the peekaboo command line's output is not valid: oh; stderr: look out. Next")
     reply = refused(scripted.call("list", "", 5, stderr="dyld: Library not loaded\n"))
     failed = "the peekaboo command line failed with exit code 5"
-    step = "try again, or run `peekaboo-min doctor`"
-    assert reply["said"] == f"{failed}. Next step: {step} (dyld: Library not loaded)"
+    assert reply["said"] == f"{failed} (dyld: Library not loaded)"
     assert [text for level, text in scripted.logged() if level == "error"] == [
         f"{failed}: ",
         f"list failed: SWIFT_CLI_EXECUTION_ERROR: {failed} dyld: Library not loaded",

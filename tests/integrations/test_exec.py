@@ -104,7 +104,9 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
         server.shake_hands()
         mac.fail("sips", exit=13, stderr="no")
         work = tmp_path / "work"
-        line = f"cp {tmp_path}/*.png {work}; truncate -s 60000000 {work}/huge.jpg; "
+        line = (
+            f"cp {tmp_path}/*.png {work}; ln -s a.png {work}/link.png; truncate -s 60000000 {work}/huge.jpg; "
+        )
         line += "head -c 50000 /dev/zero | tr '\\0' x"
         answer = server.call("peekaboo_exec", args=[line], cwd=str(work))
         assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a2.png", "a10.png", "a.png"])
