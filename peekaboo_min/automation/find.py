@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
-from ..core.call import report_progress
+from ..core.call import report_progress, time_budget
 from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
@@ -15,11 +16,14 @@ from ..system.bitmaps import image_file, is_other_within
 from .act import perform
 from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
 from .coordinates import RegionNumbers, Screenshot, find_region
-from .labels import Place, find_in_lines, rows_of, with_characters
+from .labels import Place, element_places, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
 
+_WHOLE = ("label", "lookalike")
+_TREE_S = 3.0
+_LAST_READING: dict[tuple[bytes, bool], list[RecognisedText]] = {}  # of one image; never on disk
 _MOST_SIMILAR, _MOST_LISTED = 5, 200  # few enough for a model's context
-_VALUE_LENGTH = 300  # characters
+_VALUE_LENGTH, _WHOLE_LENGTH = 300, 100_000  # characters of a value: of several, and of the only element
 # recognition misses some single characters, and labels close to a frame
 _OTHER_WAY = "try find_elements, which reads the application's own names"
 
@@ -32,11 +36,15 @@ class TextSearch(NamedTuple):
     labels: list[RecognisedText]
     found: list[Place]
     similar: list[Place]
+    package: str = ""  # without it, accents may be misread: then only the tree's places are sure
 
     def result(self) -> Result:
         data = _record_data(self.record)
         data["found"] = [place.as_data() for place in self.found]
         data["similar"] = [place.as_data() for place in self.similar]
+        unverified = self._unverified()
+        if unverified:
+            data["accents_unverified"] = self.package
         if not self.found:
             return Result(f"{self.nearest_text()}; {_OTHER_WAY}", data, exit_code=NOTHING_FOUND)
         lines = [f"found {self.wanted[:80]!r} in window {self.record.window_id}"]
@@ -44,11 +52,19 @@ class TextSearch(NamedTuple):
         lines[0] += f", in {len(self.found)} places, whole labels first:" if self.found[1:] else ", once:"
         lines += [f"  {place}" for place in self.found]
         lines += ["similar:", *(f"  {place}" for place in self.similar)] if self.similar else []
-        return Result("\n".join(lines), data)
+        return Result("\n".join([*lines, *filter(None, [unverified])]), data)
+
+    def by_tree(self) -> list[Place]:
+        return [place for place in self.found if place.by == "tree"]
+
+    def _unverified(self) -> str:
+        is_sure = self.by_tree() or not self.package
+        return "" if is_sure else f"accents unverified: sudo apt-get install {self.package}"
 
     def nearest_text(self) -> str:
         """Describe the recognised texts that are most like the wanted one."""
         head = f"no text equal to {self.wanted[:80]!r} was recognised in window {self.record.window_id}"
+        head = "; ".join(filter(None, [head, self._unverified()]))
         if self.similar:
             return f"{head}; similar: " + "; ".join(map(str, self.similar))
         texts = list(dict.fromkeys(label.text[:80] for label in self.labels))
@@ -77,20 +93,24 @@ def wanted_text(text: str) -> str:
 
 
 def search_image(
-    desktop: Desktop, image: CapturedImage, wanted: str, part: Optional[tuple[Screenshot, Rect]] = None
+    desktop: Desktop,
+    image: CapturedImage,
+    wanted: str,
+    part: Optional[tuple[Screenshot, Rect]] = None,
+    role: str = "",
 ) -> TextSearch:
     """Recognise a screenshot's text at full resolution; look for `wanted`, unless it is empty.
 
-    The places are in the pixels of a new record. part: as find_region returns it; a centre must lie in it.
+    Ask the accessibility tree, too, unless exactly one label is equal. The places are in the pixels of a new
+    record. part: as find_region returns it; a centre must lie in it. role: find only elements of this role.
     """
     record = record_to_read(desktop, image)
     report_progress(f"reading the text of window {record.window_id}")
-    with image_file(image.info.kind, image.content.data) as path:
-        lines = desktop.read_text(path)
-        if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # the label of a key
-            places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
-            if all(place.match == "similar" for place in places):
-                lines = with_characters(lines, desktop.read_text(path, True))
+    lines = _read_text(desktop, image)
+    if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # the label of a key
+        places = find_in_lines(wanted, lines) if len(wanted) > 1 else []
+        if all(place.match == "similar" for place in places):
+            lines = with_characters(lines, _read_text(desktop, image, characters=True))
     factor = record.image_width / image.info.width
     scaled = [_scaled(line, factor) for line in lines]
     region = part[1].scaled(record.image_width / part[0].image_width) if part else None
@@ -98,9 +118,40 @@ def search_image(
     if region:
         labels = [label for label in labels if region.contains(label.box.centre)]
     places = find_in_lines(wanted, scaled, region) if wanted else []
+    package = desktop.missing_language(wanted) if wanted else ""
+    if wanted and (role or package or sum(place.match in _WHOLE for place in places) != 1):
+        elements = _elements(desktop, image, must_exist=bool(role))
+        named = element_places(wanted, role, elements, record.bounds, record.image_width)
+        named = [place for place in named if not region or region.contains(place.box.centre)]
+        others = [place for place in places if not any(each.box.overlaps(place.box) for each in named)]
+        places = named if role else named + others
     found = [place for place in places if place.match != "similar"]
     similar = [place for place in places if place.match == "similar"]
-    return TextSearch(wanted, record, labels, found[:20], similar[:_MOST_SIMILAR])
+    return TextSearch(wanted, record, labels, found[:20], similar[:_MOST_SIMILAR], package)
+
+
+def _read_text(desktop: Desktop, image: CapturedImage, characters: bool = False) -> list[RecognisedText]:
+    """Recognise an image's text, unless it is the image that was read last."""
+    key = (hashlib.sha256(image.content.data).digest(), characters)
+    lines = _LAST_READING.get(key)
+    if lines is None:
+        with image_file(image.info.kind, image.content.data) as path:
+            lines = desktop.read_text(path, characters)
+        if not any(digest == key[0] for digest, _ in list(_LAST_READING)):
+            _LAST_READING.clear()
+        _LAST_READING[key] = lines
+    return lines
+
+
+def _elements(desktop: Desktop, image: CapturedImage, must_exist: bool) -> list[Element]:
+    assert image.subject.window
+    try:
+        with time_budget(_TREE_S):
+            return desktop.read_elements(image.subject.window)
+    except PeekabooError as e:
+        if must_exist or e.code is ErrorCode.CANCELLED:
+            raise
+        return []  # most applications without a tree have labels
 
 
 def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
@@ -109,13 +160,19 @@ def _scaled(line: RecognisedText, factor: float) -> RecognisedText:
 
 
 def find_text(
-    desktop: Desktop, window_id: int, text: Optional[str], region: RegionNumbers, screenshot_id: Optional[str]
+    desktop: Desktop,
+    window_id: int,
+    text: Optional[str],
+    region: RegionNumbers,
+    screenshot_id: Optional[str],
+    role: Optional[str] = None,
 ) -> Result:
     """Find a text or list the lines. Raises INVALID_ARGUMENT, the errors of find_region and recognition."""
     wanted = wanted_text(text) if text is not None else ""
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
-    search = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
+    image = take_image(desktop, Subject(window=window))
+    search = search_image(desktop, image, wanted, part, _role(role))
     if wanted:
         return search.result()
     rows = []
@@ -137,6 +194,7 @@ def click_label(
     verify: bool,
     region: RegionNumbers,
     screenshot_id: Optional[str],
+    role: Optional[str] = None,
 ) -> Result:
     """Find a whole label in a window and click it; with a region also a part of one, or a similar text.
 
@@ -148,7 +206,8 @@ def click_label(
     check_may_act("click", window.app_name, window.bundle_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
-    search = search_image(desktop, take_image(desktop, Subject(window=window)), wanted, part)
+    image = take_image(desktop, Subject(window=window))
+    search = search_image(desktop, image, wanted, part, _role(role))
     place = _place_to_click(search, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, search.record.image_width):
         change = f"changed at {place.text!r} during text recognition"
@@ -162,16 +221,23 @@ def click_label(
     others = ", ".join(f"{other['label'][:80]!r} {other['x']},{other['y']}" for other in similar)
     summary = f"{result.text}; similar, not clicked: {others}" if others else result.text
     data = {**result.data, "text": place.text, "screenshot_id": screenshot_id, "similar": similar}
+    data.update({"by": place.by} if place.by == "tree" else {})
     return result._replace(text=summary, data=data)
 
 
 def _place_to_click(search: TextSearch, has_region: bool) -> Place:
-    whole = [place for place in search.found if place.match in ("label", "lookalike")]
+    whole = [place for place in search.found if place.match in _WHOLE]
     partial = [place for place in (*search.found, *search.similar) if place not in whole]
-    places = whole or (partial if has_region else [])
+    places = search.by_tree() or whole or (partial if has_region else [])
+    if search.package:  # recognition may have lost an accent
+        places = search.by_tree()
     if len(places) == 1:
         return places[0]
     wanted, where = repr(search.wanted[:80]), f"window {search.record.window_id}"
+    if not places and search.package:
+        message = f"accents unverified: no element of {where} confirms {wanted}; nothing was clicked"
+        hint = f"sudo apt-get install {search.package}, or click a pixel"
+        raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
     hint = f"call again with the region of the right place and screenshot_id {search.record.screenshot_id}"
     if places:
         message = f"{wanted} is in {len(places)} places of {where}; nothing was clicked: "
@@ -184,6 +250,10 @@ def _place_to_click(search: TextSearch, has_region: bool) -> Place:
     raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
 
 
+def _role(role: Optional[str]) -> str:
+    return (role or "").strip().lower()
+
+
 def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: Optional[str]) -> Result:
     """List accessible elements, in pixels of a new screenshot. Raises NO_ELEMENTS, a capture's errors."""
     window = scene_to_capture(desktop).by_id(window_id)
@@ -191,15 +261,16 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
     record = record_to_read(desktop, take_image(desktop, Subject(window=window)))
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
-    wanted, wanted_role = (text or "").strip().casefold(), (role or "").strip().lower()
+    wanted, wanted_role = (text or "").strip().casefold(), _role(role)
     matches = [
         element
         for element in elements
         if wanted_role in ("", element.role)
         and any(wanted in shown.casefold() for shown in (element.name, element.value))
     ]
-    shown = matches[:_MOST_LISTED]
-    rows = [_element_data(each, each.box.in_image_of(window.bounds, record.image_width)) for each in shown]
+    boxes = [element.box.in_image_of(window.bounds, record.image_width) for element in matches]
+    length = _VALUE_LENGTH if matches[1:] else _WHOLE_LENGTH
+    rows = [_element_data(*each, length) for each in zip(matches[:_MOST_LISTED], boxes)]
     data = {**_record_data(record), "count": len(matches), "elements": rows}
     if not matches:
         roles = ", ".join(dict.fromkeys(element.role for element in elements))
@@ -210,10 +281,9 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
     return Result(listing, data, is_text_enough=True)
 
 
-def _element_data(element: Element, box: Rect) -> dict[str, Any]:
+def _element_data(element: Element, box: Rect, length: int) -> dict[str, Any]:
     """Return an element's data; box, x and y (its centre, for click) are in pixels of a screenshot."""
-    value = element.value
-    value = value if len(value) <= _VALUE_LENGTH else value[: _VALUE_LENGTH - 1] + "…"
+    value = element.value if len(element.value) <= length else element.value[: length - 1] + "…"
     named = {"role": element.role, "name": element.name, "value": value, "states": list(element.states)}
     return {**named, **box.middle._asdict(), "width": round(box.width), "height": round(box.height)}
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
-from ..core.models import RecognisedText, Rect, joined
+from ..core.models import Element, RecognisedText, Rect, joined
 
 # How a place matches: a whole label; a label that differs only in letters that look alike; equal words inside
 # a longer label; a similar text.
@@ -50,17 +50,32 @@ class Place(NamedTuple):
     match: str  # one of MATCHES
     likeness: float
     confidence: float
+    by: str = "text"  # or tree: an element of that name; `confidence` is 1 then
 
     def as_data(self) -> dict[str, Any]:
         x, y = self.box.middle
         place = {"text": self.text, "label": self.label, "x": x, "y": y, "box": self.box.whole().as_data()}
-        return {**place, "match": self.match, "confidence": round(self.confidence, 3)}
+        by = {"by": self.by} if self.by != "text" else {}
+        return {**place, "match": self.match, "confidence": round(self.confidence, 3), **by}
 
     def __str__(self) -> str:
         inside = f" inside {self.label[:80]!r}" if self.label != self.text else ""
         region = ",".join(f"{number:.0f}" for number in self.box.whole())  # what `region` takes
         x, y = self.box.middle
         return f"{self.text[:80]!r}{inside} at x {x} y {y}, region {region}"
+
+
+def element_places(
+    wanted: str, role: str, elements: Sequence[Element], window: Rect, width: int
+) -> list[Place]:
+    """Return the elements of this name, and of this role unless it is empty, in an image `width` wide.
+
+    A label and the field that it names have the same name; they are one place, the field's.
+    """
+    named = [e for e in elements if role in ("", e.role) and _likeness(wanted, e.name) == EQUAL]
+    fields = [element for element in named if element.role not in ("text", "heading")] or named
+    boxes = [element.box.in_image_of(window, width) for element in fields]
+    return [Place(e.name, e.name, box, "label", EQUAL, 1.0, "tree") for e, box in zip(fields, boxes)]
 
 
 def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional[Rect] = None) -> list[Place]:

@@ -12,7 +12,7 @@ from ..core import models
 from ..core.models import ACT_LIMITS, Act, Point, Result
 from ..desktop.keys import read_chord
 from ..desktop.select import this_desktop
-from .list_tools import Button, Clicks, Region, RegionScreenshotId, ScreenshotId, Verify, WindowId, X, Y
+from .list_tools import Button, Clicks, Region, RegionScreenshotId, Role, ScreenshotId, Verify, WindowId, X, Y
 
 _DEFAULT = Act("")
 
@@ -55,20 +55,21 @@ def click(
 
 def click_text(
     window_id: WindowId,
-    text: Annotated[str, "the whole label; case is ignored"],
+    text: Annotated[str, "whole label; any case"],
     button: Button = "left",
     clicks: Clicks = 1,
     verify: Verify = False,
     region: Region = None,
     screenshot_id: RegionScreenshotId = None,
+    role: Role = None,
 ) -> Result:
     """Click or choose a button, link, tab or menu entry in a window by the text on it: press these words.
 
-    Clicks a text only if it is a whole label that occurs once; else the error gives each similar region.
+    Only a unique whole label; an error gives regions.
 
     Example: peekaboo-min click-text 14680078 "Sign the book"
     """
-    return click_label(this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id)
+    return click_label(this_desktop(), window_id, text, button, clicks, verify, region, screenshot_id, role)
 
 
 def scroll(

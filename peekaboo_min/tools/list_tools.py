@@ -12,6 +12,7 @@ from ..desktop.select import this_desktop
 WindowId = Annotated[int, "its id, from list_windows"]
 Region = Annotated[Optional[list[float]], "only x, y, width, height, in pixels of the whole screenshot"]
 RegionScreenshotId = Annotated[Optional[str], "the region's screenshot; default: the last"]
+Role = Annotated[Optional[str], "only this role: button..."]
 X = Annotated[float, "pixels from the left edge"]
 Y = Annotated[float, "pixels from the top edge"]
 ScreenshotId = Annotated[Optional[str], "the screenshot of x and y; default: the last"]

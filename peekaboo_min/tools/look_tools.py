@@ -7,7 +7,7 @@ from typing import Annotated, Optional
 from ..automation import capture, find, wait
 from ..core.models import Result
 from ..desktop.select import this_desktop
-from .list_tools import Region, RegionScreenshotId, WindowId
+from .list_tools import Region, RegionScreenshotId, Role, WindowId
 
 
 def take_window_screenshot(
@@ -35,6 +35,7 @@ def find_text(
     *,
     region: Region = None,
     screenshot_id: RegionScreenshotId = None,
+    role: Role = None,
 ) -> Result:
     """Find where a text, word, label or phrase is in a window by OCR, or read what a page or dialog says.
 
@@ -44,15 +45,13 @@ def find_text(
 
     Example: peekaboo-min find-text 14680078 "Sign the book"
     """
-    return find.find_text(this_desktop(), window_id, text, region, screenshot_id)
+    return find.find_text(this_desktop(), window_id, text, region, screenshot_id, role)
 
 
 def find_elements(
     window_id: WindowId,
     text: Annotated[Optional[str], "only elements with this in their name or value; case is ignored"] = None,
-    role: Annotated[
-        Optional[str], "only this role: button, textbox, checkbox, combobox, slider, link, menuitem, tab..."
-    ] = None,
+    role: Role = None,
 ) -> Result:
     """List the buttons, text fields, checkboxes, links and other controls of a window, with their values.
 

@@ -295,6 +295,49 @@ def test_accent_is_a_letter(peek: Program, wish: Callable[..., Wish]) -> None:
         program.wait_for(text.capitalize())
 
 
+NAMED = """
+import gi
+gi.require_version("Gtk", "3.0")
+from gi.repository import Gtk
+window, box = Gtk.Window(title="Named"), Gtk.Box(orientation=1, spacing=9, margin=20)
+window.add(box)
+for kind, text, name in (
+    (Gtk.Label, "Save", ""), (Gtk.Button, "Save", ""), (Gtk.Button, "Twice", ""), (Gtk.Button, "Twice", ""),
+    (Gtk.Button, "Schlüssel", ""), (Gtk.Button, "~", "Paint it"),
+):
+    widget = kind(label=text)
+    if name:
+        widget.get_accessible().set_name(name)
+    if kind is Gtk.Button:
+        widget.connect("clicked", lambda _, text=name or text: print(text, flush=True))
+    box.add(widget)
+for is_visible in (True, False):
+    spin = Gtk.SpinButton.new_with_range(0, 99, 1)
+    spin.set_value(47)
+    spin.set_visibility(is_visible)
+    box.add(spin)
+window.show_all()
+Gtk.main()
+"""
+
+
+def test_click_text_presses_the_element_of_that_name(on_gtk: Program) -> None:
+    with group_of(["/usr/bin/python3", "-I", "-c", NAMED], on_gtk.environment) as process:
+        spins = elements_of(on_gtk, process, "spinbutton")
+        window_id, english = spins["window_id"], {"PEEKABOO_OCR_LANGUAGES": "eng"}
+        assert [one["value"] for one in spins["elements"]] == ["47", ""], "a hidden value is hidden"
+        for words in (["Save"], ["Paint it"], ["save", "--role", "button"], ["Schlüssel"]):
+            on_gtk.data("wait-for", "--window-id", window_id, "--still")  # after GTK's animations
+            reply = on_gtk.data("click-text", window_id, *words, **english)
+            assert process.stdout and process.stdout.readline().casefold().strip() == words[0].casefold()
+            assert (reply["by"], reply["delivered"]) == ("tree", True), words
+        assert on_gtk.data("find-text", window_id, "Paint it")["found"][0]["by"] == "tree"
+        for words, code in ((["Twice"], "AMBIGUOUS_TEXT"), (["Twice", "--role", "link"], "TEXT_NOT_FOUND")):
+            assert on_gtk.error("click-text", window_id, *words)["code"] == code
+        error = on_gtk.error("click-text", window_id, "Schlüsse", **english)
+        assert "accents unverified" in error["message"] and "tesseract-ocr-deu" in error["message"]
+
+
 def test_read_text_of_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None:
     # convert would run the commands in this drawing
     drawing = tmp_path / "drawing.png"
@@ -338,15 +381,15 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
             wrong = [hit for hit in found if not is_in(hit, keys[name])]
             assert name == "0" or not wrong, (name, wrong)
             assert all(is_in(hit, rect_of(display)) for hit in wrong), (name, wrong)
-        assert on_gtk.data("find-text", window_id, "+/-")["found"][0]["text"] == "+/-"
-        # single characters are read only for a search of one character
+        # an unchanged window is not read again; single characters are read only for a search of one character
         log = tmp_path / "runs"
         logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
         logged["PEEKABOO_OCR_LANGUAGES"] = "eng"  # each language is a run
-        for text, runs in (("Xylophone", 0), ("AC", 0), ("7", 2)):
+        for text, *runs in (("Xylophone", 1, 0), ("AC", 0, 0), ("7", 0, 2), ("8", 0, 0)):
             log.write_text("")
             on_gtk.run("find-text", window_id, text, "--json", **logged)
-            assert (log.read_text().count("--psm 11"), log.read_text().count("--psm 10")) == (1, runs), text
+            assert [log.read_text().count("--psm 11"), log.read_text().count("--psm 10")] == runs, text
+        assert on_gtk.data("find-text", window_id, "+/-")["found"][0]["text"] == "+/-"
         for name in "75":
             assert on_gtk.data("click-text", "--", window_id, name)["text"] == name
 

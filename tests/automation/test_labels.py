@@ -95,7 +95,15 @@ PAIRS = (
     "files=My_files lO=10 O=0 Drive_O=Drive_0 Row_AO=Row_A0 Wi-Fi_5=Wi-Fi_6 schon=schön Zuruck=Zurück "
     "resume=résumé ano=año Form=From Word_wrap=Word_warp Clear=Clean"
 )
-OTHERS |= {wanted: [shown] for wanted, shown in pairs_of(PAIRS)}
+ACCENTS = (
+    "Schlussel=Schlüssel Uber=Über Grosse=Größe Offnen=Öffnen Loschen=Löschen fur=für Mude=Müde Tur=Tür "
+    "Peche=Pêche pecheur=pécheur Cote=Côté cote=côte Ou=Où Reseau=Réseau Creer=Créer Francais=Français "
+    "Usun=Usuń Laczyc=Łączyć Zrodlo=Źródło Sad=Sąd zolty=żółty Wroc=Wróć Pena=Peña Cana=Caña Mama=Mamá "
+    "Все=Всё Мои=Мой Koln=Köln Malmo=Malmö Tak=Ták OBен=Öben Schlüssel=Schlussel Größe=Grobe "  # noqa: RUF001
+    "10_5=105 1_0=10 Row_1_1=Row_11 Version_2_1=Version_21 Not_able=Not_a_table No_thing=Something "
+    "25_°C=25_°F 148_s=143_s 3_of_7=3_of_1"
+)
+OTHERS |= {wanted: [shown] for wanted, shown in pairs_of(f"{PAIRS} {ACCENTS}")}
 
 
 @pytest.mark.parametrize("wanted", OTHERS)
@@ -125,11 +133,18 @@ SAME = [
     ("Don't Save", "Save  |  Don't Save  |  Cancel", "Don't Save"),
     ("Cancel", "Save  |  Don't Save  |  Cancel", "Cancel"),
     ("Notes", "- Notes -", "Notes -"),
+    ("Full pass", "‘ One day © Full pass", "Full pass"),
+    ("One day", "‘ One day © Full pass", "One day"),
+    ("One day", "® Oneday", "Oneday"),
+    ("Refresh", "(G Refresh", "Refresh"),
+    ("Open file", "Г] Open file", "Open file"),
+    ("Remember me", "v Remember me", "Remember me"),
 ]
 # the whole line is the label; the last row has lookalike letters
 WHOLE = (
     "Save=Save save=SAVE STRASSE=Straße Cafe\u0301=Café Save_As=Save_As... Open…=Open... Name=Name: "
     "Save=[Save] Delete=Delete? Don't_Save=Don’t_Save Email=E-mail E\u2011mail=E-mail -5=\u22125 "
+    "Signal_strength=Signalstrength 148_s=148s 25_°C=25°C Log_in=Login "
     "Wi-Fi=WiFi I_agree=|_agree Next=Next_> 5_items=5_items "
     "File=FiIe Illinois=lllinois Install=|nstall OK=0K All_done=AIl_done"
 )

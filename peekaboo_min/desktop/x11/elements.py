@@ -17,7 +17,7 @@ from .windows import own_rect
 
 PYTHON = "python3"
 _NO_GI = re.compile(r"ModuleNotFoundError|Namespace \w+ not available")
-_VALUE_LENGTH = 301  # one more than an answer shows, so that it can mark the cut
+_VALUE_LENGTH = 100_000  # characters, as in elements_atspi.py
 _NO_BUS = -signal.SIGTRAP  # libatspi ends its program if it finds no bus
 _BUS = "DBUS_SESSION_BUS_ADDRESS"
 _HINT = (

@@ -24,7 +24,7 @@ BUDGET_S, CALL_MS = 6.0, 2000
 AGAIN_S = 0.5  # a browser builds a page's tree when it is first requested
 MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000
 GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # points at which a table with more children is queried
-TEXT_LENGTH = 301  # one more than an answer shows of a value
+TEXT_LENGTH = 100_000  # characters of a value; a whole log would block the application
 LEAST_VISIBLE = 4  # screen points of an element that is cut off: a click on less may hit its neighbour
 LARGEST = 32767  # X11's limit of a window's size; GTK 4 reports any number for undrawn elements
 LARGEST_PADDING, LARGEST_BOX_PADDING = 32, 6  # a plain box may be partly empty, and has little padding
@@ -296,6 +296,8 @@ def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) ->
     """Return a field's text (never a password), a slider's number, or a combobox's choice."""
     with suppress(GLib.Error):
         if word in HAVE_NUMBER:
+            if word == "spinbutton" and is_masked(node):
+                return ""
             return f"{Atspi.Value.get_current_value(node):.10g}"
         if word == "textbox" and role != PASSWORD:
             return text_of(node, STATE.MULTI_LINE in states or toolkit.startswith("Qt"))
@@ -304,6 +306,14 @@ def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) ->
             chosen = [name_of(item) for item in items if item.get_state_set().contains(STATE.SELECTED)]
             return " ".join(chosen) or text_of(node, False)
     return ""
+
+
+def is_masked(node: Any) -> bool:
+    # a hidden entry shows one character again and again
+    with suppress(GLib.Error):
+        shown = set(Atspi.Text.get_text(node, 0, Atspi.Text.get_character_count(node)) or "")
+        return len(shown) == 1 and not shown.pop().isalnum()
+    return False  # Qt's has no text
 
 
 def text_of(node: Any, is_known_to_be_shown: bool) -> str:

@@ -7,6 +7,11 @@ dark; 8 to 28 points, 9 of them doubled) with 631 labels: tesseract finds 482 in
 the prepared one, with 18 misread words (590 and 46 in a JPEG); almost the same on Debian 12 and 13. A window
 of 554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
 
+Run with several languages at once, tesseract keeps a word that its first language reads without accents. So
+each language reads the image in its own process, and the most confident reading of each place is kept.
+Measured on 18 windows (GTK 3, Qt, Tk; light, dark, scaled by 1.25 to 2) with 1,098 labels in five languages:
+593 found with English alone, 833 in one run with all (German first), 1,012 with a run for each.
+
 tesseract also misses most single characters. If one is requested, isolated shapes are cut out and read one by
 one, which finds the digits and signs of calculators (galculator; Tk, light on dark). It does not find the
 characters that tesseract's English data lacks (÷ ± π √ ²), a dot, and text with an arrow beside it. 40 keys
