@@ -1,6 +1,6 @@
 """Make the README's film: a run of the agent in the demo form, with a scripted model; its clicks are ringed.
 
-  PYTHONPATH=.:tests/support:scripts .venv/bin/python scripts/film.py scripts/film.gif
+  PYTHONPATH=.:tests/support .venv/bin/python scripts/film.py scripts/film.gif
 It needs the programs that scripts/test.sh installs. Screenshots, positions and effects come from the run's
 folder.
 """
