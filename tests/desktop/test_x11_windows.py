@@ -26,18 +26,9 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Display, Rect, Scene, Window
 from peekaboo_min.desktop import keys
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
+from peekaboo_min.desktop.x11 import windows as x11
 from peekaboo_min.desktop.x11.connection import Address, Reply, _cookie, x11_session, x_connection
 from peekaboo_min.desktop.x11.keyboard import _KEYSYMS, _check_time, keysym_of, pauses_in, pieces_of
-from peekaboo_min.desktop.x11.windows import (
-    _apps,
-    _Facts,
-    _is_locker,
-    _read_root,
-    _Root,
-    _window,
-    _with_obscured,
-    _with_owners,
-)
 
 PIECES = {
     "short": ["short"],
@@ -135,23 +126,23 @@ DOCK, ELSEWHERE = "_NET_WM_WINDOW_TYPE_DOCK", {"is_elsewhere": True, "is_minimis
 )
 def test_window_is_listed_by_its_properties(kind: str, properties: Any, expected: dict[str, Any]) -> None:
     given = defaultdict(lambda: Reply(bytes(32)), properties)
-    facts = _Facts(7, 7, Rect(0, 0, 9, 9), (0, 0, 0, 0), True, False, False, given, frozenset((kind,)))
-    read = _window(facts, facts.bounds, _Root(1, 0, 3, frozenset((7,))), {1, 7}, set())._asdict()
+    facts = x11._Facts(7, 7, Rect(0, 0, 9, 9), (0, 0, 0, 0), True, False, False, given, frozenset((kind,)))
+    read = x11._window(facts, facts.bounds, x11._Root(1, 0, 3, frozenset((7,))), {1, 7}, set())._asdict()
     assert {name: read[name] for name in expected} == expected
     # without a window manager, no window is on another workspace
-    alone = _Root(0, 0, None, frozenset((7,)))
-    assert not _window(facts, facts.bounds, alone, set(), set()).is_elsewhere
+    alone = x11._Root(0, 0, None, frozenset((7,)))
+    assert not x11._window(facts, facts.bounds, alone, set(), set()).is_elsewhere
 
 
 def test_properties_of_a_killed_window_manager_are_ignored() -> None:
     answers = [[reply(7), reply(9), reply(7), reply(0)], [reply(8)]]  # 9 is another window now
     server: Any = SimpleNamespace(root_id=1, ask=lambda _: answers.pop(0))
-    assert _read_root(server, defaultdict(int)) == _Root(0, 0, None, frozenset())
+    assert x11._read_root(server, defaultdict(int)) == x11._Root(0, 0, None, frozenset())
 
 
 @pytest.mark.parametrize(("size", "has_pixels"), [((90, 1), True), ((1, 90), True), ((1, 1), False)])
 def test_line_is_a_window_and_a_dot_is_none(size: tuple[int, int], has_pixels: bool) -> None:
-    facts = _Facts(7, 7, Rect(0, 0, *size), (0, 0, 0, 0), True, True, False, {}, frozenset())
+    facts = x11._Facts(7, 7, Rect(0, 0, *size), (0, 0, 0, 0), True, True, False, {}, frozenset())
     assert facts.has_pixels is has_pixels
 
 
@@ -159,28 +150,32 @@ def test_popup_belongs_to_the_focused_window_of_its_program() -> None:
     popup = window(6, "", app_name="", pid=None, kind="popup")
     back, front = window(1, pid=60), window(2, pid=60, is_focused=True)
     unknown, other = window(1 << 21, pid=None), window(2 << 21, app_name="Other", pid=61)
-    found = _with_owners(
+    found = x11._with_owners(
         [popup, popup._replace(pid=61), popup._replace(window_id=3 << 21), back, front, unknown]
     )
     assert [each.parent_id for each in found] == [2, 2, None, None, None, None]
     assert [each.pid for each in found] == [60, 61, None, 60, 60, None]
     # without a pid, the number of the client decides; a pid of its own stays
     by_client = window(2 << 21 | 5, app_name="Other", pid=None)
-    assert [each.pid for each in _with_owners([other, by_client, other._replace(pid=62)])] == [61, 61, 62]
+    assert [each.pid for each in x11._with_owners([other, by_client, other._replace(pid=62)])] == [
+        61,
+        61,
+        62,
+    ]
 
 
 def test_window_under_another_windows_title_bar_is_obscured() -> None:
     above = window(1, bounds=Rect(0, 50, 90, 90), frame=Rect(0, 30, 90, 110))
     below, beside = window(2, bounds=Rect(0, 0, 90, 40)), window(3, bounds=Rect(100, 0, 90, 40))
     hidden = above._replace(window_id=4, bounds=beside.bounds, is_on_screen=False)
-    covered = [each.is_obscured for each in _with_obscured([hidden, above, below, beside])]
+    covered = [each.is_obscured for each in x11._with_obscured([hidden, above, below, beside])]
     assert covered == [False, False, True, False]
 
 
 def test_apps_are_counted_by_their_visible_windows() -> None:
     shown, hidden = window(1), window(2, is_on_screen=False)
     dock, other = window(3, layer=20), window(4, app_name="Other", pid=None, is_focused=True)
-    apps = [(app.name, app.window_count, app.is_active) for app in _apps([shown, hidden, dock, other])]
+    apps = [(app.name, app.window_count, app.is_active) for app in x11._apps([shown, hidden, dock, other])]
     assert apps == [("Notes", 1, False), ("Other", 1, True)]
 
 
@@ -188,8 +183,8 @@ def test_apps_are_counted_by_their_visible_windows() -> None:
 def test_screen_is_locked_by_a_locker_that_covers_a_display(name: str, is_locker: bool) -> None:
     cover = window(1, app_name=name, kind="popup", bounds=Rect(0, 0, 640, 480))
     displays = [Display(1, "", Rect(640, 0, 640, 480)), Display(2, "", Rect(0, 0, 640, 480))]
-    assert _is_locker(cover, displays) is is_locker
-    assert not _is_locker(cover._replace(bounds=Rect(0, 0, 639, 480)), displays)
+    assert x11._is_locker(cover, displays) is is_locker
+    assert not x11._is_locker(cover._replace(bounds=Rect(0, 0, 639, 480)), displays)
 
 
 def scene(*windows: Window) -> Scene:

@@ -3,7 +3,7 @@
 Avoid the commands that give wrong answers with exit 0: `xdotool getwindowgeometry` and wmctrl (both add the
 frame's offset twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names,
 clicks outside the screen. Modules that capture or act are imported inside the methods, because a listing, the
-most frequent command, needs none of them.
+most frequent command, does not need them.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Reply(bytes):
         return struct.unpack_from(f"<{count}I", self, 32)[::-1]
 
     def numbers(self) -> tuple[int, ...]:
-        """Return a property's 32-bit numbers; none if it does not exist."""
+        """Return a property's 32-bit numbers; empty if it does not exist."""
         (count,) = self.fields("8xI") if self[1] == 32 else (0,)
         return struct.unpack_from(f"<{count}I", self, 32)
 
@@ -185,7 +185,7 @@ class XConnection:
                 if message[0] in (0, 1):  # skip events that every client gets: a new keyboard map
                     replies.append(message if message[0] else Reply(bytes(32)))
         except BaseException:
-            self._socket.close()  # its other replies would be read as those to later requests
+            self._socket.close()  # a later request would read its other replies
             raise
         self.round_trip_s = min(self.round_trip_s, time.monotonic() - started)
         return replies
@@ -196,7 +196,7 @@ class XConnection:
             self._socket.sendall(requests)
 
     def receive(self, seconds: float) -> Optional[Reply]:
-        """Return the server's next message, or None if none comes in that time."""
+        """Return the server's next message, or None if no message comes in that time."""
         check_cancelled()
         if not self._data and not select.select([self._socket], [], [], seconds)[0]:
             return None
@@ -281,7 +281,7 @@ class XConnection:
 
     def is_keyboard_grabbed(self) -> bool:
         """Return True if a program has grabbed the keyboard, as an open menu does."""
-        # try to grab it for a window that is never mapped: that always fails, and disturbs nobody
+        # try to grab it for a window that is never mapped: that always fails, and has no effect
         window_id = self.resource_base
         self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
         (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])

@@ -153,7 +153,7 @@ class _Keyboard:
         self._mapped = {keysym for keysyms in self._map.keysyms.values() for keysym in keysyms}
         # The ASCII characters that have a key, and the most modifiers that each may need. A German keyboard
         # has a dead key instead of ^, a Russian one no Latin letters. Every second keysym of a key needs
-        # Shift, and those from the fifth on need AltGr.
+        # Shift, and each from the fifth on needs AltGr.
         self._modifiers_of: dict[str, int] = {}
         for place, keysym in chain.from_iterable(map(enumerate, self._map.keysyms.values())):
             if (character := chr(min(keysym, 127))) in _ASCII:
@@ -318,7 +318,7 @@ class _Keyboard:
             raise _lost("a person pressed a modifier key")
 
     def _count(self, keys: _Keys) -> _Received:
-        """Match the delivered keys to those sent; wait for missing ones. xdotool must have ended."""
+        """Match the delivered keys to the keys sent; wait for missing keys. xdotool must have ended."""
         missing, modifiers, strangers = list(keys.keysyms), 0, []
         end = time.monotonic() + FIRST_S + self._server.round_trip_s
         while (events := self._record.keys(end if missing else 0)) is not None:

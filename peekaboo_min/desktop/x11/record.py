@@ -104,7 +104,7 @@ class Record:
         return pressed
 
     def keys(self, end: float) -> Optional[list[Event]]:
-        """Return keys delivered since the last call; None if there are none until `end` (time.monotonic)."""
+        """Return keys delivered since the last call; None if the time `end` (monotonic) comes first."""
         events = self._events(end)
         return events and [event for event in events if event.kind == _KEY]
 
@@ -146,7 +146,7 @@ def recording(server: XConnection) -> Iterator[Record]:
     """Record deliveries in the block, on a connection of its own. Raises PROGRAM_FAILED without RECORD."""
     with x_connection() as connection:
         record, xinput = connection.extension("RECORD"), connection.extension("XInputExtension")
-        # one range, though most of it is not needed: of several, Xorg 21 forgets those above 31
+        # one large range, because of several ranges Xorg 21 forgets the events above 31
         wanted = struct.pack("<IBB14xBB6x", _ALL_CLIENTS, _SET_OWNER, _SET_OWNER, _KEY, _GENERIC)
         context = connection.resource_base
         create = request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=wanted)

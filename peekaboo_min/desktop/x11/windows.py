@@ -43,7 +43,7 @@ _SHADED = "_NET_WM_STATE_SHADED"  # rolled up into its title bar; its content ma
 _TYPE = "_NET_WM_WINDOW_TYPE_"
 _MENUS = {_TYPE + kind for kind in ("MENU", "DROPDOWN_MENU", "POPUP_MENU")}
 _TOOLTIPS = {_TYPE + kind for kind in ("TOOLTIP", "NOTIFICATION")}
-# X11 has no layers: stand-ins for those of a Mac's window server
+# X11 has no layers; these numbers stand for the layers of a Mac's window server
 _LAYERS = {_TYPE + "DOCK": 20, _TYPE + "DESKTOP": -20, **dict.fromkeys(_TOOLTIPS, 25)}
 
 
@@ -234,7 +234,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
     pid = facts.number("_NET_WM_PID")
     return Window(
         window_id=facts.window_id,
-        app_name=clean_text(classes[-1] or classes[0]) if classes and not is_decoration else "",
+        app_name=clean_text(classes[-1]) if classes and not is_decoration else "",
         pid=pid,
         title=clean_text(titles[0]) if titles else "",
         bounds=facts.bounds,

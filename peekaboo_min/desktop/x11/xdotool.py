@@ -171,7 +171,7 @@ class _Pointer:
             raise PeekabooError(ErrorCode.WINDOW_COVERED, message)
 
     def press(self, act: Act) -> Delivery:
-        """Press a button as often as the act says, until a press is not delivered."""
+        """Press a button, repeatedly if the act asks for it, until a press is not delivered."""
         count = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
         pause_s = _NOTCH_AGAIN_S if act.kind == "scroll" else _CLICK_AGAIN_S
         button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
@@ -265,7 +265,7 @@ class _Pointer:
 
 
 def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
-    """Return the commands that press and release, and those that release."""
+    """Return the commands that press and release, and the commands that only release."""
     keys = "+".join(x11_modifiers(act.modifiers))
     release_keys = ["keyup", "--delay", "0", keys] if keys else []
     release = ["mouseup", button, *release_keys]
