@@ -119,8 +119,8 @@ class Settings(NamedTuple):
 
     ocr_languages: str = _env(
         "PEEKABOO_OCR_LANGUAGES",
-        "languages of text recognition, best first: `eng+deu` for tesseract, `de-DE,en-US` on a Mac; "
-        "unset: at most 5 of those installed, or the Mac user's languages",
+        "languages of tesseract, best first: `eng+deu`; unset: at most 5 of those installed, yours first; "
+        "a Mac detects the language itself",
     )
     desktop: str = _env("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: by this machine")
     bin_dir: str = _env("PEEKABOO_BIN_DIR", "the only folder to search for programs; for tests")
