@@ -25,10 +25,10 @@ from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0  # leaves 30 of a call's 50 s to the act
 _POLL_S = 0.05  # about as long as a listing takes
-# Pauses between the screenshots after an act; with even ones, a window that blinks at their rate looks still.
+# Pauses between the screenshots after an act: with equal ones, a window that blinks as often looks still.
 _AFTER_S = (0.05, 0.08, 0.14, 0.22)
 _WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # without a change, and with one
-_STAYS_S = 1.1  # such a change is an effect, even if the window changes so slowly by itself
+_STAYS_S = 1.1  # a change that stays so long is an effect; a window that changes so slowly is counted, too
 _LONGEST_TEXT, _MOST_LINES, _LONGEST_MS = 20_000, 1000, 40_000  # these fit into a tool's 50 seconds
 # In these programs, the keys for "select all" go to the start of the line, or select the output.
 _NO_SELECT_ALL = re.compile(
@@ -38,7 +38,7 @@ _NO_SELECT_ALL = re.compile(
 
 def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
-    # localhost:1 may be :1; if it is not (ssh), the two displays only wait for each other
+    # localhost:1 may be the display :1. If it is another one (ssh), the two only wait for each other.
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
     return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
 
@@ -155,15 +155,15 @@ def _audited_act(act: Act) -> dict[str, Any]:
 class _Watch:
     """Compares a window's screenshots before and after an act, byte by byte.
 
-    A mapping from a row to a number has 255 for each byte that differs. A byte that returns to an earlier
-    value blinks.
+    Differences are dicts: row -> an integer with 0xFF in place of each byte of the row that differs. A byte
+    that changed, and later has an earlier value again, blinks: it is ignored.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
         self._before = take_bitmap(desktop, window)
-        # the screenshots before the act, each with all bytes that a later screenshot changed
+        # screenshots before the act, `_before` last, each with the bytes that differed in any later one
         self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(self._before, {})]
         self._blinking: dict[int, int] = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
@@ -243,6 +243,7 @@ class _Watch:
                 self._blinking[row] = self._blinking.get(row, 0) | differing & ~changed.get(row, 0)
             for row, differing in changed.items():
                 differed[row] = differed.get(row, 0) | differing
+        # `changed` is now the difference from the last one, `_before`
         return bitmap, _common(changed, {row: ~self._blinking.get(row, 0) for row in changed})
 
     def _is_large(self, changed: Mapping[int, int]) -> bool:

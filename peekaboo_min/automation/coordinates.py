@@ -30,7 +30,9 @@ class Screenshot(NamedTuple):
     image_height: int
     taken_at: float  # seconds since 1970, for people; the system clock may be set back
     identity: str = ""  # Window.identity at that time
-    supersedes_older: bool = False  # True if older screenshots of the window are valid only by their ids
+    supersedes_older: bool = (
+        False  # True if older screenshots of the window count only if their ids are given
+    )
     number: int = 0  # counts the window's screenshots; two that are taken at once may have the same
 
     @property
@@ -48,7 +50,7 @@ class Screenshot(NamedTuple):
 
 def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
     """Save and return the record of an image of `window` that has `info`'s size, for clicks by its pixels."""
-    sweep()  # before the record: an expired one never outlives a newer one
+    sweep()  # before it is saved: no expired record stays beside a newer one
     shown = (window.window_id, window.app_name, window.pid, window.bounds, info.width, info.height)
     number = 1 + max((other.number for other in _records(session, window.window_id)), default=0)
     screenshot_id = os.urandom(8).hex()

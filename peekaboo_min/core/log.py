@@ -133,8 +133,8 @@ def start_log_file(path: Path, level: str, also_console: bool) -> None:
         print(f"peekaboo-min: {problem}; set PEEKABOO_LOG_FILE", file=sys.stderr)
     root = logging.getLogger()
     root.setLevel(logging.WARNING)
-    # with a root handler, the SDK's constructor adds none that writes to stderr; only the SDK's warnings
-    # are logged, because its tool errors contain window titles
+    # Without a root handler, the SDK's constructor adds one that writes to stderr. Log only the SDK's
+    # warnings: its lines about tool errors contain window titles.
     for handler in handlers or [logging.NullHandler()]:
         handler.setLevel(LOG_LEVELS.get(level.lower(), logging.INFO))
         handler.setFormatter(_JsonLines())

@@ -132,7 +132,7 @@ class Window(NamedTuple):
     is_elsewhere: bool = False  # X11: True on another workspace
     is_menu: bool = False  # X11: True for a popup of a menu type, which takes its application's keys
     frame_id: Optional[int] = None  # X11: the top-level window that contains this one, if any
-    identity: str = ""  # X11: differs between windows that reuse an id, beyond pid and app_name; may be empty
+    identity: str = ""  # X11: tells windows apart that reuse an id, beside pid and app_name; may be empty
     is_obscured: bool = False  # True if a capture would show other windows, or nothing, instead
     insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; < 0: a border
 

@@ -25,8 +25,8 @@ class Desktop(Protocol):
     variables: tuple[str, ...]  # environment variables that a server's configuration must contain
     config_folder: str  # where the user's programs keep their configuration, with `~`
     has_noisy_captures: bool  # True if two captures of an idle window may differ a little
-    capture_cost: int  # loops pause this many times as long between two captures
-    answers_by_programs: bool  # True if each question starts a program, so that several run at once
+    capture_cost: int  # a factor for the pause between two captures in a loop
+    answers_by_programs: bool  # True if each question starts a program: callers ask several at once
 
     @property
     def session(self) -> str:

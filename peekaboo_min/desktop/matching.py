@@ -90,8 +90,8 @@ def _is_blocked_by(window: Window, dialog: Window, scene: Scene) -> bool:
 def find_app(identifier: str, apps: Sequence[App], kind: str = "running", acts: bool = False) -> App:
     """Find an app by its name, its bundle id, `PID:n`, or a part of its name.
 
-    acts: True if the app is going to be opened, focused or acted on. Only for looking, a close spelling is
-    accepted, too. kind: running or installed, for the error.
+    acts: True if the app is going to be opened, focused or acted on; False also accepts a close spelling.
+    kind: running or installed, for the error.
     Raises INVALID_ARGUMENT, APP_NOT_FOUND (with similar names), AMBIGUOUS_APP_IDENTIFIER (with candidates).
     """
     wanted = identifier.strip()

@@ -36,7 +36,7 @@ class Parameter(NamedTuple):
     choices: tuple[str, ...]
     is_list: bool
     is_required: bool
-    is_positional: bool  # no flag in the shell: required, or listed before keyword-only parameters
+    is_positional: bool  # the shell passes it without a flag; never true for a keyword-only parameter
     default: Any
 
     @property
@@ -105,7 +105,8 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool)
         is_list=is_list,
         is_required=is_required,
         is_positional=parameter.kind is not parameter.KEYWORD_ONLY and (is_required or has_keywords),
-        # the second item is the schema's default for a function that must know whether it was given
+        # Annotated may have a second item: the schema's default, for a function whose own default is None
+        # because it must know whether the argument was given
         default=None if is_required else [*annotated.__metadata__, parameter.default][1],
     )
 

@@ -122,7 +122,7 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
     token = CancelToken()
     use_cancel_token(token)
     try:
-        # without the schema's defaults: for the function, a format that is not given follows the path
+        # drop the schema's defaults: if no format is given, the function takes it from the path
         arguments = {name: value for name, value in given if name in given.model_fields_set}
         work = functools.partial(tool.call, function, arguments)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

@@ -40,7 +40,10 @@ def end_cleanly_on_signals(exit_codes: Optional[Mapping[int, int]] = None) -> No
 
 
 def exit_if_signalled() -> None:
-    """End this process if it received such a signal; an exit hook may raise BaseException instead."""
+    """End this process if it received SIGTERM, SIGINT or SIGHUP.
+
+    An exit hook may raise BaseException instead: the vision agent then writes its report.
+    """
     if _signals:
         call_exit_hooks()
         log_info(f"ended by {signal.Signals(_signals[0]).name}")

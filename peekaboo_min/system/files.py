@@ -48,7 +48,7 @@ def temporary_folder() -> Path:
 
 def lock_folder() -> Path:
     """Return the private folder of the file locks, the same for all of a user. Raises FILE_IO_ERROR."""
-    # only /tmp is: servers with different XDG_STATE_HOME, TMPDIR and HOME share one mouse
+    # a user's servers may have different XDG_STATE_HOME, TMPDIR and HOME, but they share /tmp and the mouse
     shared = "/tmp"
     if platform_name() == "macos" and settings().bin_dir:
         shared = settings().bin_dir  # the programs of a fake Mac, which has its own mouse

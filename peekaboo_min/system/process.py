@@ -150,7 +150,7 @@ def running(
                 env={**child_environment(), **(environment or {})},
                 start_new_session=True,
                 pass_fds=tuple(pass_fds),
-                # with a pipe, SIGPIPE stays ignored: it would end xdotool between press and release
+                # if stdin is a pipe, leave SIGPIPE ignored: it would end xdotool between press and release
                 restore_signals=stdin is not None,
             )
             _running[process] = grace_s()

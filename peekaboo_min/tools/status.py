@@ -267,7 +267,7 @@ def _permission_checks(desktop: Desktop) -> list[Check]:
         advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
         return Check(name, f"{state} ({purpose})", is_granted is not False, True, advice, code)
 
-    # in parallel, because for each missing one a program finds out which application needs it
+    # in parallel: for each missing one, a program finds the application that needs it
     return in_parallel(check, list(desktop.permissions().items()))
 
 

@@ -1,4 +1,9 @@
-"""One row for every tool and command: names, effect, function, result."""
+"""One row for every tool and command: names, effect, function, result.
+
+To add a tool, write a function with `Annotated[type, "help"]` parameters and a docstring with `Example:`, and
+add a row. Parameters after `*` are options in the shell. Both front ends, help, schema and reference follow.
+A new group is offered only if `offered_tools` or `Desktop.extra_tools` names it.
+"""
 
 from __future__ import annotations
 

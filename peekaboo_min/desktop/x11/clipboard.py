@@ -73,9 +73,14 @@ class _Content(NamedTuple):
 
 
 class Clipboard:
-    """Pastes text into one window. The user's copy is saved before the first paste.
+    """Pastes text into one window. One xclip serves each text until the next.
 
-    One xclip serves each text until the next. It exits with code 0 when another program takes the selection.
+    before the first paste              `_served_id` is None
+    saved: `_restored` is the copy      None if the clipboard was empty, or for PRIMARY
+    serving, and `_is_pending`          the key is pressed; the program may still fetch the text
+    fetched                             at the end, `restorer` gives the copy back
+    not fetched (`_left`)               the text stays: `_restored` is the text, the copy is lost
+    taken (`_is_taken`)                 another program copied: xclip exited with 0; restore nothing
     """
 
     def __init__(self, window: Window, server: XConnection, record: Record) -> None:
@@ -152,7 +157,8 @@ class Clipboard:
     def _serve(self, data: bytes) -> bool:
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         self._served_id, self._was_taken = self._owner(), False
-        # End the previous xclip only when this one serves: the server may reuse the window's id.
+        # The previous xclip ends after this block. If it ended before, its window's id could be used again,
+        # and the two owners would look the same.
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             owners: list[int] = []
@@ -205,7 +211,7 @@ class Clipboard:
         return self._left(text, message)
 
     def _left(self, text: str, message: str) -> PeekabooError:
-        """Leave the text in the selection: a hung program may paste later, and not the user's copy then."""
+        """Leave the text in the selection: a hung program may paste later, but not the user's copy."""
         self._is_pending = False
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())

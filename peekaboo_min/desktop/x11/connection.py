@@ -141,7 +141,7 @@ class InputState(NamedTuple):
     """The keyboard focus, and which keys and buttons are down."""
 
     focused_id: int  # the window with the X input focus; 0 for none, 1 for the one under the pointer
-    held: str  # `Shift, AltGr (Mod5)`: buttons, and modifiers that are down, latched or locked by no lock key
+    held: str  # `Shift, AltGr (Mod5)`: buttons, and modifiers down, latched, or locked (not by a lock key)
     is_caps_locked: bool
     is_num_locked: bool
 
@@ -250,7 +250,7 @@ class XConnection:
         return KeyboardMap(dict(enumerate(keysyms.rows("I"), 8)), modifiers.rows("B"))
 
     def input_state(self) -> InputState:
-        """Return the focus and what is held; without XKB (XkbGetState), a lock key that is down is missed."""
+        """Return the focus and what is held. Without XKB (XkbGetState), a lock key is not seen."""
         requests = [request(FOCUS), request(POINTER, self.root_id)]
         if xkb := self.extension("XKEYBOARD"):
             requests += [request(xkb, 1, data=_USE_XKB), request(xkb, _CORE_KEYBOARD, data=_XKB_STATE)]

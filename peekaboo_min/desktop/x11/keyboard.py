@@ -53,7 +53,7 @@ _LOST_KEYS = "some keys reached no program: slow keys or bounce keys may be on, 
 
 
 class _Undelivered(PeekabooError):
-    """FOCUS_LOST, though the window has the focus: it did not receive a key."""
+    """FOCUS_LOST for a window that has the focus but did not receive a key."""
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
@@ -130,7 +130,7 @@ class _Keys(NamedTuple):
     release: list[str]
     keysyms: list[int]  # of the keys, without modifiers
     seconds: float  # about how long it takes
-    modifiers: Optional[int] = None  # at most so many are pressed with them; None: do not check that
+    modifiers: Optional[int] = None  # the most modifier keys to be received with them; None: do not check
     is_held: bool = False
     is_counted: bool = True  # False if the key stands for no part of the text
 
@@ -296,7 +296,7 @@ class _Keyboard:
             raise _lost(f"a person holds {state.held}")
 
     def _send(self, keys: _Keys, check: Optional[Callable[[], None]] = None) -> None:
-        argv = [*keys.argv, "getdisplaygeometry"]  # its output is the end of `watch`
+        argv = [*keys.argv, "getdisplaygeometry"]  # a line of output, when the keys are done, ends `watch`
         limit_s = min(XDOTOOL_S + 3 * keys.seconds, ACT_S)
         watch = partial(self._check, is_holding=True) if keys.is_held else None
         check_cancelled()
@@ -351,7 +351,7 @@ class _Keyboard:
         if event.is_by_its_own_window:  # another program's window in this one, not its frame
             return event.window_id != self._window.frame_id and self._is_own(event.window_id)
         pid, own_pid = self._server.pids_of(event.client, window_id)
-        return pid == own_pid != 0  # another connection of this program
+        return pid == own_pid != 0  # another connection of this program; a stranger's pid may be unknown, too
 
     def _is_own(self, window_id: int) -> bool:
         # some programs focus a child of their window

@@ -34,9 +34,9 @@ class Event(NamedTuple):
     client: int
     """The base id of the client that received it; after a grab (a shortcut), not the window's own."""
     places: tuple[tuple[int, ...], ...] = ()
-    """The pointer's place on the screen at the press, then at the release; XInput's are cut off."""
+    """The pointer's place on the screen at the press, then at the release; may be empty."""
     inside: tuple[int, ...] = ()
-    """The pointer's place in the window at a press; empty for an event of XInput."""
+    """The pointer's place in the window at a press; the record holds neither of an XInput event."""
 
     @property
     def is_by_its_own_window(self) -> bool:
@@ -76,7 +76,7 @@ class Record:
 
     def new_owners(self, selection: str) -> list[int]:
         """Return the windows that became the owner of a selection since the last call, 0 for none."""
-        atom = self._server.atoms([selection])[selection]  # an answer, before which the record is written
+        atom = self._server.atoms([selection])[selection]  # the server writes the record before it replies
         self._read_all()
         taken, self._taken = self._taken, []
         return [owner_id for owner_id, taken_atom in taken if taken_atom == atom]
@@ -84,7 +84,7 @@ class Record:
     def press_of(self, button: int) -> Optional[Event]:
         """Return the last press of a button since the last call, or None if no client received it.
 
-        A press that a window's own client received comes before one that a grab took. Call it once the
+        Prefers a press that the window's own client received to one that a grab took. Call it once the
         button is up, or soon will be.
         """
         pressed: Optional[Event] = None
@@ -146,7 +146,7 @@ def recording(server: XConnection) -> Iterator[Record]:
     """Record deliveries in the block, on a connection of its own. Raises PROGRAM_FAILED without RECORD."""
     with x_connection() as connection:
         record, xinput = connection.extension("RECORD"), connection.extension("XInputExtension")
-        # one large range, because of several ranges Xorg 21 forgets the events above 31
+        # one large range: if there are several, Xorg 21 ignores events with numbers above 31
         wanted = struct.pack("<IBB14xBB6x", _ALL_CLIENTS, _SET_OWNER, _SET_OWNER, _KEY, _GENERIC)
         context = connection.resource_base
         create = request(record, context, 0, 1, 1, data=_CREATE_CONTEXT, text=wanted)

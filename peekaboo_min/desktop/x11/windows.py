@@ -27,7 +27,8 @@ from .connection import (
 _ALL_DESKTOPS = 0xFFFFFFFF
 _INPUT_ONLY = 2
 _QUERY_SCREENS = 5  # a request of the extension Xinerama
-_MANAGED = _NORMAL, _ICONIC = 1, 3  # values of WM_STATE
+_ICONIC = 3  # a value of WM_STATE
+_MANAGED = (1, _ICONIC)
 # The properties that are read of each window.
 _PROPERTIES = (
     "WM_STATE", "_NET_WM_NAME", "WM_NAME", "WM_CLASS", "_NET_WM_PID", "_NET_WM_WINDOW_TYPE", "_NET_WM_STATE",
@@ -241,7 +242,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
         layer=101 if is_popup else 25 if is_decoration else layer,
         is_on_screen=facts.is_viewable and not is_put_away,
         is_focused=not is_popup and not focused_ids.isdisjoint((facts.window_id, facts.top_id)),
-        # a frame that is only as large as the window with its shadow covers nothing more
+        # ignore a frame no larger than the window with its shadow: it covers no more of the screen
         frame=frame if frame_id and max(facts.insets) <= 0 and frame != facts.bounds else None,
         kind=facts.popup_kind if is_popup else kind,
         parent_id=parent_id,

@@ -27,21 +27,10 @@ XDOTOOL_S = 10.0  # it takes milliseconds; this is for a busy machine
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
 _CLICK_AGAIN_S, _NOTCH_AGAIN_S = 0.06, 0.005  # the pause between clicks, and between notches of the wheel
-# i3 passes a press on later, and Chromium asks for the modifiers of that moment: hold them a little longer.
+# i3 passes a press on later, and Chromium then asks which modifiers are down: hold them longer.
 _HOLD_ON_S = "0.1"
 _DRAG_STEPS = 12  # programs notice a drag only by moves between its ends
 _TRIPS = 150  # more round trips than xdotool needs, also for a drag
-
-# Who received the press of an act -> whether the act was delivered.
-_VERDICTS = {
-    "the window": True,
-    "another window": False,
-    "nobody": None,
-    "a grab": None,  # a window manager's shortcut, or a program that lets the user pick a window
-    "the window manager": None,  # by the window's frame
-    "another place": None,  # a person moved the pointer
-    "a moved window": None,
-}
 
 
 @contextmanager
@@ -82,11 +71,10 @@ def run_xdotool(
 ) -> str:
     """Run a line of xdotool commands and return stdout.
 
-    check: called once xdotool has run the commands `first`, which print a line, and right before it receives
-    the others; if it raises, they do not run. watch: called every 50 ms until they print something; if it
-    raises, xdotool is killed. release: commands that release what they press, run if xdotool fails or is
-    killed, also when this process ends. xdotool inherits the input lock. Raises WINDOW_NOT_FOUND,
-    PROGRAM_FAILED, TIMEOUT.
+    check: called between `first`, whose commands must print a line, and `argv`; if it raises, `argv` does not
+    run. watch: called every 50 ms until `argv` prints something; if it raises, xdotool is killed. release:
+    commands that release what `argv` presses, run if xdotool fails or is killed, also when this process ends.
+    xdotool inherits the input lock. Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
     """
     pressed: list[str] = []
     output = ""
@@ -110,7 +98,7 @@ def run_xdotool(
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
         # xdotool ignores an unknown key, and exits with 0
         if done.code or not is_ready or "No such key name" in done.stderr:
-            message = f"xdotool failed with exit code {done.code}; it may have pressed something"
+            message = f"xdotool did not do all of it (exit code {done.code}); it may have pressed something"
             hint, details = "take a new screenshot", done.stderr.strip()[-1000:]
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
         pressed.clear()
@@ -167,7 +155,7 @@ class _Pointer:
         top_id = self._top_level_under(point)
         if top_id != self._top_id:
             cover = f"window {_listed_id(top_id)}"
-            message = f"window {self._id} is covered by {cover} at that point; nothing was clicked"
+            message = f"window {self._id} is covered by {cover} at that point; nothing was pressed"
             raise PeekabooError(ErrorCode.WINDOW_COVERED, message)
 
     def press(self, act: Act) -> Delivery:
@@ -206,11 +194,10 @@ class _Pointer:
         output = run_xdotool(argv, timeout_s=self._xdotool_s, first=move, check=check, release=release)
         event = self._record.press_of(button)
         top_id = self._server.top_level(event.window_id) if event else 0
-        receiver = self._receiver(event, top_id, act)
+        delivered = self._is_delivered(event, top_id, act)
         places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
-        if receiver == "the window" and not all(place in output for place in places):
-            receiver = "another place"
-        delivered = _VERDICTS[receiver]
+        if delivered and not all(place in output for place in places):
+            delivered = None  # a person moved the pointer
         return Delivery(delivered, act.points[0], _listed_id(top_id) if delivered is False else None)
 
     def _move_argv(self, point: Point) -> list[str]:
@@ -226,29 +213,32 @@ class _Pointer:
         size = (self._own.width, self._own.height)
         if (x, y) != (int(point.x), int(point.y)) or geometry.fields("8xHH") != size:
             what = "was resized or moved, or reaches beyond the screen's edge"
-            message = f"window {self._id} {what}; nothing was clicked"
+            message = f"window {self._id} {what}; nothing was pressed"
             raise PeekabooError(ErrorCode.STALE_SCREENSHOT, message)
         return top_id
 
-    def _receiver(self, event: Optional[Event], top_id: int, act: Act) -> str:
-        """Return who received a press: a key of _VERDICTS. top_id: the window's top-level one, 0 if gone."""
+    def _is_delivered(self, event: Optional[Event], top_id: int, act: Act) -> Optional[bool]:
+        """Return True if the window received a press, False if another one did, None if that is unknown.
+
+        top_id: the top-level window of the window that received it, 0 if it is gone.
+        """
         if not event:
-            return "nobody"
+            return None
         if not event.is_by_its_own_window:
-            return "a grab"
-        # of a click compare the press alone: its release is wherever the pointer went since
+            return None  # a grab: a window manager's shortcut, or a program that lets the user pick a window
+        # for a click, compare only the press: the pointer may move before the release
         if any(place != (int(point.x), int(point.y)) for place, point in zip(event.places, act.points)):
-            return "another place"
+            return None  # a person moved the pointer
         if is_same_client(event.client, self._top_id) and not is_same_client(self._id, self._top_id):
-            return "the window manager"
+            return None  # the window manager, by the window's frame
         if top_id not in (0, self._top_id, self._id):
-            return "another window"
+            return False
         if top_id == 0 and not is_same_client(event.window_id, self._id):
-            return "nobody"  # a window of an unknown program, which is gone
+            return None  # a window of an unknown program, which is gone
         pairs = ((self._id, self._server.root_id), (event.window_id, self._id))
         origin, offset = self._server.ask([request(ORIGIN, *pair, 0) for pair in pairs])
         if origin.has_failed:  # the press closed the window; a drag ended elsewhere then
-            return "a moved window" if act.kind == "drag" else "the window"
+            return None if act.kind == "drag" else True
         x, y = origin.fields("4xhh")
         start, end = act.points[0], act.points[-1]
         dragged = (int(end.x) - int(start.x), int(end.y) - int(start.y))  # a drag may move the window itself
@@ -261,7 +251,7 @@ class _Pointer:
             is_in_place |= corner == [self._own.x, self._own.y]
         # a window manager takes the frame off a window that closes, and so moves it
         is_closing = self._top_id != self._id and self._server.top_level(self._id) in (0, self._id)
-        return "the window" if is_in_place or (is_closing and act.kind != "drag") else "a moved window"
+        return True if is_in_place or (is_closing and act.kind != "drag") else None
 
 
 def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
