@@ -11,6 +11,7 @@ from typing import Callable
 import pytest
 from worlds import ROOT, Program, need
 
+from peekaboo_min.automation import find
 from peekaboo_min.system.programs import PACKAGES, find_programs
 
 REFUSING = 'echo "$0: ImageMagick is not installed here" >&2; exit 1'
@@ -20,6 +21,7 @@ X_TOOLS = ("maim", "xdotool", "xclip", "convert", "tesseract")
 @pytest.fixture(autouse=True)
 def tools() -> None:
     need(*X_TOOLS)
+    find._LAST_READING.clear()  # an earlier test may have read the same image
 
 
 def write_program(path: Path, script: str) -> Path:
@@ -56,6 +58,7 @@ def test_find_program_skips_another_convert_and_uses_magick(
     folder = only(tmp_path / "bin", *(name for name in X_TOOLS if name != "convert"))
     other = write_program(folder / "convert", REFUSING)
     magick = write_program(folder / "magick", f'exec {real("convert")} "$@"')
+    find._LAST_READING.clear()
     on_x11.data("find-text", form_window, "Name", PEEKABOO_BIN_DIR=str(folder))
     assert set(calls(first)) == set(calls(other)) == {"-version"}
     assert "-version" in calls(magick) and len(set(calls(magick))) > 1

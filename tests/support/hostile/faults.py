@@ -182,9 +182,8 @@ def _end_display(on: Stage, rng: random.Random, operation: str) -> None:
     tool, arguments = OPERATIONS["type" if operation == "type" else "screenshot"]
     number = scene.client.start_call(tool, **{**arguments, "window_id": scene.window_id})
     has_ended = comes_true(lambda: number in scene.client.arrived(), rng.uniform(0, 0.3))
-    words = ["pgrep", "-n", "-P", str(os.getpid()), "Xvfb"]  # the newest that this process started
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    os.kill(int(done.stdout), signal.SIGKILL)
+    lock = Path(f"/tmp/.X{on.x['DISPLAY'].lstrip(':')}-lock")  # it holds the X server's process id
+    os.kill(int(lock.read_text()), signal.SIGKILL)
     on.tally.count("trials acted" if has_ended else "trials")
     on.tally.has_failed(f"{operation} while the display ends", scene.client.reply(number, _LIMIT_S))
     judge_without_display(on.tally, operation, scene.run(operation))
