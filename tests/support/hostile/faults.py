@@ -7,6 +7,8 @@ import os
 import random
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any, Optional
@@ -182,8 +184,10 @@ def _end_display(on: Stage, rng: random.Random, operation: str) -> None:
     tool, arguments = OPERATIONS["type" if operation == "type" else "screenshot"]
     number = scene.client.start_call(tool, **{**arguments, "window_id": scene.window_id})
     has_ended = comes_true(lambda: number in scene.client.arrived(), rng.uniform(0, 0.3))
-    lock = Path(f"/tmp/.X{on.x['DISPLAY'].lstrip(':')}-lock")  # it holds the X server's process id
-    os.kill(int(lock.read_text()), signal.SIGKILL)
+    with socket.socket(socket.AF_UNIX) as x_server:
+        x_server.connect(f"/tmp/.X11-unix/X{on.x['DISPLAY'].lstrip(':')}")
+        pid, *_ = struct.unpack("3i", x_server.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    os.kill(pid, signal.SIGKILL)
     on.tally.count("trials acted" if has_ended else "trials")
     on.tally.has_failed(f"{operation} while the display ends", scene.client.reply(number, _LIMIT_S))
     judge_without_display(on.tally, operation, scene.run(operation))
