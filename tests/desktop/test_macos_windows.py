@@ -743,8 +743,8 @@ def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: s
     assert (refused.code, f": {name} lacks the Screen Recording" in refused.error["message"]) == (11, True)
     message = refused.error["message"]
     assert (f"press +, then shift-cmd-G, and enter {path}" in message) is bool(path)
-    assert ("or after an upgrade" in message) is (path == _BY_UV)
-    assert message.endswith(f"then quit and reopen {(reopened or [name])[0]}")
+    assert ("If the dialog refuses it, or after an upgrade, " in message) is (path == _BY_UV)
+    assert message.endswith(f". Then quit and reopen {(reopened or [name])[0]}")
 
 
 @pytest.mark.parametrize(("usage", "advice"), [("We click.", "tccutil reset AppleEvents"), (None, "with uv")])

@@ -116,8 +116,9 @@ def bench(request: pytest.FixtureRequest) -> Bench:
     return chosen
 
 
-def test_input_method_is_reported_then_switched_and_restored(bench: Bench) -> None:
-    steps = make_steps(Act("type", text="ab"))
+@pytest.mark.parametrize("act", [Act("type", text="ab"), Act("press", chord=read_chord("a"))])
+def test_input_method_is_reported_then_switched_and_restored(bench: Bench, act: Act) -> None:
+    steps = make_steps(act)
     bench.mac.set("keyboard.source", METHOD)
     reply = json.loads(bench.run(steps).stdout)
     assert (reply["code"], reply["source_id"], bench.raw()) == ("WINDOW_BLOCKED", METHOD, [])

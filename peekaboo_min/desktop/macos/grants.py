@@ -36,17 +36,17 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
         title = "Screen & System Audio Recording"
     pane = f'in System Settings > Privacy & Security > {title} (open "{_SETTINGS_URL}{address}")'
     if code is not ErrorCode.PERMISSION_DENIED_AUTOMATION:
-        add = f"; if it is not in the list, press +, then shift-cmd-G, and enter {path}" if path else ""
+        add = f" If it is not in the list, press +, then shift-cmd-G, and enter {path}." if path else ""
         if path and not path.endswith(".app"):
-            add += " (if the dialog refuses it, or after an upgrade: see macOS permissions in the README)"
-        hint = f"switch {app} on {pane}{add}; if it is already on, remove it with - and add it again; "
-        hint += f"then quit and reopen {host}"
+            add += " If the dialog refuses it, or after an upgrade, read macOS permissions in the README."
+        hint = f"switch {app} on {pane}.{add} If it is already on, remove it with - and add it again. "
+        hint += f"Then quit and reopen {host}"
     elif _may_ask_to_automate(path):
-        hint = f"switch Keynote on below {app} {pane}; if it is not in the list, run `tccutil reset "
+        hint = f"switch Keynote on below {app} {pane}. If it is not in the list, run `tccutil reset "
         hint += "AppleEvents` in a terminal, try again, and answer the question"
     else:
-        hint = f"macOS refuses {app} without a question, because {path}/Contents/Info.plist lacks "
-        hint += f"{_USAGE_KEY}; run peekaboo-min in a terminal, or install it with uv"
+        hint = f"run peekaboo-min in a terminal, or install it with uv. macOS refuses {app} without a "
+        hint += f"question, because {path}/Contents/Info.plist lacks {_USAGE_KEY}"
     return PeekabooError(code, f"{what}: {app} lacks the {title} permission", hint, details)
 
 

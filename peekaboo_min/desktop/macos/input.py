@@ -243,14 +243,19 @@ def _is_part_of(character: str, code_point: str) -> bool:
 
 def make_steps(act: Act) -> list[Step]:
     """Return the steps of an act. Raises INVALID_ARGUMENT for a key that no Mac keyboard has."""
+    # an input method composes other text from characters, but not from Command and Control chords
     if act.kind == "press":
-        return _press_steps(act.chord, act.hold_ms) * act.repeat
+        key, modifiers = act.chord
+        is_character = (character_of(key) or "keypad_" in key) and not {"cmd", "super", "ctrl"} & {*modifiers}
+        steps = _press_steps(act.chord, act.hold_ms) * act.repeat
+        return [{"do": "has_layout"}, *steps] if is_character else steps
     if act.kind == "type":
         clear_keys = [KeyChord("a", ("cmd",)), *([] if act.text else [KeyChord("backspace")])]
         clear = [step for key in clear_keys for step in _press_steps(key, counts=0)] if act.replace else []
-        return [{"do": "has_layout"}, *clear, *_text_steps(act.text, act.delay_ms)]
+        steps = [*clear, *_text_steps(act.text, act.delay_ms)]
+        return [{"do": "has_layout"}, *steps] if {*act.text} - {*_TYPED_KEYS} else steps
     start = act.points[0]._asdict()
-    steps: list[Step] = [{"do": "window_at", **point._asdict()} for point in reversed(act.points)]
+    steps = [{"do": "window_at", **point._asdict()} for point in reversed(act.points)]
     steps.append(_mouse_step(_MOVED, act.points[0]))
     make_parts = {"click": _click_steps, "scroll": _scroll_steps, "drag": _drag_steps}.get(act.kind)
     for part in make_parts(act) if make_parts else [[]]:
@@ -293,14 +298,14 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
 
 
 def with_layout(steps: Sequence[Step], source_id: str) -> list[Step]:
-    """Return typing steps that select a keyboard layout before the text, and this input method after it.
+    """Return these steps between steps that select a keyboard layout and, after them, the input method.
 
     After a kill, the next act restores the input method, as it releases held keys.
     """
-    restore = {"do": "select_source", "id": source_id, "release": []}
-    select = {"do": "select_source", "ms": _SOURCE_SELECTED_MS, "release": [restore]}
-    first = next((at for at, step in enumerate(steps) if step["do"] == "type"), len(steps))
-    return [*steps[1:first], select, *steps[first:], restore]
+    restore = {"do": "select_source", "id": source_id}
+    select = {"do": "select_source", "ms": _SOURCE_SELECTED_MS}
+    during = [{**step, "release": [*step.get("release", []), restore]} for step in (select, *steps[1:])]
+    return [*during, {**restore, "release": []}]
 
 
 def _duration_s(step: Step) -> float:

@@ -53,8 +53,9 @@ function markPopups(windows, regularPids) {
     }
 }
 
-// Gives each Open or Save panel the pid and name of its application. Returns pairs: a panel and its parent window.
-// If only panels are in front of a panel, it belongs to the frontmost application. Otherwise its parent is the next window behind it.
+// The window server lists Open and Save panels under another process. Sets each panel's pid and app name to its application's.
+// If no other window is in front of a panel, it belongs to the frontmost application. Otherwise it belongs to the window behind it.
+// Returns pairs of a panel and its parent window, which may be undefined.
 function adoptPanels(onScreen, frontmost) {
     const ordinary = onScreen.filter(isOrdinary);
     const panels = ordinary.filter(isPanel);

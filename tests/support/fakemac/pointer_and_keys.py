@@ -290,8 +290,9 @@ def apply_key(state: State, event: Event) -> None:
         text = ""  # "some apps ignore Unicode events and read the key code" (facts B5)
     if window is not None and window["layer"] == MENU_LAYER and (text or code not in NAMED):
         return log_text(state, app, window, text or character(state, code, flags))
-    if "inputmethod" in (state["keyboard"]["source"] or "") and text and not flags & (COMMAND | CONTROL):
-        return log(state, "composed", text=text)  # what arrives depends on the method
+    typed = text or (None if code in NAMED else character(state, code, flags))
+    if "inputmethod" in (state["keyboard"]["source"] or "") and typed and not flags & (COMMAND | CONTROL):
+        return log(state, "composed", text=typed)  # what arrives depends on the method
     if text:
         type_unicode(state, app, window, text, code, flags)
     elif code in NAMED:
