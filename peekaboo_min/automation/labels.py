@@ -202,7 +202,10 @@ def _without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 
 
 def _is_icon(word: RecognisedText, words: Sequence[RecognisedText]) -> bool:
-    """Return True if a reading is no text: half a bracket, higher or far lower than the words after it."""
+    """Return True if a reading is no text.
+
+    It has an unpaired bracket, reaches above and below the words after it, or is far less tall.
+    """
     if any(word.text.count(left) != word.text.count(right) for left, right in ("()", "[]", "{}")):
         return True
     if not _DEEP.isdisjoint(word.text):

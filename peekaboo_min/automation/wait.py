@@ -32,8 +32,9 @@ def wait_for(
     timeout_s: float,
     longest_s: float = 45.0,  # an MCP call ends within 50 s
 ) -> Result:
-    """Wait until a window, or any window of an app, meets one condition; only an app: until it has a window.
+    """Wait until a window, or any window of an app, meets one condition.
 
+    With an app and no condition, wait until it has a window.
     Raises INVALID_ARGUMENT, TIMEOUT with the last observation, WINDOW_NOT_FOUND if the window is gone, and
     the errors of listing and capturing.
     """

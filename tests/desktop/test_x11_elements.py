@@ -196,6 +196,8 @@ def show(application):
     box.append(Gtk.ScrolledWindow(child=rows, height_request=95))
     buttons.append(Gtk.Button(label="Below", halign=Gtk.Align.CENTER))
     box.append(buttons[-1])
+    buttons.append(Gtk.Button(label="Framed"))
+    box.append(Gtk.Frame(label="Frame", child=buttons[-1]))
     box.append(Gtk.TextView(buffer=Gtk.TextBuffer(text="one"), height_request=40))
     window.set_child(box)
     window.present()
@@ -222,9 +224,10 @@ def test_gtk_4_elements_have_values_and_places(desktop: X11Desktop) -> None:
         found = elements_of(desktop, window, lambda found: any(one.name == "Below" for one in found))
     values = [(one.value, "multiline" in one.states) for one in found if one.role == "textbox"]
     assert values == [("shown", False), ("", False), ("", False), ("one", True)]
-    buttons = {one.name: one.box for one in found if one.role == "button" and one.name in places}
-    assert sorted(buttons) == ["Below", "Row 0", "Row 1", "Row 2"], "rows out of view are left out"
-    for name in ("Row 0", "Row 1", "Below"):
+    listed = [(one.name.removesuffix(" Frame"), one.box) for one in found if one.role == "button"]
+    buttons = {name: box for name, box in listed if name in places}
+    assert sorted(buttons) == ["Below", "Framed", "Row 0", "Row 1", "Row 2"], "rows out of view are left out"
+    for name in ("Row 0", "Row 1", "Below", "Framed"):
         middle = buttons[name].centre
         seen = [middle.x - window.bounds.x, middle.y - window.bounds.y]
         assert seen == pytest.approx(places[name], abs=3), name

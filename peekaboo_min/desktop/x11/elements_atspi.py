@@ -8,6 +8,7 @@ explains an empty list. The system's own Python runs this file, because it has `
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from contextlib import suppress
@@ -69,6 +70,11 @@ class Place(NamedTuple):
     def is_gtk4(self) -> bool:
         return self.toolkit.startswith("GTK 4")
 
+    @property
+    def lacks_padding(self) -> bool:
+        # to GTK 4.8 positions are right; the boxes are those of the content, without the padding
+        return self.is_gtk4 and not re.match(r"GTK 4\.\d\.", self.toolkit)
+
     def box(self, node: Any) -> Box:
         """Return a node's box in screen points; its size is 0 if the node is not drawn."""
         with suppress(GLib.Error):
@@ -85,11 +91,10 @@ class Place(NamedTuple):
     def within(self, container: Box, children: list[Box], most: float) -> Place:
         """Return the transformation for a container's children, corrected for the container's padding.
 
-        GTK 4.10 to 4.18 reports a child's position relative to the inside of the container's padding and
-        border, but adds positions up without these (gtk_widget_accessible_get_bounds). So it draws children
-        further right and down than it reports. The padding is the part of the container that its children do
-        not fill, assumed to be equal on both sides; in 4.8, which reports correctly, that is 0.
-        most: the largest padding of one side; with more space left, the children do not fill the container.
+        GTK 4.10 to 4.18 reports where a child is inside the container's padding and border, but does not add
+        these (gtk_widget_accessible_get_bounds). So children are drawn further right and down than reported.
+        The padding is the space that the children leave free. It is assumed to be equal on both sides.
+        most: the largest padding of one side; if more space is free, the children do not fill the container.
         """
         added = []
         for axis in (0, 1):
@@ -204,7 +209,7 @@ class Reader:
             if is_visible and ((around.kind == "popup") == self.is_popup or is_menu):
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
-        if around.place.is_gtk4 and role not in CLIP:  # a list may be partly empty
+        if around.place.lacks_padding and role not in CLIP:  # a list may be partly empty
             is_plain_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
             most = LARGEST_BOX_PADDING if is_plain_box else LARGEST_PADDING
             boxes = [around.place.box(child) for child in children]

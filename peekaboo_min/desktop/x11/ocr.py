@@ -35,11 +35,13 @@ from ...system.bitmaps import read_image_info
 from ...system.process import program_path, run_program
 
 _OCR_S = 60.0
+# At this size, tesseract with more threads takes four times as long, and convert twice the processor time.
+_ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
 _Words = list[RecognisedText]
 
-
-# By the name in a locale: tesseract's name, and the letters beyond ASCII or their scripts' Unicode names. In
-# order of preference if many are installed: the most spoken, other scripts early.
+# Each entry: the language in a locale's name, tesseract's name for it, and its letters beyond ASCII, or its
+# scripts by their Unicode names. If many languages are installed, the first in this order are used: the most
+# spoken first, other scripts early.
 _LANGUAGES = dict[str, list[str]](
     (name, rest)
     for name, *rest in map(
@@ -200,9 +202,10 @@ def _is_latin(text: str) -> bool:
 
 
 def _best_reading(readings: Sequence[RecognisedText], is_latin: bool) -> RecognisedText:
-    """Return the most confident reading in the line's script; if some differ in accents, with most of them.
+    """Return the most confident reading in the line's script.
 
-    A language that lacks a letter reads the letter without accent, with the same confidence.
+    Of equally good readings that differ only in accents, return the one with the most accents: a language
+    that lacks an accented letter reads it without the accent, with the same confidence.
     """
     readings = sorted(readings, key=_least_confidence, reverse=True)
     least = _least_confidence(readings[0]) - _CLOSE
@@ -240,16 +243,16 @@ def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
     steps += _FOR_LINES.format(zoom=zoom) if is_for_lines else ""
     # name the format, or convert would execute the commands in a drawing or a script
     argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *steps.split(), "-depth", "8", "pgm:-"]
-    return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes()).stdout, zoom
+    return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes(), environment=_ONE_THREAD).stdout, zoom
 
 
 def _words(
     image: bytes, segmentation: str, language: str
 ) -> Iterator[tuple[tuple[str, ...], RecognisedText]]:
     """Yield each word with its page, block, paragraph and line. segmentation: tesseract's --psm."""
-    argv = ["tesseract", "stdin", "stdout", "--psm", segmentation, "-l", language, "tsv"]
-    one_thread = {"OMP_THREAD_LIMIT": "1"}  # four times as fast as tesseract's default, at this size
-    printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=one_thread).text
+    argv = ["tesseract", "stdin", "stdout", "--psm", segmentation, "-l", language]
+    argv += ["-c", "tessedit_do_invert=0", "tsv"]  # no text is light: do not read it again, inverted
+    printed = run_program(argv, timeout_s=_OCR_S, stdin=image, environment=_ONE_THREAD).text
     for row in printed.split("\n")[1:]:
         # columns: level (5 is a word), page, block, paragraph, line, word, left, top, width, height,
         # confidence, text
