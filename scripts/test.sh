@@ -12,13 +12,13 @@ if [ "$(uname)" = Linux ]; then
         /usr/lib/python3/dist-packages/gi:python3-gi \
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Atspi-2.0.typelib:gir1.2-atspi-2.0 \
         /usr/lib/$(uname -m)-linux-gnu/girepository-1.0/Gtk-3.0.typelib:gir1.2-gtk-3.0 \
+        /usr/share/tesseract-ocr/5/tessdata/deu.traineddata:tesseract-ocr-deu \
         /usr/libexec/at-spi-bus-launcher:at-spi2-core || [ -z "${CI:-}" ]
     # tests with a browser are skipped if apt has none
     [ "$(id -u)" != 0 ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null ||
         install_packages chromium || true
-    # JavaScriptCore runs the scripts for macOS once: the package of Debian 13, else that of Debian 12
-    [ "$(id -u)" != 0 ] || command -v jsc >/dev/null || install_packages libjavascriptcoregtk-4.1-bin ||
-        install_packages libjavascriptcoregtk-4.0-bin || true
+    # JavaScriptCore runs the scripts for macOS once
+    [ "$(id -u)" != 0 ] || command -v jsc >/dev/null || install_packages libjavascriptcoregtk-4.0-bin || true
 fi
 make_environment pytest
 cd "$root"

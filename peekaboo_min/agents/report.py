@@ -174,7 +174,7 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
         _, step.image_after = _look(arguments.get("window_id", result.data.get("window_id")), is_after=True)
         return result
     except PeekabooError as e:
-        step.effect = f"{e.code_name}: {e.message}"
+        step.effect = e.code_name  # a message may quote the screen, and so a text typed before
         raise
     finally:
         step.milliseconds = round((time.monotonic() - start) * 1000)

@@ -96,6 +96,7 @@ def perform_steps(
         picture = _picture(look, windows.used) if look else Result("")
     done = sum(row["outcome"] == "done" for row in rows)
     rows += [{"tool": step.tool, "outcome": "not reached"} for step in steps[len(rows) :]]
+    lines += [f"{number} {row['tool']}: {row['outcome']}" for number, row in enumerate(rows, 1)][len(lines) :]
     data = {"steps": rows, **({"screenshot": picture.data} if picture.data else {})}
     text = "\n".join([f"{done} of {len(steps)} steps done", *lines])
     return Result(text, data, picture.images, picture.messages, failure)

@@ -189,8 +189,8 @@ def test_record_shows_each_act_with_its_screenshots_on_one_page(
     click = {"tool": "click", "window_id": form_id, "x": x, "y": y}
     typing = {"tool": "type_text", "window_id": form_id, "text": "my secret"}
     recording = {"PEEKABOO_RECORD": str(record)}
-    assert peek.error("click-text", form_id, "No such label", **recording)["code"] == "TEXT_NOT_FOUND"
     run(click, typing, **recording)
+    assert peek.error("click-text", form_id, "No such label", **recording)["code"] == "TEXT_NOT_FOUND"
     peek.error("press", form_id, "x", PEEKABOO_DENY_APPS="Form", **recording)
     page = Path(peek.data("report", record)["report"]).read_text("utf-8")
     assert record.stat().st_mode & 0o777 == 0o700
