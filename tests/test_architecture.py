@@ -23,7 +23,7 @@ PACKAGE = ROOT / "peekaboo_min"
 WINGS = ("core", "system", "desktop", "ai", "automation", "integrations", "agents", "tools", "frontends")
 LARGEST_FOLDER = 11
 MOST_MODULES = 74
-MOST_LINES = 14_950
+MOST_LINES = 15_000
 
 # Names that only these modules, and __main__, may import or use.
 RESTRICTED = {
