@@ -16075,7 +16075,7 @@ def move_pointer(window_id: WindowId, x: X, y: Y, screenshot_id: ScreenshotId = 
 
 def type_text(
     window_id: WindowId,
-    text: Annotated[str, "any Unicode; a newline presses return, a tab presses tab"],
+    text: Annotated[str, "Unicode; newline presses return, tab presses tab"],
     replace: Annotated[bool, "replace the field's content (select all); default false"] = False,
     delay_ms: Annotated[int, f"between two keys, {_range('delay_ms')}"] = _DEFAULT.delay_ms,
     verify: Verify = False,
