@@ -86,7 +86,9 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
         # prefer the shorter of equal matches: without a border that was read as punctuation
         for place in sorted(_places_in_row(wanted, row), key=lambda place: (*_rank(place), len(place.text))):
             is_inside = region is None or region.contains(place.box.centre)
-            if is_inside and not any(place.box.overlaps(other.box) for other in kept):
+            # two languages may read one label with boxes so different that they count as two rows
+            again = any(other.box.contains(place.box.centre) for other in places if other.text == place.text)
+            if is_inside and not again and not any(place.box.overlaps(other.box) for other in kept):
                 kept.append(place)
         places += kept
     matches = [place.match for place in places]

@@ -200,6 +200,11 @@ def test_label_excludes_text_below_it() -> None:
     assert [(place.text, place.match) for place in find_in_lines("Cancel", [whole])] == [("Cancel", "label")]
 
 
+def test_label_that_two_languages_read_with_other_boxes_is_one() -> None:
+    readings = [RecognisedText("Approve", Rect(60, y, 70, height), 0.9) for y, height in ((40, 40), (55, 12))]
+    assert len(find_in_lines("Approve", readings)) == 1
+
+
 def test_part_of_a_label_without_word_boxes_is_placed_by_length() -> None:
     whole = RecognisedText("Show my name to all", Rect(100, 40, 190, 20), 0.9)
     (place,) = find_in_lines("my name", [whole])
