@@ -88,8 +88,10 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
 
 
 def _print_text(result: Result, code: int) -> int:
-    if result.stdout or result.text or not (result.stderr or result.failure):
-        code = _print(result.stdout or shown_text(result.text), sys.stdout, code)
+    if result.stdout is not None:
+        code = _print(result.stdout, sys.stdout, code)
+    elif result.text or not result.failure:
+        code = _print(shown_text(result.text), sys.stdout, code)
     notes = [f"note: {message}" for message in result.messages]
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
@@ -145,6 +147,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     values = shell_arguments(name, read_signature(command), rest)
     if name.startswith("keynote "):  # it holds SCREENSHOT_PATH and KEYNOTE_THEME
         settings_with_env_file(Path.cwd())
+    if name == "wait-for":
+        values["longest_s"] = 600.0  # no client ends the call
     is_piped = name in ("image", "screenshot") and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         hint = "redirect stdout, and omit --json"

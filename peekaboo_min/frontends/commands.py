@@ -115,29 +115,6 @@ def image(
     return image_result(this_desktop(), request, capture_focus, question=question)
 
 
-def wait_for(
-    window_id: Annotated[Optional[int], "the window; give this or --app"] = None,
-    app: Annotated[Optional[str], "an app's name or bundle id: any of its windows"] = None,
-    text: Annotated[
-        Optional[str], "wait until the window shows this text: whole words, case is ignored"
-    ] = None,
-    title: Annotated[Optional[str], "wait until a window title contains this text"] = None,
-    closed: Annotated[bool, "wait until the window, or the app's last window, is closed"] = False,
-    still: Annotated[bool, "wait until the window has not changed for a second"] = False,
-    timeout_s: Annotated[float, "seconds, 1 to 600; default 10"] = 10.0,
-) -> Result:
-    """Wait until a window shows a text or a title, opens, closes, or stops changing.
-
-    Give one of --text (the result has its x and y), --title, --closed and --still, or only --app to wait for
-    its first window.
-
-    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
-    """
-    from ..automation import wait
-
-    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s, 600.0)
-
-
 _STEP_TOOLS = (
     *("focus_window", "click", "click_text", "type_text", "press_key", "scroll", "drag", "move_pointer"),
     "wait_for",
@@ -250,31 +227,6 @@ def analyze(
 
     settings_with_env_file(Path.cwd())
     return analyze_file(this_desktop(), image_path, question, provider, (model or "").strip() or None)
-
-
-def run_peekaboo(
-    args: Annotated[list[str], "the arguments after `peekaboo`"],
-    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
-    timeout_seconds: Annotated[
-        float, "seconds until it is killed with all that it started; default 120"
-    ] = 120,
-    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
-) -> Result:
-    """Run the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one.
-
-    Names the images that it leaves.
-
-    Example: peekaboo-min exec -- image --app Safari --path .
-    """
-    from ..integrations.peekaboo_cli import peekaboo_exec
-
-    result = peekaboo_exec(args, cwd, timeout_seconds, max_attachments)
-    data, code = result.data, result.data["exit_code"] or 0
-    names = " ".join(f"[{name}]" for name in data["attachments"])
-    messages = (f"new images in {data['cwd']}: {names}",) if names else ()
-    code = code if code >= 0 else 128 - code  # a negative code is a signal
-    text = data["stdout"].rstrip("\n")
-    return result._replace(text=text, messages=messages, exit_code=code, stderr=data["stderr"])
 
 
 def stop() -> Result:

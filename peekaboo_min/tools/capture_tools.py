@@ -236,10 +236,8 @@ def screenshot_app_window(
                 image = screenshot_rect(desktop, window, format)
             (image,) = save_images([image], [new_temporary_path("peekaboo", format)])
     except PeekabooError as e:
-        if e.code not in _DOCUMENT_NAMES:
-            raise
-        hint = f"raise timeoutMs; {e.hint}" if e.code is ErrorCode.TIMEOUT else e.hint
-        raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+        e.code_name = _DOCUMENT_NAMES.get(e.code, e.code_name)
+        raise
     window = image.subject.window or window
     has_shadow = includeShadow and not image.points(window.scale).has_size_of(window.bounds)
     data = {

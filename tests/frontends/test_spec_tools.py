@@ -544,8 +544,9 @@ def files(folder: Path) -> Path:
 
 def attached(answer: Answer) -> list[str]:
     data = seen(answer)
-    names = " ".join(f"[{name}]" for name in data["attachments"])
-    assert answer["content"][0]["text"].startswith(f"exit code 0: {names or 'no images'}")
+    names = "".join(f" [{name}]" for name in data["attachments"])
+    text = answer["content"][0]["text"]
+    assert text.startswith("exit code 0\n") and f":{names}" in text
     assert len(pictures_of(answer)) == len(data["attachments"])
     return data["attachments"]
 
