@@ -183,10 +183,7 @@ def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
         lambda: [_check("peekaboo", partial(_original, asks_version), "peekaboo_exec")],
         partial(_desktop_checks, desktop),
     ]
-    # threads cost more than an X server's answer; on a Mac each question is a program
-    is_slow = desktop.answers_by_programs
-    checks = in_parallel(lambda check: check(), slow) if is_slow else [run() for run in slow]
-    models, original, display = checks
+    models, original, display = in_parallel(lambda check: check(), slow)
     has_gi = [_check("python3's gi", _gi, "elements")] if runs_programs and "python3" in desktop.uses else []
     return [
         *(_check(name, partial(program_path, name)) for name in desktop.needs),

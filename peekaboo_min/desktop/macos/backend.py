@@ -51,7 +51,6 @@ class MacDesktop:
     config_folder = "~/Library/Application Support"
     has_noisy_captures = True
     capture_cost = 2  # macOS 26 flashes the screen at each capture
-    answers_by_programs = True
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
