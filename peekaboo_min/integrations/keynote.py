@@ -15,8 +15,7 @@ from ..core.log import log_for_agent
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
-from ..desktop.macos.grants import permission_error
-from ..desktop.macos.osascript import run_applescript, run_jxa
+from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
 from ..system.bitmaps import note_saved, prepare_target, whole_image
 from ..system.files import asked_path, file_lock, new_temporary_path, state_folder, write_all, write_privately
 
@@ -58,20 +57,18 @@ class Deck(NamedTuple):
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
 
 
-# A server keeps its deck in memory (the specification's SERVER_STATE), a shell command in a file.
-_is_in_memory = False
-_deck_in_memory: Optional[Deck] = None
+# A server keeps its deck here (the specification's SERVER_STATE). In the shell it stays empty: a file keeps it.
+_in_memory: list[Optional[Deck]] = []
 
 
 def keep_deck_in_memory() -> None:
     """From now on, keep the deck of this process in memory; start without one."""
-    global _is_in_memory, _deck_in_memory
-    _is_in_memory, _deck_in_memory = True, None
+    _in_memory[:] = [None]
 
 
 def _load_deck() -> Optional[Deck]:
-    if _is_in_memory:
-        return _deck_in_memory
+    if _in_memory:
+        return _in_memory[0]
     try:
         return Deck(**json.loads((state_folder() / _DECK_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -79,9 +76,8 @@ def _load_deck() -> Optional[Deck]:
 
 
 def _save_deck(deck: Deck) -> None:
-    global _deck_in_memory
-    if _is_in_memory:
-        _deck_in_memory = deck
+    if _in_memory:
+        _in_memory[0] = deck
     else:
         write_privately(state_folder() / _DECK_FILE, json.dumps(deck._asdict()))
 
