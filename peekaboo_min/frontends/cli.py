@@ -20,7 +20,6 @@ from ..desktop.matching import window_named
 from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
-from ..system.programs import how_to_install
 from ..tools.table import COMMANDS, TOOLS
 from .arguments import (
     HELP_FLAGS,
@@ -55,7 +54,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if not given:
         # an MCP client connects pipes
         is_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-        return _print(_help([]), sys.stdout, 0) if is_person else _serve()
+        if is_person:
+            return _print(_help([]), sys.stdout, 0)
+        from .serve import serve  # 30 ms that a command does not need
+
+        return serve()
     end = options_end(given)
     arguments = [argument for argument in given[:end] if argument not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
@@ -117,20 +120,6 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
             _print(f"{PROGRAM}: the output could not be written: {e.strerror}", sys.stderr, 1)
         return 1
     return code
-
-
-def _serve() -> int:
-    try:
-        from .serve import serve
-
-        return serve()
-    except ModuleNotFoundError as e:
-        if (e.name or "").split(".")[0] not in ("mcp", "pydantic", "anyio"):
-            raise
-        need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
-        problem = f"serving MCP needs {need}the package mcp: {how_to_install()}"
-        print(f"{PROGRAM}: {problem}; for commands see {PROGRAM} --help", file=sys.stderr)
-        return 2
 
 
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:

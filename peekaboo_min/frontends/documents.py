@@ -14,8 +14,7 @@ from ..core.errors import ErrorCode, invalid
 from ..core.models import Result
 from ..core.settings import child_environment
 from ..desktop.select import this_desktop
-from ..system.programs import native_source, own_command, single_file
-from ..tools.status import mcp_version
+from ..system.programs import mcp_version, native_source, own_command, single_file
 from ..tools.table import COMMANDS, TOOLS
 from .arguments import JSON_KINDS, PROGRAM, Parameter, command_parser, read_signature
 

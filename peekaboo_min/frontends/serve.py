@@ -19,6 +19,7 @@ from ..desktop.select import this_desktop
 from ..integrations.keynote import keep_deck_in_memory
 from ..system.ending import call_exit_hooks, end_cleanly_on_signals
 from ..system.files import log_file, sweep
+from ..system.programs import mcp_version
 from ..tools.status import SERVER_NAME
 
 # clients that defer tools show a model only their names and this text, Codex only its first line
@@ -52,7 +53,7 @@ PEEKABOO_AI_PROVIDERS in this server's configuration."""
 
 
 def serve() -> int:
-    """Serve MCP on stdio; return the exit code. Raises ModuleNotFoundError without the package mcp."""
+    """Serve MCP on stdio; return the exit code."""
     # exit 0 on SIGINT and SIGTERM is the specification's shutdown
     end_cleanly_on_signals({signal.SIGINT: 0, signal.SIGTERM: 0})
     if sys.stdin is None or sys.stdout is None:
@@ -62,6 +63,7 @@ def serve() -> int:
         hint = "serves MCP on stdio and waits for a client; for commands see peekaboo-min --help"
         print(f"peekaboo-min {hint}", file=sys.stderr)
     try:
+        mcp_version()
         current = settings()
         start_log_file(log_file(), current.log_level, current.logs_to_console)
         instructions = (_LOOK_ONLY if current.is_read_only else _ACT) + _INSTRUCTIONS

@@ -57,7 +57,7 @@ class Deck(NamedTuple):
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
 
 
-# A server keeps its deck here (the specification's SERVER_STATE). In the shell it stays empty: a file keeps it.
+# A server keeps its deck here (the specification's SERVER_STATE), a shell command in a file.
 _in_memory: list[Optional[Deck]] = []
 
 

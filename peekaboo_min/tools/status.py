@@ -22,7 +22,7 @@ from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credential
 from ..integrations.peekaboo_cli import cli_path_problem, peekaboo_argv, peekaboo_version
 from ..system.files import default_log_file, log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
-from ..system.programs import PACKAGES, how_to_install, missing_program, own_command
+from ..system.programs import PACKAGES, mcp_version, missing_program, own_command
 
 SERVER_NAME = "PeekabooMCP"
 _PURPOSES = {
@@ -159,20 +159,6 @@ def server_status_text(desktop: Desktop) -> str:
     problems = [(f"- {check.name}: {check.found}", check.advice) for check in checks if not check.ok]
     lines = "\n".join("; ".join(filter(None, problem)) for problem in problems)
     return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{lines or 'none'}"
-
-
-def mcp_version() -> str:
-    """Return the version of the package mcp. Raises MISSING_PROGRAM unless it is 2.x."""
-    from importlib import metadata  # 15 ms that only these commands need
-
-    try:
-        version = metadata.version("mcp")
-    except metadata.PackageNotFoundError:
-        version = "none"
-    if not version.startswith("2."):
-        problem = f"{sys.executable} needs the package mcp 2, and has {version}"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, problem, how_to_install())
-    return version
 
 
 def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
