@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -278,8 +279,6 @@ def _lines(checks: Iterable[Check]) -> str:
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:
-    import platform  # 2 ms that only a report needs
-
     machine = {"system": platform.platform(terse=True), "python": platform.python_version()}
     ours = {"version": __version__, "platform": desktop.name, "input": desktop.input_backend()}
     return {**ours, **machine, "log_file": str(log_file())}

@@ -82,7 +82,7 @@ _PLACE = "text, label, x, y (its centre), box, match, confidence (0 to 1)"
 
 ROWS = (  # in the order of the help and of the README
     Row("windows", "tools.list_tools:list_windows", "list_windows", "List windows", "desktop", Effect.LOOKS,
-        f"windows, front to back: {_WINDOW}", "frontends.commands:windows"),
+        f"windows, front to back: {_WINDOW}", "tools.list_tools:windows"),
     Row("screenshot", "tools.look_tools:take_window_screenshot", "take_window_screenshot",
         "Take a screenshot of a window", "desktop", Effect.LOOKS,
         f"the image; window_id, bounds, {_IMAGE}; with a region also region, region_image_width, "
