@@ -30,7 +30,7 @@ def wait_for(
     closed: bool,
     still: bool,
     timeout_s: float,
-    longest_s: float,
+    longest_s: float = 45.0,  # an MCP call ends within 50 s
 ) -> Result:
     """Wait until a window, or any window of an app, meets one condition.
 

@@ -175,8 +175,7 @@ def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -
     values, left = parser.parse_known_args([*(f"={text}" for text in texts), *options])
     if left:
         over = [text[1:] for text in left]
-        problem = f"{' '.join(over)[:80]!r} is left over; {_place_of(signature, over[0])}"
-        raise invalid(problem, f"usage: {parser.usage}; see {parser.prog} --help")
+        parser.error(f"{' '.join(over)[:80]!r} is left over; {_place_of(signature, over[0])}")
     return vars(values)
 
 

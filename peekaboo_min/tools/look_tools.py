@@ -72,7 +72,7 @@ def wait_for(
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
     still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45 (shell: 600); default 10"] = 10.0,
-    longest_s: float = 45.0,  # a client ends a call after 60 s
+    longest_s: float = 45.0,  # the shell passes more
 ) -> Result:
     """Wait until a window shows a text or a title, opens, closes or stops changing.
 
