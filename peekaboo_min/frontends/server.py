@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import threading
 from base64 import b64encode
 from typing import Any
 
@@ -17,7 +18,7 @@ from mcp.types import CallToolResult, Resource, Tool, ToolAnnotations
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from .. import __version__
-from ..core.call import CancelToken, use_cancel_token, use_progress_reporter
+from ..core.call import use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error
 from ..core.models import Result
@@ -119,7 +120,7 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
     """Run a tool in a thread; a cancelled call kills its programs. Raises ValidationError, PeekabooError."""
     function = tool.load()
     given = arguments_model.model_validate(given_arguments(read_signature(function), arguments))
-    token = CancelToken()
+    token = threading.Event()
     use_cancel_token(token)
     try:
         # drop the schema's defaults: if no format is given, the function takes it from the path
@@ -127,7 +128,7 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
         work = functools.partial(tool.call, function, arguments)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except BaseException:
-        token.cancel()
+        token.set()
         raise
 
 

@@ -346,12 +346,10 @@ class _Keyboard:
     def _is_received_by_window(self, event: Event) -> bool:
         """Return False for a key that another program received, also from this window by a grab."""
         window_id = self._window.window_id
-        if is_same_client(event.client, window_id):
-            return True
-        if event.is_by_its_own_window:  # another program's window in this one, not its frame
+        if event.is_by_its_own_window and not is_same_client(event.client, window_id):
+            # another program's window in this one, not its frame
             return event.window_id != self._window.frame_id and self._is_own(event.window_id)
-        pid, own_pid = self._server.pids_of(event.client, window_id)
-        return pid == own_pid != 0  # another connection of this program; a stranger's pid may be unknown, too
+        return self._server.is_same_program(event.client, window_id)
 
     def _is_own(self, window_id: int) -> bool:
         # some programs focus a child of their window
