@@ -7,6 +7,7 @@ import itertools
 import json
 import threading
 from base64 import b64encode
+from mimetypes import guess_type
 from typing import Any
 
 import anyio
@@ -25,7 +26,7 @@ from ..core.models import Result
 from ..core.settings import settings
 from ..core.text import encodable, outgoing_data
 from ..desktop.select import this_desktop
-from ..system.bitmaps import SavedImage, read_saved_image, saved_images
+from ..system.bitmaps import read_saved_image, saved_images
 from ..tools.status import SERVER_NAME, initial_status
 from ..tools.table import Effect, Row, offered_tools
 from .arguments import given_arguments, read_signature
@@ -82,7 +83,10 @@ class PeekabooServer(MCPServer):
         return CallToolResult.model_validate(message)
 
     async def list_resources(self) -> list[Resource]:
-        return [_listed_resource(image) for image in itertools.islice(saved_images(), 50)]
+        return [
+            Resource(uri=path.as_uri(), name=encodable(path.name), mime_type=guess_type(path)[0], size=size)
+            for path, size in itertools.islice(saved_images(), 50)
+        ]
 
     async def read_resource(self, uri: Any, context: Any = None) -> list[ReadResourceContents]:
         return [await anyio.to_thread.run_sync(_resource_content, str(uri))]
@@ -151,11 +155,6 @@ def _listed_tool(tool: Row, arguments_model: Any) -> Tool:
         annotations=ToolAnnotations(**hints),
         _meta={"anthropic/alwaysLoad": True} if tool.name in _LOOP and settings().always_load else None,
     )
-
-
-def _listed_resource(image: SavedImage) -> Resource:
-    name = encodable(image.path.name)
-    return Resource(uri=image.path.as_uri(), name=name, mime_type=image.mime_type, size=image.size)
 
 
 def _resource_content(uri: str) -> ReadResourceContents:
