@@ -173,9 +173,7 @@ class _Pointer:
                     break
                 time.sleep(pause_s)
                 if time.monotonic() > deadline:
-                    message = (
-                        f"{number} of {count} presses took {ACT_S:g} seconds, and the others were not made"
-                    )
+                    message = f"{number} of {count} presses took {ACT_S:g} seconds; no more were made"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, "take a new screenshot")
                 try:
                     delivery = press_once()
