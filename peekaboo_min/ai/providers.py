@@ -82,7 +82,9 @@ class Vendor(NamedTuple):
             check_ollama(question.model, max(0.001, deadline - time.monotonic()))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
-        body = {name: value for name, value in self.body(question).items() if value is not None}
+        prompt = prompt_with_schema(self.title.lower(), question.prompt, question.schema)
+        fields = self.body(question._replace(prompt=prompt))
+        body = {name: value for name, value in fields.items() if value is not None}
         timeout_s = max(0.001, deadline - time.monotonic())
         reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
         if isinstance(reply, dict) and reply.get("error"):  # some gateways report errors with status 200
@@ -94,24 +96,19 @@ def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 
-def sent_text(provider: str, question: Question) -> str:
-    """Return all text of a question as it is sent: system prompt, prompt, perhaps the schema."""
-    is_plain = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
-    prompt = question.prompt if is_plain else _with_schema_text(question)
-    return f"{question.system}\n\n{prompt}" if question.system else prompt
-
-
-def _with_schema_text(question: Question) -> str:
-    if question.schema is None:
-        return question.prompt
+def prompt_with_schema(provider: str, prompt: str, schema: Optional[dict[str, Any]]) -> str:
+    """Return the prompt as it is sent: with the schema, unless there is none or the vendor enforces it."""
+    enforces = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
+    if schema is None or enforces:
+        return prompt
     request = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
-    return f"{question.prompt}\n\n{request}\n{json.dumps(question.schema)}"
+    return f"{prompt}\n\n{request}\n{json.dumps(schema)}"
 
 
 def _ollama_body(question: Question) -> dict[str, Any]:
     return {
         "model": question.model,
-        "prompt": _with_schema_text(question),
+        "prompt": question.prompt,
         "system": question.system or None,
         "images": [_as_base64(image) for image in question.images] or None,
         "format": question.schema,
@@ -147,8 +144,7 @@ def _is_compatible_server() -> bool:
 def _openai_body(question: Question) -> dict[str, Any]:
     # compatible servers may ignore response_format, and reject max_completion_tokens (or max_tokens)
     is_compatible = _is_compatible_server()
-    prompt = _with_schema_text(question) if is_compatible else question.prompt
-    content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
+    content: list[dict[str, Any]] = [{"type": "text", "text": question.prompt}]
     for image in question.images:
         url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
