@@ -134,6 +134,7 @@ BAD: list[tuple[Any, str]] = [
     ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "button": "fourth"}, "not one of left, right, middle"),
     ({"tool": "click", "window_id": 7.5, "x": 1, "y": 1}, "window_id is 7.5, not a whole number"),
     ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "modifiers": "cmd"}, "not a list of text"),
+    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "modifiers": ["hyper"]}, "no modifier called 'hyper'"),
     ({**KEY, "key": "hyper+x"}, "no modifier called 'hyper'"),
     ({**KEY, "keys": "x"}, "no parameter 'keys'"),
     ({"tool": "type_text", "window_id": 7, "text": ""}, "the text is empty"),
