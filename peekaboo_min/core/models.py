@@ -212,7 +212,6 @@ Direction = Literal["up", "down", "left", "right"]
 ACT_NAMES: dict[str, tuple[str, ...]] = {
     "button": get_args(Button),
     "direction": get_args(Direction),
-    "modifier": ("cmd", "ctrl", "alt", "shift", "super"),
 }
 ACT_LIMITS = {
     "clicks": (1, 3),
