@@ -169,10 +169,11 @@ def find_text(
 ) -> Result:
     """Find a text or list the lines. Raises INVALID_ARGUMENT, the errors of find_region and recognition."""
     wanted = wanted_text(text) if text is not None else ""
+    role = wanted_role(role, text)
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     image = take_image(desktop, Subject(window=window))
-    search = search_image(desktop, image, wanted, part, _role(role))
+    search = search_image(desktop, image, wanted, part, role)
     if wanted:
         return search.result()
     rows = []
@@ -207,7 +208,7 @@ def click_label(
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
     image = take_image(desktop, Subject(window=window))
-    search = search_image(desktop, image, wanted, part, _role(role))
+    search = search_image(desktop, image, wanted, part, wanted_role(role, text))
     place = _place_to_click(search, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, search.record.image_width):
         change = f"changed at {place.text!r} during text recognition"
@@ -250,7 +251,10 @@ def _place_to_click(search: TextSearch, has_region: bool) -> Place:
     raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
 
 
-def _role(role: Optional[str]) -> str:
+def wanted_role(role: Optional[str], text: Optional[str]) -> str:
+    """Return a role as elements have it, empty for any. Raises INVALID_ARGUMENT if there is no text."""
+    if role and text is None:
+        raise invalid("a role is given, and no text", "give the text, or call find_elements")
     return (role or "").strip().lower()
 
 
@@ -261,11 +265,11 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
     record = record_to_read(desktop, take_image(desktop, Subject(window=window)))
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
-    wanted, wanted_role = (text or "").strip().casefold(), _role(role)
+    wanted, role = (text or "").strip().casefold(), wanted_role(role, "")
     matches = [
         element
         for element in elements
-        if wanted_role in ("", element.role)
+        if role in ("", element.role)
         and any(wanted in shown.casefold() for shown in (element.name, element.value))
     ]
     boxes = [element.box.in_image_of(window.bounds, record.image_width) for element in matches]
