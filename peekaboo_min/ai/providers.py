@@ -18,7 +18,7 @@ from ..system.web import WebError, ask_json, error_text, is_local_address, is_lo
 
 
 class Question(NamedTuple):
-    """A question for a model. schema: of the JSON answer; None asks for free text.
+    """A question for a model. schema: of the JSON answer; None asks for free text. prompt: as it is sent.
 
     OpenAI and Anthropic enforce only closed objects, all properties required, no limits (maxLength...).
     """
@@ -94,24 +94,19 @@ def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 
-def sent_text(provider: str, question: Question) -> str:
-    """Return all text of a question as it is sent: system prompt, prompt, perhaps the schema."""
-    is_plain = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
-    prompt = question.prompt if is_plain else _with_schema_text(question)
-    return f"{question.system}\n\n{prompt}" if question.system else prompt
-
-
-def _with_schema_text(question: Question) -> str:
-    if question.schema is None:
-        return question.prompt
+def prompt_with_schema(provider: str, prompt: str, schema: Optional[dict[str, Any]]) -> str:
+    """Return the prompt as it is sent: with the schema, unless there is none or the vendor enforces it."""
+    enforces = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
+    if schema is None or enforces:
+        return prompt
     request = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
-    return f"{question.prompt}\n\n{request}\n{json.dumps(question.schema)}"
+    return f"{prompt}\n\n{request}\n{json.dumps(schema)}"
 
 
 def _ollama_body(question: Question) -> dict[str, Any]:
     return {
         "model": question.model,
-        "prompt": _with_schema_text(question),
+        "prompt": question.prompt,
         "system": question.system or None,
         "images": [_as_base64(image) for image in question.images] or None,
         "format": question.schema,
@@ -147,8 +142,7 @@ def _is_compatible_server() -> bool:
 def _openai_body(question: Question) -> dict[str, Any]:
     # compatible servers may ignore response_format, and reject max_completion_tokens (or max_tokens)
     is_compatible = _is_compatible_server()
-    prompt = _with_schema_text(question) if is_compatible else question.prompt
-    content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
+    content: list[dict[str, Any]] = [{"type": "text", "text": question.prompt}]
     for image in question.images:
         url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
