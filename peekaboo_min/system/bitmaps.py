@@ -10,7 +10,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 from urllib.parse import unquote
@@ -18,7 +18,6 @@ from urllib.parse import unquote
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import ImageData, ImageInfo, Rect, Window
 from ..core.text import clean_text
-from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
@@ -97,19 +96,6 @@ _IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
     "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
     "bmp": lambda data: int.from_bytes(data[2:6], "little") <= len(data),
 }
-
-
-@contextmanager
-def image_file(kind: str, data: bytes = b"") -> Iterator[Path]:
-    """Yield a temporary file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
-    path = new_temporary_path("peekaboo", kind)
-    try:
-        with file_errors(path):
-            if data:
-                write_privately(path, data)
-            yield path
-    finally:
-        path.unlink(missing_ok=True)
 
 
 class Bitmap(NamedTuple):

@@ -104,6 +104,19 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 
 
 @contextmanager
+def temporary_file(kind: str, data: bytes = b"") -> Iterator[Path]:
+    """Yield a private file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
+    path = new_temporary_path("peekaboo", kind)
+    try:
+        with file_errors(path):
+            if data:
+                write_privately(path, data)
+            yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
     """Create a temporary folder that is not swept while the `with` block runs. Raises FILE_IO_ERROR."""
     sweep()
