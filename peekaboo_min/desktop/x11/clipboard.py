@@ -10,9 +10,9 @@ A selection stores nothing: a program that pastes asks the selection's owner for
 A long text is pasted in pieces: step 1 is done once, and each xclip serves until the next one owns the
 selection. At the end, another xclip serves the saved copy and outlives us (`restorer`).
 
-If a program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and nothing is
-restored. If the window's program does not fetch the text, the text stays in the selection: a hung program may
-paste later, and must not paste the user's copy.
+If a program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and nothing
+is restored. If the window's program does not fetch the text, the text stays in the selection: a hung program
+may paste later, and must not paste the user's copy.
 """
 
 from __future__ import annotations
