@@ -196,8 +196,8 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
 def _differing_bytes(row: bytes, other: bytes, is_of_mac: bool) -> int:
     # one large number, because a loop over bytes is slow
     marks = -1
-    # Steps of four levels, counted from 0 and from 2: if two levels differ by at most two, one of the two
-    # counts has both in one step.
+    # On a Mac, ignore a difference of up to 2 of 256 levels: round both rows to multiples of 4, then do so
+    # again with all levels raised by 2. Such levels are equal in one of the two.
     for steps in _STEPS if is_of_mac else [None]:
         pair = [one.translate(steps) for one in (row, other)]
         difference = int.from_bytes(pair[0], "big") ^ int.from_bytes(pair[1], "big")

@@ -45,7 +45,7 @@ def temporary_folder() -> Path:
 
 
 def lock_folder() -> Path:
-    """Return the private folder of the file locks, the same for all of a user. Raises FILE_IO_ERROR."""
+    """Return the private folder of the file locks, one for all processes of a user. Raises FILE_IO_ERROR."""
     # a user's servers may have different XDG_STATE_HOME, TMPDIR and HOME, but they share /tmp and the mouse
     shared = "/tmp"
     if platform_name() == "macos" and settings().bin_dir:
