@@ -217,11 +217,9 @@ def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) ->
     return rect is not None and rect.width > 3
 
 
-def model_size(
-    width: int, height: int, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS
-) -> tuple[int, int]:
-    """Return the largest size of this shape within `edge` and `pixels`; never enlarge."""
-    factor = min(1.0, edge / max(width, height), math.sqrt(pixels / (width * height)))
+def model_size(width: int, height: int, edge: int = MODEL_EDGE, area: int = MODEL_PIXELS) -> tuple[int, int]:
+    """Return the largest size of this shape within `edge` and `area` (pixels); never enlarge."""
+    factor = min(1.0, edge / max(width, height), math.sqrt(area / (width * height)))
     return max(1, int(width * factor)), max(1, int(height * factor))
 
 
