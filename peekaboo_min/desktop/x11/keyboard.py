@@ -130,7 +130,7 @@ class _Keys(NamedTuple):
     release: list[str]
     keysyms: list[int]  # of the keys, without modifiers
     seconds: float  # about how long it takes
-    modifiers: Optional[int] = None  # the most modifier keys to be received with them; None: do not check
+    modifiers: Optional[int] = None  # more modifier keys than this are a person's; None: do not check
     is_held: bool = False
     is_counted: bool = True  # False if the key stands for no part of the text
 
