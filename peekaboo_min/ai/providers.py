@@ -42,39 +42,45 @@ class Answer(NamedTuple):
 
 
 class Vendor(NamedTuple):
-    """One vendor's API. base_field and key_field name fields of Settings; key_field may be empty."""
+    """One vendor's API. Its key and address are the fields NAME_key and NAME_base_url of Settings."""
 
     title: str
     default_model: str
-    key_field: str
-    base_field: str
     ask_path: str  # the URL path for questions; {model} is replaced by the model's name
-    key_headers: Mapping[str, str]  # headers that are sent only if there is a key; {key} is replaced by it
+    key_headers: Mapping[str, str]  # sent if there is a key, which replaces {key}; empty if none is needed
     body: Callable[[Question], dict[str, Any]]  # builds the request; None values are left out
     read: Callable[[Any], Answer]  # KeyError, IndexError, TypeError, AttributeError: a reply of another form
-    is_local: bool = False  # True if it runs on the user's machine (Ollama): started and pulled by the user
+
+    @property
+    def name(self) -> str:
+        return self.title.lower()
+
+    @property
+    def is_local(self) -> bool:
+        """Return True for Ollama: the user starts it and pulls its models."""
+        return not self.key_headers
 
     @property
     def key_variable(self) -> str:
-        return VARIABLES[self.key_field].name if self.key_field else ""
+        return "" if self.is_local else VARIABLES[f"{self.name}_key"].name
 
     @property
     def base_variable(self) -> str:
-        return VARIABLES[self.base_field].name
+        return VARIABLES[f"{self.name}_base_url"].name
 
     @property
     def base_url(self) -> str:
-        return str(getattr(settings(), self.base_field)).rstrip("/")
+        return str(getattr(settings(), f"{self.name}_base_url")).rstrip("/")
 
     @property
     def key(self) -> str:
-        return str(getattr(settings(), self.key_field)) if self.key_field else ""
+        return str(getattr(settings(), f"{self.name}_key", ""))
 
     @property
     def lacks_key(self) -> bool:
         # a compatible server on this machine or in this network may need no key
         is_own_server = self.title == "OpenAI" and is_local_address(self.base_url)
-        return bool(self.key_field) and not self.key and not is_own_server
+        return not (self.is_local or self.key or is_own_server)
 
     def ask(self, question: Question, deadline: float) -> Any:
         """Send a question and return the JSON reply. deadline: monotonic. Raises WebError."""
@@ -82,7 +88,9 @@ class Vendor(NamedTuple):
             check_ollama(question.model, max(0.001, deadline - time.monotonic()))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
-        body = {name: value for name, value in self.body(question).items() if value is not None}
+        prompt = prompt_with_schema(self.name, question.prompt, question.schema)
+        fields = self.body(question._replace(prompt=prompt))
+        body = {name: value for name, value in fields.items() if value is not None}
         timeout_s = max(0.001, deadline - time.monotonic())
         reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
         if isinstance(reply, dict) and reply.get("error"):  # some gateways report errors with status 200
@@ -221,26 +229,17 @@ def _read_anthropic(reply: Any) -> Answer:
     return Answer(text, *tokens, stop if stop in problems else "")
 
 
-VENDORS: dict[str, Vendor] = {
-    "ollama": Vendor(
-        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/generate", {},
-        _ollama_body, _read_ollama, is_local=True,
-    ),
-    "openai": Vendor(
-        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/chat/completions",
-        {"Authorization": "Bearer {key}"}, _openai_body, _read_openai,
-    ),
-    "gemini": Vendor(
-        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
-        "/v1beta/models/{model}:generateContent",
+_ALL = (
+    Vendor("Ollama", "qwen3-vl:8b", "/api/generate", {}, _ollama_body, _read_ollama),
+    Vendor("OpenAI", "gpt-5.4-mini", "/chat/completions", {"Authorization": "Bearer {key}"},
+        _openai_body, _read_openai),
+    Vendor("Gemini", "gemini-3.6-flash", "/v1beta/models/{model}:generateContent",
         {"x-goog-api-key": "{key}"},  # not ?key=, which ends up in logs
-        _gemini_body, _read_gemini,
-    ),
-    "anthropic": Vendor(
-        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/messages",
-        {"x-api-key": "{key}", "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic,
-    ),
-}  # fmt: skip
+        _gemini_body, _read_gemini),
+    Vendor("Anthropic", "claude-sonnet-5", "/v1/messages",
+        {"x-api-key": "{key}", "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic),
+)  # fmt: skip
+VENDORS = {vendor.name: vendor for vendor in _ALL}
 
 
 _NO_ANSWER, _OTHER = "did not answer", "choose another provider"

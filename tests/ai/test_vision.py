@@ -151,7 +151,7 @@ def test_provider_that_cannot_be_chosen_is_an_error(
 
 
 def test_provider_that_is_asked_for_is_not_probed(use: Use) -> None:
-    use(PEEKABOO_AI_PROVIDERS="ollama/llava:7b,openai/gpt-4o")
+    use(PEEKABOO_AI_PROVIDERS="ollama/llava:7b,openai/gpt-4o", OPENAI_API_KEY="x")
     assert choose_provider("openai") == ModelChoice("openai", "gpt-4o")
     assert choose_provider("OpenAI", "gpt-5.5") == ModelChoice("openai", "gpt-5.5")
 
@@ -478,9 +478,9 @@ def test_ask_model_reports_a_model_that_takes_no_images(ai: FakeAI, ask: Ask, na
 
 
 @CLOUD
-def test_ask_model_reports_a_missing_key(use: Use, vendor: str) -> None:
+def test_requested_provider_without_a_key_is_an_error(use: Use, vendor: str) -> None:
     use(PEEKABOO_AI_PROVIDERS=vendor)
-    wrong = error_of(ask_model, OcrDesktop(), [], "What?", choice=choose_provider(vendor))
+    wrong = error_of(choose_provider, vendor)
     assert wrong.code is ErrorCode.AI_NOT_CONFIGURED
     assert f"{vendor.upper()}_API_KEY is not set" in wrong.message
     assert error_of(choose_model, vendor).message == wrong.message
