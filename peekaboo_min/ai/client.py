@@ -21,16 +21,7 @@ from ..desktop.images import load_image
 from ..system.files import asked_path, temporary_file
 from ..system.web import WebError
 from .grid import fit_for_model
-from .providers import (
-    VENDORS,
-    Answer,
-    Question,
-    Vendor,
-    check_ollama,
-    explain,
-    prompt_with_schema,
-    provider_error,
-)
+from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
 
 OCR = "ocr"  # the provider that reads text with the desktop's own OCR: no model, no key, no network
 
@@ -212,7 +203,6 @@ def ask_model(
         vendor = VENDORS[choice.provider]
         if not are_fitted:
             loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]
-        prompt = prompt_with_schema(choice.provider, prompt, schema)
         question = Question(choice.model, prompt, loaded, system, schema)
         answer = _read_answer(vendor, _ask_vendor(vendor, question, deadline))
     answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)
