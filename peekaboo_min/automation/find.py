@@ -12,7 +12,8 @@ from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.bitmaps import image_file, is_other_within
+from ..system.bitmaps import is_other_within
+from ..system.files import temporary_file
 from .act import perform
 from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
 from .coordinates import RegionNumbers, Screenshot, find_region
@@ -135,7 +136,7 @@ def _read_text(desktop: Desktop, image: CapturedImage, characters: bool = False)
     key = (hashlib.sha256(image.content.data).digest(), characters)
     lines = _LAST_READING.get(key)
     if lines is None:
-        with image_file(image.info.kind, image.content.data) as path:
+        with temporary_file(image.info.kind, image.content.data) as path:
             lines = desktop.read_text(path, characters)
         if not any(digest == key[0] for digest, _ in list(_LAST_READING)):
             _LAST_READING.clear()
