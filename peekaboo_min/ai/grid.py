@@ -130,7 +130,7 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
     return columns * _PATCH, rows * _PATCH
 
 
-def fit_for_model(desktop: Desktop, model: str, image: ImageData, in_pixels: bool = False) -> ImageData:
+def fit_for_model(desktop: Desktop, model: str, image: ImageData) -> ImageData:
     """Resize an image for a model, see fitted_size. An image that fits is returned unchanged."""
-    size = fitted_size(model, image.info.width, image.info.height, in_pixels)
+    size = fitted_size(model, image.info.width, image.info.height, unit_by_variable() == PIXELS)
     return fit(desktop, image, size, _MAX_IMAGE_BYTES)

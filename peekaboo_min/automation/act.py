@@ -156,22 +156,22 @@ def _audited_act(act: Act) -> dict[str, Any]:
 class _Watch:
     """Compares a window's screenshots before and after an act, byte by byte.
 
-    Differences are dicts: row -> an integer with 0xFF in place of each byte of the row that differs. A byte
-    that changed, and later has an earlier value again, blinks: it is ignored.
+    Each set of bytes is a dict: row -> an integer with 0xFF in place of each byte of the row that is in it.
+    A byte blinks if it changed and later got its earlier value back. Blinking bytes are ignored. A byte stays
+    changed if it differs from its value before the act in each screenshot of the last _STAYS_S seconds.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        self._before = take_bitmap(desktop, window)
-        # screenshots before the act, `_before` last, each with the bytes that differed in any later one
-        self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(self._before, {})]
+        # the different screenshots before the act, each with its bytes that differed in any later screenshot
+        self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(take_bitmap(desktop, window), {})]
         self._blinking: dict[int, int] = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
             pause(0.1)
-            self._before, changed = self._take()
+            bitmap, changed = self._take()
             if self._earlier[-1][1]:
-                self._earlier.append((self._before, {}))
+                self._earlier.append((bitmap, {}))
             self._is_still = not self._is_large(changed)
             if self._is_still:
                 break
@@ -196,7 +196,8 @@ class _Watch:
         is_closed = scene.find(self._window.window_id) is None
         data: dict[str, Any] = {"changed": is_closed or has_changed}
         if rect:
-            width, image_width = self._before.width, record.image_width if record else self._before.width
+            width = self._earlier[-1][0].width
+            image_width = record.image_width if record else width
             place = rect.scaled(image_width / width).as_data()
             data["changed_rect"] = {**place, "image_width": image_width}
         if is_closed:
@@ -210,7 +211,7 @@ class _Watch:
     def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
         """Return True and the rectangle, False if no change stays, None if the window changes by itself."""
         start, since = time.monotonic(), 0.0
-        staying: dict[int, int] = {}  # the bytes that have differed in every screenshot since `since`
+        staying: dict[int, int] = {}  # the bytes that are changed in each screenshot since `since`
         for count in itertools.count(1):
             pause(_AFTER_S[count % len(_AFTER_S)])
             try:
@@ -236,7 +237,7 @@ class _Watch:
         return (None if changes_by_itself else False), None
 
     def _take(self) -> tuple[Bitmap, dict[int, int]]:
-        """Return a new screenshot, and its bytes that differ from `_before` and do not blink."""
+        """Return a new screenshot, and its bytes that are changed and do not blink."""
         bitmap, changed = take_bitmap(self._desktop, self._window), {}
         for earlier, differed in self._earlier:
             changed = changed_bytes(earlier, bitmap)
@@ -244,12 +245,13 @@ class _Watch:
                 self._blinking[row] = self._blinking.get(row, 0) | differing & ~changed.get(row, 0)
             for row, differing in changed.items():
                 differed[row] = differed.get(row, 0) | differing
-        # `changed` is now the difference from the last one, `_before`
+        # `changed` is now the difference from the last screenshot before the act
         return bitmap, _common(changed, {row: ~self._blinking.get(row, 0) for row in changed})
 
     def _is_large(self, changed: Mapping[int, int]) -> bool:
-        rect = rect_of_bytes(changed, self._before)
-        return rect is not None and not is_caret(rect, self._before.width, self._window)
+        before = self._earlier[-1][0]
+        rect = rect_of_bytes(changed, before)
+        return rect is not None and not is_caret(rect, before.width, self._window)
 
 
 def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:

@@ -127,9 +127,15 @@ def capture_window_or_region(
     """
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
-    if part := find_region(desktop.session, window, region, screenshot_id):
-        return screenshot_region(desktop, window, *part)
-    return screenshot_window(desktop, scene, window, kind)
+    part = find_region(desktop.session, window, region, screenshot_id)
+    if part is None:
+        return screenshot_window(desktop, scene, window, kind)
+    whole = take_image(desktop, Subject(window=window), "bmp")
+    assert whole.subject.window
+    record = find_record(desktop.session, whole.subject.window, part[0].screenshot_id)
+    bitmap = read_bitmap(whole.content.data).cropped(part[1], record.image_width)
+    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
+    return whole._replace(content=content, screenshot=record, region=part[1])
 
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
@@ -162,16 +168,6 @@ def _is_all_visible(window: Window, scene: Scene) -> bool:
     is_shown = listed.bounds == place and listed.is_on_screen and not listed.is_obscured
     is_on_a_display = any(display.bounds.encloses(place) for display in scene.displays)
     return is_shown and is_on_a_display and cover_of(place, listed, scene.windows) is None
-
-
-def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, region: Rect) -> CapturedImage:
-    """Capture a part of a window as a PNG; `region` is in pixels of `record`. Raises STALE_SCREENSHOT."""
-    whole = take_image(desktop, Subject(window=window), "bmp")
-    assert whole.subject.window
-    record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
-    bitmap = read_bitmap(whole.content.data).cropped(region, record.image_width)
-    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
-    return whole._replace(content=content, screenshot=record, region=region)
 
 
 def _read_captured(path: Path) -> ImageData:

@@ -24,10 +24,7 @@ from .capture import CapturedImage, Subject
 from .policy import check_may_act
 
 # Extensions of image formats that we do not write: refuse them instead of creating a folder of that name.
-_OTHER_EXTENSIONS = (
-    *(".avif", ".bmp", ".eps", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl"),
-    *(".pdf", ".psd", ".svg", ".tga", ".tif", ".tiff"),
-)
+_OTHER_EXTENSIONS = ".avif .bmp .eps .heic .heif .ico .jfif .jp2 .jpe .jxl .pdf .psd .svg .tga .tif .tiff"
 # A window that cannot be raised for these reasons can still be captured.
 _MAY_STAY_BEHIND = (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT, ErrorCode.PERMISSION_DENIED_ACCESSIBILITY)
 
@@ -222,7 +219,7 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
     if not given:
         return None, False
     path = asked_path(given)
-    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
+    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS.split())
     with file_errors(Path(given)):  # a name that no file system accepts
         return path, has_extension and not given.endswith("/") and not path.is_dir()
 
