@@ -88,33 +88,28 @@ def perform(
         try:
             delivery = desktop.act(window, act, stop_file())
         except PeekabooError as e:
-            own_popups = [cover for cover in _covers(scene, window, act) if _is_popup_of(cover, window)]
+            popups = [cover for cover in _covers(scene, window, act) if cover.is_popup]
+            own_popups = [popup for popup in popups if owner_of(popup) == owner_of(window)]
             if e.code is ErrorCode.WINDOW_COVERED and own_popups:
                 e.hint = f"press escape, or act in the popup's window {own_popups[0].window_id}"
             raise
         effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
-    if not pixels:
-        sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        notes = {"reason": delivery.reason, "others_typed": delivery.others_typed}
-        notes["copy_lost"] = delivery.has_lost_copy
-        known = {name: value for name, value in notes.items() if value}
-        return _result(done, {**data, **sent, "delivered": delivery.delivered, **known, **effect})
-    point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
-    data.update(pixel=pixels[0].as_data(), point=point.as_data())
-    if len(pixels) > 1:
-        data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
-    if delivery.reached_id is not None:
-        data["reached_window_id"] = delivery.reached_id
-    return _result(done, data)
-
-
-def _result(done: str, data: dict[str, Any]) -> Result:
-    if "point" in data:
+    if pixels:
+        point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
+        data.update(pixel=pixels[0].as_data(), point=point.as_data(), clamped=pixels != given)
         done += " at screen point {x:g},{y:g}".format(**data["point"])
-    if "to_point" in data:
-        done += " to {x:g},{y:g}".format(**data["to_point"])
+        if len(pixels) > 1:
+            data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
+            done += " to {x:g},{y:g}".format(**data["to_point"])
+    elif act.kind == "type":
+        data["characters"] = len(act.text)
+    else:
+        data["key"] = str(act.chord)
+    data["delivered"] = delivery.delivered
+    notes = {"reached_window_id": delivery.reached_id, "reason": delivery.reason}
+    notes.update(others_typed=delivery.others_typed, copy_lost=delivery.has_lost_copy)
+    data.update({name: value for name, value in notes.items() if value}, **effect)
     return Result("; ".join(filter(None, (done, effect_text(data)))), data)
 
 
@@ -306,10 +301,6 @@ def _prepared(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene
 def _covers(scene: Scene, window: Window, act: Act) -> list[Window]:
     places = [Rect(*point, 1e-6, 1e-6) for point in act.points]
     return [cover for place in places if (cover := cover_of(place, window, scene.windows))]
-
-
-def _is_popup_of(popup: Window, window: Window) -> bool:
-    return popup.is_popup and owner_of(popup) == owner_of(window)
 
 
 def _check_not_blocked(window: Window, scene: Scene) -> None:
