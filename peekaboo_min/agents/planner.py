@@ -85,7 +85,6 @@ class Planner:
             history += ["", _DOUBT.format(self._run.doubt)]
         elements = elements_text(step.elements, step.grid) if step.grid else []
         steps_left = self._run.max_steps - step.number + 1
-        history = history or ["nothing yet"]
         return agent_prompt(self._run.goal, titles, step.grid, elements, history, steps_left)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str) -> str:
@@ -146,7 +145,7 @@ def agent_prompt(
     titles: Sequence[str],
     grid: Optional[Grid],
     elements: Sequence[str] = (),
-    history: Sequence[str] = ("nothing yet",),
+    history: Sequence[str] = (),
     steps_left: int = 1,
 ) -> str:
     """Return the prompt for one step.
@@ -164,7 +163,7 @@ def agent_prompt(
         lines.append(f"The first image is from before your last action: {before}.")
         lines.append(f"The last image shows the present state: {now}, {grid_text}.")
     lines += ["", _ELEMENTS, *elements] if elements else []
-    lines += ["", "Your actions so far, with their effects:", *history]
+    lines += ["", "Your actions so far, with their effects:", *(history or ["nothing yet"])]
     lines += ["", f"Steps left: {steps_left}. Your next action?"]
     return "\n".join(lines)
 

@@ -26,10 +26,11 @@ from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0  # leaves 30 of a call's 50 s to the act
 _POLL_S = 0.05  # about as long as a listing takes
-# Pauses between the screenshots after an act: with equal ones, a window that blinks as often looks still.
+# Unequal pauses between the screenshots after an act: with equal pauses, a window that blinks at the same
+# rate looks still.
 _AFTER_S = (0.05, 0.08, 0.14, 0.22)
-_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # without a change, and with one
-_STAYS_S = 1.1  # a change that stays so long is an effect; a window that changes so slowly is counted, too
+_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # the wait if nothing changed, and if something changed
+_STAYS_S = 1.1  # a change that stays this long is an effect, also in a window that changes by itself
 _LONGEST_TEXT, _MOST_LINES, _LONGEST_MS = 20_000, 1000, 40_000  # these fit into a tool's 50 seconds
 # In these programs, the keys for "select all" go to the start of the line, or select the output.
 _NO_SELECT_ALL = re.compile(
@@ -39,7 +40,7 @@ _NO_SELECT_ALL = re.compile(
 
 def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
-    # localhost:1 may be the display :1. If it is another one (ssh), the two only wait for each other.
+    # localhost:1 may be the display :1. If it is another display (ssh), the two share a lock needlessly.
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
     return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
 
@@ -328,7 +329,7 @@ def _without_menu(
 
 
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
-    # request the focus repeatedly: a window manager may refuse it, a window cannot take it while it maps
+    # request the focus repeatedly: a window manager may refuse it, and a window that opens cannot take it yet
     request_at, deadline = time.monotonic(), 0.0
     window = scene.by_id(window_id)
     was_shown = window.is_on_screen

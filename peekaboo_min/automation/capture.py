@@ -180,7 +180,7 @@ def _read_captured(path: Path) -> ImageData:
 
 
 def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow: bool) -> CapturedImage:
-    """Capture a window, again if it moves, is resized or is not ready: its record must fit the image."""
+    """Capture a window; retry if it moved, was resized or was not ready: its record must fit the image."""
     for tries_left in (2, 1, 0):  # a window that opens or moves is usually at rest after two
         window = subject.window
         assert window

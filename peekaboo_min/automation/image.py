@@ -149,7 +149,7 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
 
 
 def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False) -> list[Subject]:
-    # to be raised: hidden windows, too, after the others, and no close spelling of the app
+    # a window to raise may be hidden (those come last), but its app's name must not be a close spelling
     if request.window_id is not None:
         window = scene.by_id(request.window_id)
         app = find_app(request.app, scene.apps, acts=will_raise) if request.app else None
