@@ -126,9 +126,15 @@ def capture_window_or_region(
     """
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
-    if part := find_region(desktop.session, window, region, screenshot_id):
-        return screenshot_region(desktop, window, *part)
-    return screenshot_window(desktop, scene, window, kind)
+    part = find_region(desktop.session, window, region, screenshot_id)
+    if part is None:
+        return screenshot_window(desktop, scene, window, kind)
+    whole = take_image(desktop, Subject(window=window), "bmp")
+    assert whole.subject.window
+    record = find_record(desktop.session, whole.subject.window, part[0].screenshot_id)
+    bitmap = read_bitmap(whole.content.data).cropped(part[1], record.image_width)
+    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
+    return whole._replace(content=content, screenshot=record, region=part[1])
 
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
@@ -163,16 +169,6 @@ def _is_all_visible(window: Window, scene: Scene) -> bool:
     return is_shown and is_on_a_display and cover_of(place, listed, scene.windows) is None
 
 
-def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, region: Rect) -> CapturedImage:
-    """Capture a part of a window as a PNG; `region` is in pixels of `record`. Raises STALE_SCREENSHOT."""
-    whole = take_image(desktop, Subject(window=window), "bmp")
-    assert whole.subject.window
-    record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
-    bitmap = read_bitmap(whole.content.data).cropped(region, record.image_width)
-    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
-    return whole._replace(content=content, screenshot=record, region=region)
-
-
 def _read_captured(path: Path) -> ImageData:
     data = path.read_bytes() if path.is_file() else b""
     info = whole_image(data)
@@ -183,7 +179,7 @@ def _read_captured(path: Path) -> ImageData:
 
 
 def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow: bool) -> CapturedImage:
-    """Capture a window, again if it moves, is resized or is not ready: its record must fit the image."""
+    """Capture a window; retry if it moved, was resized or was not ready: its record must fit the image."""
     for tries_left in (2, 1, 0):  # a window that opens or moves is usually at rest after two
         window = subject.window
         assert window
