@@ -54,7 +54,6 @@ class Failure:
     times: Optional[int]  # None: for ever
     retry_after: Optional[float]
     status: Optional[int]
-    seconds: float
     text: str
 
 
@@ -131,19 +130,16 @@ class FakeAI:
         *,
         retry_after: Optional[float] = None,
         status: Optional[int] = None,
-        seconds: float = 30.0,
         text: str = "",
     ) -> None:
         """Answer the next `times` valid questions with a failure (see _FAILURES); several calls queue up.
 
         retry_after: seconds, where the vendor has them: in a header, Gemini in its error.
-        status: instead of the failure's own.
-        seconds: how long stalled stays silent and slow_drip drips; both answer correctly in the end.
-        text: instead of the failure's own.
+        status and text: instead of the failure's own.
         """
         assert kind in _FAILURES, f"no failure {kind!r}; there are {', '.join(_FAILURES)}"
         with self._lock:
-            self._failures.append(Failure(kind, times, retry_after, status, seconds, text))
+            self._failures.append(Failure(kind, times, retry_after, status, text))
 
     def heal(self) -> None:
         """Remove every ordered failure."""
@@ -264,13 +260,12 @@ class FakeAI:
             call.wfile.write(data[: len(data) // 2])
             call.reset()
         elif kind == "stalled":
-            if not self._server.closing.wait(failure.seconds):
-                call.send(200, self._think(request))
+            self._server.closing.wait(600)
         elif kind == "slow_drip":
             data = json.dumps(self._think(request)).encode()
             call.head(200, {**is_json, "Content-Length": str(len(data))})
             for at in range(len(data)):
-                if self._server.closing.wait(failure.seconds / len(data)):
+                if self._server.closing.wait(30.0 / len(data)):
                     return
                 call.wfile.write(data[at : at + 1])
         else:
