@@ -13,7 +13,6 @@ from typing import Any, Callable
 
 import pytest
 from fake_ai import FakeAI
-from fake_google import FakeGoogle
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from leftovers import Leftovers, forget_watched, watch
@@ -161,10 +160,4 @@ def ai() -> Iterator[FakeAI]:
 @pytest.fixture(scope="module")
 def shared_ai() -> Iterator[FakeAI]:
     with FakeAI() as fake:
-        yield fake
-
-
-@pytest.fixture
-def google() -> Iterator[FakeGoogle]:
-    with FakeGoogle() as fake:
         yield fake

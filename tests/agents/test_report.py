@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
 from desktops import need_browser
-from samples import error_of
+from samples import error_of, page_text
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import Action, read_action
@@ -45,14 +44,6 @@ def a_run(*steps: AgentStep, **more: Any) -> AgentRun:
     return AgentRun(**{"goal": "The <goal>", "model_used": "openai/x", "steps": list(steps), **more})
 
 
-def text_of(page: str) -> str:
-    found: list[str] = []
-    parser = HTMLParser()
-    parser.handle_data = found.append  # type: ignore[method-assign, assignment]
-    parser.feed(page)
-    return "".join(found)
-
-
 def test_report_and_run_file_hold_no_key_that_a_model_repeats(
     environment: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -66,13 +57,13 @@ def test_report_and_run_file_hold_no_key_that_a_model_repeats(
 
 def test_report_shows_each_step_and_any_text() -> None:
     run = a_run(goal="a goal \ud800", message="<nothing>")
-    text = text_of(run_report(run))
+    text = page_text(run_report(run))
     for expected in ("<nothing>", "a goal \ufffd", "failed"):
         assert expected in text
     exchanges = [Exchange("$first\n\n<pre>", "no idea", "no JSON object"), Exchange("second question", "{}")]
     step = a_step(effect="the window changed", exchanges=exchanges, milliseconds=1234, tokens_in=9)
     page = run_report(a_run(step, a_step(2, None), a_step(3, DRAG), status="done"))
-    text = text_of(page)
+    text = page_text(page)
     for expected in (
         "1. Open the settings",
         "click 200,120 \u2192 the window changed",

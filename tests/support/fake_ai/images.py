@@ -7,8 +7,6 @@ import zlib
 from dataclasses import dataclass
 from typing import Optional
 
-MEGABYTE = 1024 * 1024
-
 
 @dataclass(frozen=True)
 class ReceivedImage:
