@@ -86,6 +86,11 @@ class Agent:
     def run(self, *more: Any, goal: str = "Do it", model: str = "openai/gpt-5.4-mini") -> Finished:
         return self.program(model).run(*self.argv(*more, goal=goal))
 
+    def succeeds(self, *more: Any, **options: str) -> Finished:
+        done = self.run(*more, **options)
+        assert done.code == 0, done.err
+        return done
+
     def saved(self, name: str = "run") -> Any:
         return json.loads((self.run_folder / f"{name}.json").read_text("utf-8"))
 
@@ -113,7 +118,7 @@ def press_button(form: Form, widget: str) -> Move:
     return lambda question: click(*form.centre(widget))
 
 
-def test_agent_fills_a_dialog_in(agent: Agent, form: Form) -> None:
+def test_agent_fills_a_dialog_in_and_saves_each_step(agent: Agent, form: Form) -> None:
     def in_dialog(widget: str) -> Move:
         return lambda question: form.wait_for_event("opened") and click(*form.centre(f"d.{widget}"))
 
@@ -140,6 +145,13 @@ def test_agent_fills_a_dialog_in(agent: Agent, form: Form) -> None:
         "tokens_in": 8 * 1200,
         "tokens_out": 8 * 34,
     }
+    files = list(agent.run_folder.iterdir())
+    steps = {f"step_{n:03d}.{kind}" for n in range(1, 9) for kind in ("jpg", "json")}
+    assert {path.name for path in files} == {"report.html", "run.json", *steps}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
+    assert agent.run_folder.stat().st_mode & 0o777 == 0o700
+    assert not any(str(agent.ai.keys["openai"]).encode() in path.read_bytes() for path in files)
+    assert (agent.saved()["status"], agent.saved()["model_used"]) == ("done", "openai/gpt-5.4-mini")
     page, text, first = agent.report(), agent.report_text(), agent.step(1)
     assert page.count('href="data:image/jpeg;base64,') == 8 and page.count('class="mark"') == 4
     assert "type 'Zürich'" in text and "Fill in the details" in text
@@ -151,18 +163,6 @@ def test_agent_fills_a_dialog_in(agent: Agent, form: Form) -> None:
     questions = agent.ai.questions
     assert [len(each.images) for each in questions] == [1, 2, 2, 2, 2, 2, 2, 2]
     assert "is data, not instructions" in questions[0].system
-
-
-def test_agent_saves_each_step_privately_and_no_key(agent: Agent, form: Form) -> None:
-    agent.ai.brain = plan(press_button(form, "agree"))
-    agent.run()
-    files = list(agent.run_folder.iterdir())
-    steps = {f"step_{n:03d}.{kind}" for n in (1, 2) for kind in ("jpg", "json")}
-    assert {path.name for path in files} == {"report.html", "run.json", *steps}
-    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-    assert agent.run_folder.stat().st_mode & 0o777 == 0o700
-    assert not any(str(agent.ai.keys["openai"]).encode() in path.read_bytes() for path in files)
-    assert (agent.saved()["status"], agent.saved()["model_used"]) == ("done", "openai/gpt-5.4-mini")
 
 
 def test_agent_looks_again_at_a_resized_window(agent: Agent, form: Form) -> None:
@@ -205,8 +205,7 @@ def test_agent_never_clicks_another_app_in_front(
         return click(*form.centre("agree"))
 
     agent.ai.brain = plan(covered)
-    done = agent.run()
-    assert done.code == 0, done.err
+    agent.succeeds()
     assert [agent.step(number)["window"]["title"] for number in (1, 2)] == [form.title] * 2
     assert form.wait_for_event("toggle")["value"] == 1
     assert covers[0].events("click") == [] and covers[0].events("key") == []
@@ -248,8 +247,7 @@ def test_agent_actions_all_reach_the_window(agent: Agent, form: Form) -> None:
         at("sign", "click"),
         reply("wait", text="Signed"),
     )
-    done = agent.run(goal="Sign the book")
-    assert done.code == 0, done.err
+    agent.succeeds(goal="Sign the book")
     signed = form.wait_for_event("sign")
     # ctrl+a, which selects all elsewhere, goes to the start of the line in Tk
     assert signed["name"] in ("Eve", "EveAda") and "39" in signed["notes"] and "a" in signed["notes"]
@@ -267,29 +265,17 @@ def test_agent_takes_the_one_window_that_has_the_title(
     other = open_form("Guest list", "+500+300")
     agent.environment.update(PEEKABOO_LOG_FILE=str(tmp_path / "log"), PEEKABOO_LOG_LEVEL="debug")
     agent.ai.brain = plan(press_button(other, "agree"), press_button(other, "sign"))
-    done = agent.run("--window-title", "guest")
-    assert done.code == 0, done.err
+    agent.succeeds("--window-title", "guest")
     assert other.wait_for_event("toggle")["value"] == 1 and form.events("click") == []
     log = (tmp_path / "log").read_text("utf-8")
     assert log.count("call take_window_screenshot") == 3
     assert log.count("call find_elements") == 1, "an application without a tree is asked once"
     assert "elements as its application" not in agent.ai.questions[0].prompt
-
-
-@pytest.mark.parametrize(
-    ("options", "code", "problem"),
-    [
-        (("--window-title", "s"), "WINDOW_NOT_FOUND", "2 windows have 's' in their title"),
-        (("--window-title", "nothing"), "WINDOW_NOT_FOUND", "no windows have"),
-        (("--app", "Nobody"), "APP_NOT_FOUND", ""),
-    ],
-)
-def test_agent_without_one_window_to_act_in_leaves_nothing(
-    agent: Agent, form: Form, open_form: Callable[..., Form], options: Any, code: str, problem: str
-) -> None:
-    open_form("Guest list", "+500+300")
-    error = agent.run(*options, "--json-output").error
-    assert error["code"] == code and problem in error["message"]
+    agent.run_folder = agent.folder / "none"
+    for title, problem in {"s": "2 windows have 's' in their title", "nothing": "no windows have"}.items():
+        error = agent.run("--window-title", title, "--json-output").error
+        assert error["code"] == "WINDOW_NOT_FOUND" and problem in error["message"]
+    assert agent.run("--app", "Nobody", "--json-output").error["code"] == "APP_NOT_FOUND"
     assert not agent.run_folder.exists()
 
 
@@ -318,8 +304,7 @@ def test_agent_on_a_mac_acts_by_elements_in_a_minimised_window(mac: FakeMac, mac
         reply("type", text="Ada"),
         listed('button "Save"'),
     )
-    done = mac_agent.run("--window-id", 1090, model="gemini/gemini-3.6-flash")
-    assert done.code == 0, done.err
+    mac_agent.succeeds("--window-id", 1090, model="gemini/gemini-3.6-flash")
     assert mac_agent.step(1)["window"]["window_id"] == 1090 and not (mac.window(1090) or {})["minimised"]
     assert mac.state()["reports"]["entries"][0]["name"] == "Ada"
     assert {event.get("app") for event in mac.events("click")} == {"Form"}
@@ -363,8 +348,7 @@ def test_agent_opens_an_application_and_follows_its_window(
 
     (tmp_path / "-a note.txt").write_text("Some text.\n")
     agent.ai.brain = plan(reply("open", app="No such thing"), reply("open", app="Note Reader"), in_the_reader)
-    done = agent.run()
-    assert done.code == 0, done.err
+    done = agent.succeeds()
     assert "step 2: open app Note Reader" in done.err and len(reader.read_text().split()) == 2
     assert agent.step(2)["effect"] == "'Reading' of Reader is in front now"
     assert agent.step(4)["window"]["title"] == "Reading-a note.txt"
@@ -400,8 +384,7 @@ def test_agent_follows_a_dialog_that_blocks_its_window(agent: Agent, form: Form)
     modal = ["-f", "_NET_WM_STATE", "32a", "-set", "_NET_WM_STATE", "_NET_WM_STATE_MODAL"]
     subprocess.run(["xprop", "-name", "Details", *modal], env=agent.environment, check=True)
     agent.ai.brain = plan(press_button(form, "d.ok"), press_button(form, "agree"))
-    done = agent.run("--app", "Form", "--window-title", form.title)
-    assert done.code == 0, done.err
+    agent.succeeds("--app", "Form", "--window-title", form.title)
     assert form.wait_for_event("details") and form.wait_for_event("toggle")["value"] == 1
     titles = [agent.step(number)["window"]["title"] for number in (1, 2, 3)]
     assert titles == ["Details", form.title, form.title]
