@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import Any, Callable, Union
 
 import mcp.client.stdio  # noqa: F401  # it keeps the stderr of its first import
 import pytest
-from fake_ai import FakeAI, Reply, Request, pointer, script
+from fake_ai import FakeAI, Request, pointer, script
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from samples import error_of, page_text
-from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, need, wait_for
+from worlds import PATIENCE_S, ROOT, Finished, Form, Program, clean_environment, group_of, need, wait_for
 
 from peekaboo_min.agents.actions import ACTION_SCHEMA
 from peekaboo_min.agents.keynote_agent import run_keynote_agent
@@ -360,11 +359,9 @@ def test_agent_does_not_confirm_a_last_act_without_effect(mac: FakeMac, mac_agen
     """Saving changes no image: it must neither be repeated up to the limit nor count as a success."""
 
     def label(request: Request) -> dict[str, Any]:
-        front, question = mac.front_window("Form"), ParsedQuestion(request)
-        assert front
-        x, y, width, height = next(each["rect"] for each in front["widgets"] if each["name"] == "heading")
-        across, down = question.width / front["bounds"][2], question.height / front["bounds"][3]
-        return click((x + width / 2) * across, (y + height / 2) * down, done=True)
+        x, y, width, height = mac.widget(1090, "heading")["rect"]
+        scale = ParsedQuestion(request).width / 480  # the window is 480 points wide
+        return click((x + width / 2) * scale, (y + height / 2) * scale, done=True)
 
     mac_agent.ai.brain = script([label, reply("done")])
     done = mac_agent.run("--json-output")
@@ -398,18 +395,12 @@ def test_agent_follows_a_menu_and_no_tooltip(agent: Agent, display: str, tmp_pat
         "wm overrideredirect .t 1; wm geometry .t 200x80+500+300\n"
         f".m.f add command -label Stored -command {{exec touch {chosen}}}"
     )
-
-    words = ["wish", str(tmp_path / "menu.tcl"), "-name", "Menus"]
-    with subprocess.Popen(words, env={**os.environ, "DISPLAY": display}) as process:
-        try:
-            agent.app = "Menus"
-            agent.ai.brain = plan(click(20, 8), lambda menu: click(menu.width / 2, menu.height / 2))
-            wait_for(lambda: "Menus" in agent.program().run("windows").out, "the application is there")
-            done = agent.run()
-            assert done.code == 0, done.err
-            wait_for(chosen.exists, "the menu's item was chosen")
-        finally:
-            process.kill()
+    agent.app = "Menus"
+    agent.ai.brain = plan(click(20, 8), lambda menu: click(menu.width / 2, menu.height / 2))
+    with group_of(["wish", str(tmp_path / "menu.tcl"), "-name", "Menus"], {**os.environ, "DISPLAY": display}):
+        wait_for(lambda: "Menus" in agent.program().run("windows").out, "the application is there")
+        agent.succeeds()
+        wait_for(chosen.exists, "the menu's item was chosen")
     kinds = [agent.step(number)["window"]["kind"] for number in (1, 2, 3)]
     assert kinds == ["window", "popup", "window"]
 
@@ -486,11 +477,8 @@ def test_agent_stops_at_the_step_limit_with_a_hostile_title(
         done = agent.run("--max-steps", 2, *chosen, goal='Say "<b>hi</b>" & go', model=model)
     assert done.code == 22 and "2 step(s)" in done.err
     assert len(form.events("toggle")) == 2
-    page, text, assumed = (
-        agent.report(),
-        agent.report_text(),
-        "grid assumed, not known: run agent --check-model",
-    )
+    page, text = agent.report(), agent.report_text()
+    assumed = "grid assumed, not known: run agent --check-model"
     assert page.count('href="data:image/jpeg;base64,') == 3, "two steps and the final state"
     assert title in text and 'Say "<b>hi</b>" & go' in text
     assert {"b", "script", "iframe", "link", "object", "img"}.isdisjoint(re.findall(r"<(\w+)", page))
@@ -528,24 +516,13 @@ def test_agent_stop_file_ends_it_before_the_next_act(agent: Agent, form: Form, t
 
 
 def test_agent_interrupted_ends_children_and_writes_the_report(agent: Agent, form: Form) -> None:
-    asked, is_over = threading.Event(), threading.Event()
-
-    def brain(request: Request) -> Reply:
-        asked.set()
-        is_over.wait(2 * PATIENCE_S)
-        return Reply("too late")
-
-    agent.ai.brain = brain
+    agent.ai.fail_with("stalled")
     with agent.program().start(*agent.argv()) as process:
-        try:
-            assert asked.wait(PATIENCE_S)
-            lists = Path(f"/proc/{process.pid}/task").glob("*/children")
-            servers = [pid for path in lists for pid in path.read_text().split()]
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=PATIENCE_S)
-        finally:
-            is_over.set()
-            process.kill()
+        wait_for(lambda: agent.ai.questions, "the model is asked")
+        lists = Path(f"/proc/{process.pid}/task").glob("*/children")
+        servers = [pid for path in lists for pid in path.read_text().split()]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert servers and [pid for pid in servers if Path(f"/proc/{pid}").exists()] == []
     assert agent.saved()["status"] == "interrupted" and agent.report().count("<figure>") == 1
@@ -556,15 +533,8 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
     agent.ai.brain = plan(press_button(form, "agree"), reply("open", app="Note Reader"))
     ours, theirs = pty.openpty()
     os.write(ours, b"y\nn\n")
-    program = agent.program()
-    done = subprocess.run(
-        [*program.words, *agent.argv("--confirm")],
-        env=program.environment,
-        stdin=theirs,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=2 * PATIENCE_S,
-    )
+    argv, env = [*agent.program().words, *agent.argv("--confirm")], agent.program().environment
+    done = subprocess.run(argv, env=env, stdin=theirs, capture_output=True, text=True, timeout=2 * PATIENCE_S)
     os.close(ours)
     os.close(theirs)
     assert done.returncode == 1 and done.stderr.count("[y/n]") == 2 and "declined" in done.stderr
@@ -584,10 +554,13 @@ def test_agent_asks_for_each_act_on_the_terminal(agent: Agent, form: Form, reade
         ({"app": "Form", "confirm": True}, "--confirm needs a terminal"),
         ({"app": "Form", "model": "gpt"}, "no provider 'gpt'"),
         ({"app": "Form", "model": "openai,gemini"}, "names more than one model"),
+        ({"check_model": True}, "--check-model excludes goal"),
+        ({"goal": None, "check_model": True, "app": "Form"}, "--check-model excludes goal"),
+        ({"goal": None, "check_model": True, "window_id": 7}, "--check-model excludes goal"),
     ],
 )
 def test_agent_refuses_an_invalid_task_before_it_starts(options: dict[str, Any], message: str) -> None:
-    error = error_of(run_vision_agent, goal="Do it", **options)
+    error = error_of(run_vision_agent, **{"goal": "Do it", **options})
     assert error.code is ErrorCode.INVALID_ARGUMENT and message in error.message
 
 

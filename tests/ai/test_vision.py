@@ -474,7 +474,6 @@ def test_ask_model_reports_a_models_refusal(
 @pytest.mark.parametrize("name", [name for name, sees in MODELS.items() if not sees])
 def test_ask_model_reports_a_model_that_takes_no_images(ai: FakeAI, ask: Ask, name: str) -> None:
     vendor, model = name.split("/", 1)
-    ai.blind_text_models = True  # which would answer
     wrong = error_of(ask, vendor, model)
     assert f"reports that its model {model} does not accept images" in wrong.message
     assert VENDORS[vendor] in wrong.hint

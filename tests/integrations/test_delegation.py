@@ -17,7 +17,7 @@ from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
 from mcp_server import Server, is_alive, pids_in, serving
-from worlds import ROOT, wait_for
+from worlds import ROOT, executable, wait_for
 
 # records argv, environment and stdin; replies with the files that the test wrote
 SCRIPTED = """#!/bin/sh
@@ -36,12 +36,6 @@ IMPATIENT = (
     "assert (cli._LIST_S, cli._IMAGE_S) == (30, 45); "
     "cli._LIST_S, cli._IMAGE_S = 2.5, 3.5; raise SystemExit(serve.serve())"
 )
-
-
-def executable(path: Path, text: str) -> Path:
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 class Scripted:
@@ -392,54 +386,19 @@ def test_delegation_is_never_used_by_the_shell(shared_mac: FakeMac, tmp_path: Pa
 # our own command line ---
 
 
-@pytest.fixture(scope="module")
-def both(shared_mac: FakeMac) -> Iterator[tuple[Server, Server]]:
-    """Start two servers: a direct one, and one that delegates to our single file."""
+def test_delegation_to_our_file_answers_like_the_server(shared_mac: FakeMac, tmp_path: Path) -> None:
     argv = [sys.executable, str(ROOT / "scripts" / "peekaboo.py")]
-    path = executable(shared_mac.folder / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
-    delegated = mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path))
-    with (
-        serving("package", mac_environment(shared_mac)) as direct,
-        serving("package", delegated) as through_ours,
-    ):
-        for server in (direct, through_ours):
+    path = executable(tmp_path / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
+    image, answers = str(tmp_path / "a.png"), []
+    for delegate in ("", str(path)):
+        with serving("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=delegate)) as server:
             server.shake_hands()
             server.call("list")  # consumes the status text
-        yield direct, through_ours
-
-
-@pytest.mark.parametrize(
-    "arguments", [{}, {"app": "Safari", "include_window_details": ["off_screen", "bounds", "ids"]}]
-)
-def test_delegation_to_our_file_lists_like_the_server(both: tuple[Server, Server], arguments: Any) -> None:
-    direct, through_ours = (seen(server.call("list", **arguments)) for server in both)
-    assert direct == through_ours
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments", "code"),
-    [
-        ("list", {"app": "Ca"}, "AMBIGUOUS_APP_IDENTIFIER"),
-        ("list", {"app": "-x"}, "APP_NOT_FOUND"),
-        ("image", {"app": "Safari", "window_specifier": {"title": "--no such page"}}, "WINDOW_NOT_FOUND"),
-    ],
-)
-def test_delegation_to_our_file_refuses_like_the_server(
-    both: tuple[Server, Server], tool: str, arguments: Any, code: str
-) -> None:
-    assert [refused(server.call(tool, **arguments))["code"] for server in both] == [code] * 2
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"app": "Safari", "mode": "multi"}, {"app": "Calculator", "max_dimension": 100}]
-)
-def test_delegation_to_our_file_captures_like_the_server(
-    both: tuple[Server, Server], tmp_path: Path, arguments: Any
-) -> None:
-    path, taken = str(tmp_path / "a.png"), []
-    for server in both:
-        data = seen(server.call("image", return_data=True, path=path, **arguments))
-        # only the capturing server has a coordinate record of the model's smaller copy
-        images = [{**image, "scale": 0} for image in data["images"]]
-        taken.append([{**row, "screenshot_id": ""} for row in (*data["saved_files"], *images)])
-    assert taken[0] == taken[1]
+            details = ["off_screen", "bounds", "ids"]
+            listed = seen(server.call("list", app="Safari", include_window_details=details))
+            taken = seen(server.call("image", app="Safari", mode="multi", path=image, return_data=True))
+            # only the capturing server has a coordinate record of the model's smaller copy
+            images = [{**row, "scale": 0} for row in taken["images"]]
+            rows = [{**row, "screenshot_id": ""} for row in (*taken["saved_files"], *images)]
+            answers.append((listed, rows, refused(server.call("list", app="-x"))["code"]))
+    assert answers[0] == answers[1]

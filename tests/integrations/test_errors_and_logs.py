@@ -15,6 +15,7 @@ from fake_ai import FakeAI
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import Server, serving
+from worlds import executable
 
 from peekaboo_min.core.log import collected_debug_lines
 from peekaboo_min.desktop.macos.osascript import script_error
@@ -114,9 +115,8 @@ def test_failed_question_is_logged_and_the_next_success_has_the_status(
 def test_log_has_the_exit_code_of_a_failed_program_but_not_its_output(
     server: Server, mac: FakeMac, tmp_path: Path
 ) -> None:
-    path = mac.bin_dir / "peekaboo"
-    path.write_text('#!/bin/sh\n[ "$1" = --version ] || { echo secret; exit 3; }\n')
-    path.chmod(0o755)
+    script = '#!/bin/sh\n[ "$1" = --version ] || { echo secret; exit 3; }\n'
+    path = executable(mac.bin_dir / "peekaboo", script)
     for _ in range(2):
         assert server.call("peekaboo_exec", args=["image", "hunter2"])["isError"] is False
     assert logged_errors(tmp_path / "log") == [f"{path} image ended with exit code 3"] * 2

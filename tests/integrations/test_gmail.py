@@ -18,7 +18,7 @@ import pytest
 from fake_ai import FakeAI
 from fake_google import SCOPE, SEND_PATH, FakeGoogle, consent, open_page
 from samples import error_of
-from worlds import PATIENCE_S, ROOT, wait_for
+from worlds import PATIENCE_S, ROOT, executable, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.integrations import gmail
@@ -255,9 +255,8 @@ def test_gmail_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path,
 
 
 def test_gmail_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None:
-    browser = folder.parent / "bin" / "xdg-open"
-    browser.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n')
-    browser.chmod(0o755)
+    script = f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n'
+    executable(folder.parent / "bin" / "xdg-open", script)
     assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
     assert (folder / "token.json").exists()
 
@@ -317,9 +316,7 @@ def test_gmail_login_is_not_blocked_by_a_silent_connection(
 def test_gmail_login_without_a_display_starts_no_browser(
     google: FakeGoogle, folder: Path, environment: Callable[..., None]
 ) -> None:
-    browser = folder.parent / "bin" / "xdg-open"
-    browser.write_text(f"#!/bin/sh\ntouch {folder}/started\n")
-    browser.chmod(0o755)
+    executable(folder.parent / "bin" / "xdg-open", f"#!/bin/sh\ntouch {folder}/started\n")
     environment(DISPLAY="", WAYLAND_DISPLAY="")
     wrong = error_of(gmail_login, 0.3)
     message = "the permission was not granted in the browser within 0.3 seconds"
@@ -351,16 +348,7 @@ def test_gmail_credentials_are_in_the_systems_data_folder(
     assert has_gmail_credentials()
 
 
-INVALID = [
-    None,
-    "{",
-    "[]",
-    "5",
-    "\u00ff",
-    '{"web": {}}',
-    '{"installed": 5}',
-    '{"installed": {"client_id": 5}}',
-]
+INVALID = [None, "{", "[]", "\u00ff", '{"web": {}}', '{"installed": 5}', '{"installed": {"client_id": 5}}']
 
 
 @pytest.mark.parametrize("text", [*INVALID, '{"refresh_token": 5}', '{"refresh_token": ""}'])

@@ -16,8 +16,9 @@ import json
 import re
 import socket
 import threading
-from dataclasses import dataclass
-from typing import Any, Optional
+from collections.abc import Iterator
+from itertools import chain, repeat
+from typing import Any, NamedTuple, Optional
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from .brains import Brain, Reply, Request, example_of, pointer, script, see
@@ -48,13 +49,11 @@ _FAILURES = (*OLLAMA.kinds, *_SPOILT_REPLIES, *_BROKEN)
 _HUGE_BYTES = 17_000_000
 
 
-@dataclass
-class Failure:
+class Failure(NamedTuple):
     kind: str
-    times: Optional[int]  # None: for ever
-    retry_after: Optional[float]
-    status: Optional[int]
-    text: str
+    retry_after: Optional[float]  # seconds, where the vendor has them: in a header, Gemini in its error
+    status: Optional[int]  # None: the failure's own
+    text: str  # empty: the failure's own
 
 
 class FakeAI:
@@ -71,8 +70,7 @@ class FakeAI:
         }
         self.requests: list[Request] = []
         self.gemini_errors_in_list = False  # Gemini wraps its error in a one-element list on some routes
-        self.blind_text_models = False  # True: a text-only Ollama model answers, without having seen anything
-        self._failures: list[Failure] = []
+        self._failures: Iterator[Failure] = iter(())
         self._lock = threading.Lock()
         self._held: list[socket.socket] = []
 
@@ -102,9 +100,7 @@ class FakeAI:
         return [request for request in self.requests if request.headers["host"].startswith("localhost")]
 
     def env(self, provider: str, model: str) -> dict[str, str]:
-        """Return the variables that make `provider/model` the only provider, with its key and every base
-        URL.
-        """
+        """Return the variables that make `provider/model` the only provider, with its key and all URLs."""
         variables = {
             "PEEKABOO_AI_PROVIDERS": f"{provider}/{model}",
             "PEEKABOO_OLLAMA_BASE_URL": self.url,
@@ -132,19 +128,14 @@ class FakeAI:
         status: Optional[int] = None,
         text: str = "",
     ) -> None:
-        """Answer the next `times` valid questions with a failure (see _FAILURES); several calls queue up.
-
-        retry_after: seconds, where the vendor has them: in a header, Gemini in its error.
-        status and text: instead of the failure's own.
-        """
+        """Answer the next `times` valid questions (None: all) with one of _FAILURES; calls queue up."""
         assert kind in _FAILURES, f"no failure {kind!r}; there are {', '.join(_FAILURES)}"
-        with self._lock:
-            self._failures.append(Failure(kind, times, retry_after, status, text))
+        failure = Failure(kind, retry_after, status, text)
+        self._failures = chain(self._failures, repeat(failure) if times is None else repeat(failure, times))
 
     def heal(self) -> None:
         """Remove every ordered failure."""
-        with self._lock:
-            self._failures.clear()
+        self._failures = iter(())
 
     @property
     def questions(self) -> list[Request]:
@@ -161,7 +152,8 @@ class FakeAI:
                 raise Refusal(404, {"detail": "Not Found"}, "Not Found")
             vendor = VENDORS[request.vendor]
             answer = self._check(request)
-            failure = self._next_failure(request)
+            with self._lock:
+                failure = next(self._failures, None) if request.is_question else None
             if failure and failure.kind in vendor.kinds:
                 raise _refusal(request, failure)
             if failure and failure.kind == "blocked" and request.vendor == "anthropic":
@@ -208,7 +200,7 @@ class FakeAI:
             if seen.real_type is None or declared_type not in (None, seen.real_type):
                 raise vendor.refusal(f"Could not process the image, which is no {declared_type or 'image'}.")
             request.images.append(seen)
-        if request.images and not sees and not (vendor is OLLAMA and self.blind_text_models):
+        if request.images and not sees:
             raise vendor.of("text_only_model", request.model)
         return None
 
@@ -219,15 +211,6 @@ class FakeAI:
             return wanted if wanted in self.models else None
         wanted = (wanted if ":" in request.model else wanted + ":latest").lower()
         return next((name for name in self.models if name.lower() == wanted), None)
-
-    def _next_failure(self, request: Request) -> Optional[Failure]:
-        with self._lock:
-            failure = self._failures[0] if self._failures and request.is_question else None
-            if failure and failure.times is not None:
-                failure.times -= 1
-                if failure.times <= 0:
-                    self._failures.remove(failure)
-            return failure
 
     def _think(self, request: Request) -> Any:
         reply = self.brain(request)
