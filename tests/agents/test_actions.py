@@ -16,6 +16,7 @@ from peekaboo_min.tools.table import TOOLS
 
 GRID = grid_over(PIXELS, 800, 600)
 CLICK: dict[str, Any] = {"action": "click", "x": 12, "y": 34, "done": False, "why": "Go on"}
+AT, DOWN = {"x": 1, "y": 2}, {"direction": "down"}
 DRAG = {"action": "drag", "x": 1, "y": 2, "to_x": 0, "to_y": 9}
 CLICKED = Action("click", {"x": 12, "y": 34}, "Go on")
 NOTHING = dict.fromkeys(set(ACTION_SCHEMA["properties"]) - {"action", "done", "why"})
@@ -39,14 +40,11 @@ def made(kind: str, **values: Any) -> Action:
         ({"action": "noop", "confidence": 1}, Action("noop", confidence=1.0)),
         ({"action": "noop", "done": True}, Action("done", is_last=True)),
         (
-            {"action": "click", "x": 1, "y": 2, "button": "right", "clicks": 2, "modifiers": ["Control"]},
-            made("click", x=1, y=2, button="right", clicks=2, modifiers=["ctrl"]),
+            {"action": "click", **AT, "button": "right", "clicks": 2, "modifiers": ["Control"]},
+            made("click", **AT, button="right", clicks=2, modifiers=["ctrl"]),
         ),
         ({**DRAG, "clicks": 1}, made("drag", x=1, y=2, to_x=0, to_y=9)),
-        (
-            {"action": "scroll", "direction": "down", "amount": 10.0, "x": 1, "y": 2},
-            made("scroll", direction="down", amount=10, x=1, y=2),
-        ),
+        ({"action": "scroll", **DOWN, "amount": 10.0, **AT}, made("scroll", **DOWN, amount=10, **AT)),
         ({"action": "scroll", "direction": "left"}, made("scroll", direction="left")),
         ({"action": "type", "text": "Zürich\n日本 😀"}, made("type", text="Zürich\n日本 😀")),
         ({"action": "type", "text": "", "replace": True}, made("type", text="", replace=True)),
@@ -85,7 +83,7 @@ def test_read_action_accepts_a_valid_reply(reply: Any, expected: Action) -> None
         ({**CLICK, "x": 800}, "x is 800, outside the grid of 800x600"),
         (
             {**CLICK, "button": "wheel"},
-            "button is 'wheel'; it must be of the type string, one of left, right, middle",
+            "is 'wheel'; it must be of the type string, one of left, right, middle",
         ),
         ({**CLICK, "clicks": 4}, "clicks is 4.0; it must be of the type integer, 1 to 3"),
         ({**CLICK, "modifiers": "ctrl"}, "modifiers is 'ctrl'"),

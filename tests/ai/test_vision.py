@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import subprocess
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -528,18 +528,16 @@ def test_ask_model_leaves_a_model_that_takes_too_long(ai: FakeAI, ask: Ask, fail
 def test_ask_model_leaves_the_model_when_it_is_cancelled(ai: FakeAI, ask: Ask) -> None:
     ai.fail_with("stalled")
     token = CancelToken()
-    caught: list[PeekabooError] = []
 
-    def work() -> None:
+    def work() -> PeekabooError:
         use_cancel_token(token)
-        caught.append(error_of(ask, "openai"))
+        return error_of(ask, "openai")
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    wait_for(lambda: ai.requests, "the model is asked")
-    token.cancel()
-    thread.join(PATIENCE_S)
-    assert [each.code for each in caught] == [ErrorCode.CANCELLED]
+    with ThreadPoolExecutor(1) as threads:
+        future = threads.submit(work)
+        wait_for(lambda: ai.requests, "the model is asked")
+        token.cancel()
+        assert future.result(PATIENCE_S).code is ErrorCode.CANCELLED
 
 
 @EVERY

@@ -8,8 +8,8 @@ import json
 import re
 import socket
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Optional
 from urllib.parse import parse_qsl, urlsplit
@@ -205,12 +205,12 @@ def test_send_email_reports_a_lost_permission_without_secrets(google: FakeGoogle
 
 
 class Login:
-    """gmail_login in a thread; `address` is its output, `outcome` its result or error."""
+    """gmail_login in a thread; `address` is its output."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
-        self.outcome: Any = None
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        threads = ThreadPoolExecutor(1)
+        self._future = threads.submit(gmail_login, PATIENCE_S)
+        threads.shutdown(wait=False)
         printed: list[str] = []
 
         def read() -> bool:
@@ -221,16 +221,9 @@ class Login:
         self.address = "".join(printed).split()[-1]
         self.query = dict(parse_qsl(urlsplit(self.address).query))
 
-    def _run(self) -> None:
-        try:
-            self.outcome = gmail_login(PATIENCE_S)
-        except PeekabooError as e:
-            self.outcome = e
-
     def end(self) -> Any:
-        self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive()
-        return self.outcome
+        """Return its result or error."""
+        return self._future.exception(PATIENCE_S) or self._future.result()
 
 
 def test_gmail_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path, capfd: Any) -> None:
