@@ -564,17 +564,18 @@ def test_agent_refuses_an_invalid_task_before_it_starts(options: dict[str, Any],
     assert error.code is ErrorCode.INVALID_ARGUMENT and message in error.message
 
 
-@pytest.mark.parametrize("run", [run_vision_agent, run_keynote_agent])
+VISION_TASK = {"goal": "Do it", "app": "Form"}
+
+
+@pytest.mark.parametrize(("run", "task"), [(run_vision_agent, VISION_TASK), (run_keynote_agent, {})])
 def test_agent_without_model_or_key_stops_before_it_leaves_anything(
-    run: Any, environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Any, task: Any, environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     environment(PEEKABOO_DESKTOP="macos")
-    options: dict[str, Any] = {} if run is run_keynote_agent else {"goal": "Do it", "app": "Form"}
-    error = error_of(run, model="openai", **options)
+    error = error_of(run, model="openai", **task)
     assert error.code is ErrorCode.AI_NOT_CONFIGURED and "OPENAI_API_KEY is not set" in error.message
-    if options:
-        assert error_of(run, **options).message == "no model is chosen"
+    assert error_of(run_vision_agent, **VISION_TASK).message == "no model is chosen"
     assert list(tmp_path.iterdir()) == []
 
 

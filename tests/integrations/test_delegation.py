@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,13 @@ IMPATIENT = (
 )
 
 
+@dataclass
 class Scripted:
     """A scripted command line, and the server that runs it."""
 
-    def __init__(self, folder: Path, server: Server, environment: dict[str, str]) -> None:
-        self.folder = folder
-        self.server = server
-        self.environment = environment
+    folder: Path
+    server: Server
+    environment: dict[str, str]
 
     def call(self, tool: str, answer: Any, code: int = 0, stderr: str = "", **arguments: Any) -> Any:
         """Call a tool; the command line replies with `answer`, as JSON unless it is a string."""
@@ -194,24 +195,21 @@ def test_delegation_skips_refused_calls_and_the_status(
 
 ROW = {"window_title": "Apple", "window_id": 67, "window_index": 0, "is_on_screen": True}
 SAFARI = {"app_name": "Safari", "pid": 501, "is_active": True, "window_count": 3}
-LONG_BOUNDS = {"bounds": {"x": 0, "y": -1, "width": 800, "height": 600}}
-SHORT_BOUNDS = {"bounds": {"x": 0, "y": -1, "w": 800, "h": 600}}
-HOSTILE = {**ROW, "window_title": "safe\u202etxt.exe\x1b[2J"}
+PLACE = {"x": 0, "y": -1}
+LONG = {**ROW, "window_title": "safe\u202etxt.exe\x1b[2J", "bounds": {**PLACE, "width": 800, "height": 600}}
+SHORT = {**ROW, "window_title": "safe txt.exe [2J", "bounds": {**PLACE, "w": 800, "h": 600}}
 
 
 @pytest.mark.parametrize(
     ("answer", "arguments", "data"),
     [
         (apps(SAFARI), {}, {"application_list": [SAFARI]}),
-        (windows({**ROW, **LONG_BOUNDS}, ROW), {"app": "A"}, [{**ROW, **SHORT_BOUNDS}, ROW]),
-        (windows(HOSTILE), {"app": "A"}, [{**ROW, "window_title": "safe txt.exe [2J"}]),
+        (windows(LONG, ROW), {"app": "A"}, {"window_list": [SHORT, ROW], "target_application_info": INFO}),
     ],
 )
 def test_delegation_returns_rows_without_control_characters(
     scripted: Scripted, answer: Any, arguments: Any, data: Any
 ) -> None:
-    if isinstance(data, list):
-        data = {"window_list": data, "target_application_info": INFO}
     assert seen(scripted.call("list", answer, **arguments)) == data
 
 
@@ -244,10 +242,8 @@ def test_delegation_logs_stderr_and_the_debug_logs(scripted: Scripted) -> None:
     lines = scripted.logged()
     warnings = [text for level, text in lines if level == "warn"]
     assert [text.partition("-stderr] ")[2] for text in warnings] == ["look out", "there"]
-    assert [line for line in lines if "swift_log" in line[1]] == [
-        ("debug", "backend=swift swift_log=first"),
-        ("debug", "backend=swift swift_log=second: ä"),
-    ]
+    logs = [("debug", f"backend=swift swift_log={text}") for text in ("first", "second: ä")]
+    assert [line for line in lines if "swift_log" in line[1]] == logs
     (command,) = [text for level, text in lines if level == "debug" and "command line: " in text]
     assert json.loads(command.split(": ", 1)[1])[1:] == ["list", "apps", "--json-output"]
 
@@ -256,10 +252,9 @@ def test_delegation_logs_stderr_and_the_debug_logs(scripted: Scripted) -> None:
 def test_delegation_relays_an_error_with_its_details(scripted: Scripted, code: int) -> None:
     details = {"message": "No application\u202e 'Zzz'.", "details": "Available applications: A, B\x1b"}
     reply = {"success": False, "error": {"code": "APP_NOT_FOUND", **details}, "debug_logs": ["looked"]}
-    assert refused(scripted.call("list", reply, code, app="Zzz")) == {
-        "code": "APP_NOT_FOUND",
-        "said": "No application  'Zzz'. (Available applications: A, B)",
-    }
+    answer = refused(scripted.call("list", reply, code, app="Zzz"))
+    text = "No application  'Zzz'. (Available applications: A, B)"
+    assert answer == {"code": "APP_NOT_FOUND", "said": text}
     assert ("debug", "backend=swift swift_log=looked") in scripted.logged()
 
 

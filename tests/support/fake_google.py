@@ -18,11 +18,10 @@ import json
 import re
 import secrets
 import sys
-from dataclasses import dataclass
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fake_ai.loopback import Call, LoopbackServer, Refusal
@@ -38,8 +37,7 @@ FAILURES = {  # kind: status, Google's status, reason, message
 }
 
 
-@dataclass(frozen=True)
-class SentMail:
+class SentMail(NamedTuple):
     id: str
     to: tuple[str, ...]  # the addresses alone
     subject: str
@@ -49,16 +47,14 @@ class SentMail:
     message: EmailMessage
 
 
-@dataclass(frozen=True)
-class GoogleRequest:
+class GoogleRequest(NamedTuple):
     method: str
     path: str
     headers: dict[str, str]  # lower-case names
     params: dict[str, Any]  # of the query, the form or the JSON body
 
 
-@dataclass(frozen=True)
-class Page:
+class Page(NamedTuple):
     """The page that the browser shows at the end."""
 
     status: int

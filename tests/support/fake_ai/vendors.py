@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from .brains import Reply, Request
 from .loopback import Refusal
@@ -13,19 +12,13 @@ Sent = list[tuple[str, Optional[str]]]
 """Images in base64, each with its declared type."""
 
 
-@dataclass(frozen=True)
-class Vendor:
-    path: str
-    """A pattern; its group is the model's name. Without a group, the name is in the body."""
-    read: Callable[[Request, dict[str, Any]], Sent]
-    """Takes prompt, system and schema out of a body; returns the images."""
+class Vendor(NamedTuple):
+    path: str  # a pattern; its group is the model's name; without a group, the name is in the body
+    read: Callable[[Request, dict[str, Any]], Sent]  # stores prompt, system and schema; returns the images
     answer: Callable[[Request, Reply], Any]
-    kinds: dict[str, tuple[int, str]]
-    """The failures that a test may order: status and text."""
-    error_body: Callable[[int, str, str], Any]
-    """The JSON body for a status, a message and a kind."""
-    headers: dict[str, str] = field(default_factory=dict)
-    """The required headers; {key} stands for the key."""
+    kinds: dict[str, tuple[int, str]]  # the failures that a test may order: status and text
+    error_body: Callable[[int, str, str], Any]  # the JSON body for a status, a message and a kind
+    headers: dict[str, str]  # required; {key} stands for the key
 
     def refusal(self, message: str, status: int = 400, kind: str = "") -> Refusal:
         return Refusal(status, self.error_body(status, message, kind), message)
@@ -70,6 +63,7 @@ OLLAMA = Vendor(
         "overloaded": (503, "server busy, please try again.  maximum pending requests exceeded"),
     },
     lambda status, message, kind: {"error": message},
+    {},
 )
 
 
