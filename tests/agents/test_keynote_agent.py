@@ -21,7 +21,6 @@ from peekaboo_min.agents.mcp_client import ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import settings_with_env_file
 
-PYTHON = sys.executable
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
 )
@@ -246,7 +245,7 @@ def test_keynote_agent_refuses_before_it_starts_a_server(
 
 
 def test_keynote_agent_without_mcp_says_how_to_get_it(mac: FakeMac, folder: Path) -> None:
-    argv = [PYTHON, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
+    argv = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
     done = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr

@@ -295,7 +295,6 @@ def listed(element: str) -> Move:
 
 
 def test_agent_on_a_mac_acts_by_elements_in_a_minimised_window(mac: FakeMac, mac_agent: Agent) -> None:
-    """In thousandths."""
     mac.change_window(1090, {"minimised": True})
     mac_agent.ai.brain = plan(
         listed('button "New entry"'),
@@ -303,7 +302,7 @@ def test_agent_on_a_mac_acts_by_elements_in_a_minimised_window(mac: FakeMac, mac
         reply("type", text="Ada"),
         listed('button "Save"'),
     )
-    mac_agent.succeeds("--window-id", 1090, model="gemini/gemini-3.6-flash")
+    mac_agent.succeeds("--window-id", 1090, model="gemini/gemini-3.6-flash")  # in thousandths
     assert mac_agent.step(1)["window"]["window_id"] == 1090 and not (mac.window(1090) or {})["minimised"]
     assert mac.state()["reports"]["entries"][0]["name"] == "Ada"
     assert {event.get("app") for event in mac.events("click")} == {"Form"}

@@ -53,7 +53,7 @@ class Scripted:
         for name, content in (("stdout", text), ("stderr", stderr), ("code", str(code))):
             (self.folder / name).write_text(content, encoding="utf-8")
         (self.folder / "argv").unlink(missing_ok=True)
-        self._log_start = len(self._log_lines())
+        self._log_start = len((self.folder / "log").read_text())
         return self.server.call(tool, **arguments)
 
     @property
@@ -62,12 +62,9 @@ class Scripted:
         path = self.folder / "argv"
         return path.read_text(encoding="utf-8").split("\0")[:-1] if path.exists() else []
 
-    def _log_lines(self) -> list[str]:
-        return (self.folder / "log").read_text().splitlines()
-
     def logged(self) -> list[tuple[str, str]]:
         """Return level and text of each log line since the call."""
-        lines = map(json.loads, self._log_lines()[self._log_start :])
+        lines = map(json.loads, (self.folder / "log").read_text()[self._log_start :].splitlines())
         return [(line["level"], line["msg"]) for line in lines]
 
 
@@ -183,10 +180,8 @@ def test_delegation_skips_refused_calls_and_the_status(
     stop = scripted.folder / "home/Library/Caches/peekaboo_min/STOP"
     stop.parent.mkdir(parents=True, exist_ok=True)
     stop.touch()
-    try:
-        answer = scripted.call(tool, apps(), **arguments)
-    finally:
-        stop.unlink()
+    answer = scripted.call(tool, apps(), **arguments)
+    stop.unlink()
     assert scripted.argv == ([] if code else ["--version"])
     assert (refused(answer)["code"] if answer["isError"] else None) == code
 

@@ -160,10 +160,8 @@ def test_keynote_version_that_is_installed_is_used_by_every_call(
 
 
 def open_another(mac: FakeMac) -> None:
-    def change(documents: list[dict[str, Any]]) -> None:
-        documents.insert(0, {**copy.deepcopy(documents[0]), "id": "ANOTHER", "name": "Another"})
-
-    mac.update(lambda state: change(state["keynote"]["documents"]))
+    another = {**mac.state()["keynote"]["documents"][0], "id": "ANOTHER", "name": "Another"}
+    mac.update(lambda state: state["keynote"]["documents"].insert(0, another))
 
 
 def test_keynote_screenshot_selects_a_deck_if_none_was_opened(caller: Caller, mac: FakeMac) -> None:
@@ -340,10 +338,6 @@ BELOW = {"x": 10, "y": 10, "width": 50, "height": 50}
 Shapes = list[dict[str, Any]]
 
 
-def copy_below(shapes: Shapes) -> None:
-    shapes.insert(0, copy.deepcopy(shapes[1]))
-
-
 # the user's change to a small shape (0) and ours (1) above it; index of the shape with our text
 @pytest.mark.parametrize(
     ("change", "index"),
@@ -353,7 +347,7 @@ def copy_below(shapes: Shapes) -> None:
         pytest.param(lambda shapes: shapes[1]["position"].update(y=378.4), 1, id="ours is rounded"),
         pytest.param(lambda shapes: shapes.append(shapes.pop(0)), 0, id="another took its index"),
         pytest.param(lambda shapes: shapes.append(copy.deepcopy(shapes[1])), 1, id="a copy is made of it"),
-        pytest.param(copy_below, None, id="a copy of it is below, and neither has its index"),
+        pytest.param(lambda shapes: shapes.insert(0, copy.deepcopy(shapes[1])), None, id="a copy is below"),
         pytest.param(lambda shapes: shapes[1]["position"].update(x=386), None, id="ours is moved"),
         pytest.param(lambda shapes: shapes[1].update(height=150), None, id="ours is resized"),
         pytest.param(lambda shapes: shapes.clear(), None, id="all are deleted"),

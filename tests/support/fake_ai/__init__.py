@@ -241,18 +241,9 @@ class FakeAI:
                 if self._server.closing.wait(30.0 / len(data)):
                     return
                 call.wfile.write(data[at : at + 1])
-        else:
-            self._flood(call, request)
-
-    def _flood(self, call: Call, request: Request) -> None:
-        """Send a correct but huge answer without a content length."""
-        start, end = json.dumps(self._reply(request, Reply("@@@"))).encode().split(b"@@@")
-        call.head(200, {"Content-Type": "application/json"})
-        call.wfile.write(start)
-        sent = 0
-        while sent < _HUGE_BYTES and not self._server.closing.is_set():
-            sent += call.wfile.write(b"x" * 65536)
-        call.wfile.write(end)
+        else:  # huge, without a content length
+            call.head(200, is_json)
+            call.wfile.write(json.dumps(self._reply(request, Reply("x" * _HUGE_BYTES))).encode())
 
 
 def _read(call: Call) -> Request:
