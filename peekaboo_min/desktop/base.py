@@ -113,10 +113,7 @@ class Desktop(Protocol):
         """Return the languages of text recognition, best first; empty if the system chooses them."""
 
     def missing_language(self, text: str) -> str:
-        """Return the package without which letters of `text`, or of the user's language, may be misread.
-
-        Empty if there is none, or if the system brings all languages.
-        """
+        """Return the package to install so that `text` and the user's language are read; empty if none."""
 
     def input_backend(self) -> str:
         """Name the program that clicks and types, in a few words for `doctor`."""
