@@ -10,7 +10,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, Optional, Union
+from typing import Annotated, Any, Optional
 
 from .. import __version__
 from ..automation.image import ImageRequest, check_request
@@ -106,7 +106,8 @@ def peekaboo_exec(
         if done.code and not failure:
             log_error(f"{program[0]} {command} ended with exit code {done.code}")
         made = [path for path, changed in _images_below(folder).items() if before.get(path) != changed]
-        made.sort(key=_by_number)
+        # a2.png before a10.png
+        made.sort(key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", str(path))])
         images = tuple(filter(None, (_attachment(path, folder) for path in made[:max_attachments])))
     data: dict[str, Any] = {
         "exit_code": None if failure else done.code,
@@ -127,11 +128,6 @@ def peekaboo_exec(
     code = done.code if done.code >= 0 else 128 - done.code  # a negative code is a signal
     stdout = shown_text(done.text).encode()
     return Result(text, data, images, messages, failure, code, done.stderr, stdout=stdout)
-
-
-def _by_number(path: Path) -> list[Union[str, int]]:
-    """Return a sort key by which a2.png comes before a10.png."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
 
 
 def _images_below(folder: Path) -> dict[Path, int]:

@@ -12,7 +12,6 @@ from ...core.log import log_debug
 from ...core.models import (
     Act,
     App,
-    Delivery,
     Display,
     Element,
     Handler,
@@ -50,6 +49,8 @@ class MacDesktop:
     config_folder = "~/Library/Application Support"
     has_noisy_captures = True
     capture_cost = 2  # macOS 26 flashes the screen at each capture
+    denied = staticmethod(permission_error)
+    act = staticmethod(perform)
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
@@ -58,9 +59,6 @@ class MacDesktop:
             ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: grants["accessibility"],
             ErrorCode.PERMISSION_DENIED_AUTOMATION: _may_automate_keynote(),
         }
-
-    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        return permission_error(code, what)
 
     def warnings(self) -> tuple[str, ...]:
         return ()
@@ -147,9 +145,6 @@ class MacDesktop:
         elif not state["is_trusted"] and not state["is_front"]:
             what = f"a single window of {window.app_name} cannot be raised"
             raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
-
-    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        return perform(window, act, stop_file)
 
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
