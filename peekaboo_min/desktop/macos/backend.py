@@ -25,6 +25,7 @@ from ...core.text import clean_text
 from ...system.bitmaps import read_image_info
 from ...system.files import file_lock, held_locks
 from ...system.process import ProgramTimeout, run_program
+from ..base import Desktop
 from ..matching import find_app
 from .input import perform, window_argument
 from .osascript import WINDOW_SOURCES, mac_error, permission_error, request_notice, run_jxa
@@ -34,7 +35,7 @@ _PROGRAM_S = 20.0  # a screenshot takes less than 1 s, but up to 20 s beside a s
 _NO_SESSION = "there is no GUI session: the window server does not answer"
 
 
-class MacDesktop:
+class MacDesktop(Desktop):
     """The Desktop of macOS 13 and later. Keeps no state between calls."""
 
     name = "macos"
@@ -59,9 +60,6 @@ class MacDesktop:
             ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: grants["accessibility"],
             ErrorCode.PERMISSION_DENIED_AUTOMATION: _may_automate_keynote(),
         }
-
-    def warnings(self) -> tuple[str, ...]:
-        return ()
 
     def prepare(self, in_background: bool) -> None:
         if in_background:
@@ -219,12 +217,6 @@ class MacDesktop:
             box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
             lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
         return lines
-
-    def text_languages(self) -> list[str]:
-        return []  # the user's; see read_text.js
-
-    def missing_language(self, text: str) -> str:
-        return ""
 
     def input_backend(self) -> str:
         if helper := find_helper():
