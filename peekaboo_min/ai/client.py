@@ -17,8 +17,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..desktop.images import load_image
-from ..system.bitmaps import image_file
-from ..system.files import asked_path
+from ..system.files import asked_path, temporary_file
 from ..system.web import WebError
 from .grid import fit_for_model
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
@@ -215,7 +214,7 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
     lines = []
     for image in images:
-        with image_file(image.info.kind, image.data) as path:
+        with temporary_file(image.info.kind, image.data) as path:
             # clean_text's default of 200 characters would cut a line of small print
             lines += [clean_text(line.text, 1000) for line in desktop.read_text(path)]
     return Answer("\n".join(filter(None, lines)) or "No text was found in this image.")

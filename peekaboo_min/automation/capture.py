@@ -17,14 +17,13 @@ from ..desktop.matching import cover_of
 from ..system.bitmaps import (
     Bitmap,
     changed_rect,
-    image_file,
     model_size,
     note_saved,
     prepare_target,
     read_bitmap,
     whole_image,
 )
-from ..system.files import sweep, write_all
+from ..system.files import sweep, temporary_file, write_all
 from .coordinates import RegionNumbers, Screenshot, find_record, find_region, save_record
 
 _SETTLE_S = 0.15  # a window that opens or is restored is usually painted after two of these
@@ -113,7 +112,7 @@ def take_image(
     if subject.window:
         return _capture_settled(desktop, subject, kind, with_shadow)
     assert subject.display
-    with image_file(kind) as path:
+    with temporary_file(kind) as path:
         desktop.capture_display(subject.display, path, kind)
         return CapturedImage(_read_captured(path), subject)
 
@@ -140,7 +139,7 @@ def capture_window_or_region(
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """Capture the window's rectangle of the screen, also if other windows are in it."""
-    with image_file(kind) as path:
+    with temporary_file(kind) as path:
         desktop.capture_rect(window.bounds, path, kind)
         return CapturedImage(_read_captured(path), Subject(window=window))
 
@@ -187,7 +186,7 @@ def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow:
         failure: PeekabooError = WindowMoves(window.window_id)
         image = None
         try:
-            with image_file(kind) as path:
+            with temporary_file(kind) as path:
                 bounds = desktop.capture_window(window, path, kind, with_shadow)
                 image = CapturedImage(_read_captured(path), subject)
             has_size = with_shadow or image.points(window.scale).has_size_of(window.bounds)
@@ -264,7 +263,7 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
 
 def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """Capture a window's pixels for a comparison. Raises CAPTURE_FAILED."""
-    with image_file("bmp") as path:
+    with temporary_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(_read_captured(path).data)
     scale = bitmap.width / max(1.0, window.bounds.width)
