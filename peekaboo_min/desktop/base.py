@@ -106,9 +106,7 @@ class Desktop(Protocol):
     def open(self, kind: str, target: str, handler: Handler) -> None:
         """Open it with the system's opener. It outlives us, without our locks; the caller waits."""
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         """Resize an image file to width x height pixels. kind: png, jpg (uses `quality`) or bmp."""
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:

@@ -185,9 +185,7 @@ class MacDesktop(Desktop):
         argv += [] if kind == "app" else [target]
         run_program(argv, timeout_s=_PROGRAM_S)
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         format_options = ["-s", "format", "jpeg" if kind == "jpg" else kind]
         if kind == "jpg":
             format_options += ["-s", "formatOptions", str(quality)]

@@ -133,9 +133,7 @@ class X11Desktop(Desktop):
 
         return act_by_keyboard(window, act, stop_file)
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         from ...system.process import run_program
 
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]
