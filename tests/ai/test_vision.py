@@ -379,7 +379,7 @@ def test_image_that_is_large_is_scaled_and_sent_with_its_true_type(
 ) -> None:
     path = tmp_path / f"large.{kind}"
     subprocess.run(["convert", "-size", "2880x1800", "xc:red", path], check=True, timeout=PATIENCE_S)
-    ask("gemini", images=[path])
+    ask("gemini", images=[load_image(path)])
     real = "image/jpeg" if kind == "jpg" else "image/png"
     seen = ai.questions[-1].images[0]
     assert (seen.declared_type, seen.real_type, seen.width, seen.height) == (real, real, 1356, 847)
