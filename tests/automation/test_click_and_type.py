@@ -48,7 +48,8 @@ KEYS = {
     "ctrl+shift+t": ("T", 5), "ctrl,a": ("a", 4), "cmd+,": ("comma", 4), "alt-g": ("g", 8),
     "enter": ("Return", 0), "page_down": ("Next", 0), "ctrl": ("Control_L", 0), "super": ("Super_L", 0),
     "Shift_L": ("Shift_L", 0), "Pause": ("Pause", 0), "Scroll_Lock": ("Scroll_Lock", 0),
-    "KP_0": ("KP_0", 0), "keypad_9": ("KP_9", 0), "KP_Decimal": ("KP_Decimal", 0), "KP_Enter": ("KP_Enter", 0),
+    "KP_0": ("KP_0", 0), "keypad_9": ("KP_9", 0), "KP_Decimal": ("KP_Decimal", 0),
+    "KP_Enter": ("KP_Enter", 0),
 }  # fmt: skip
 
 
