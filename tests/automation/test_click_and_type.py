@@ -287,7 +287,7 @@ def test_type_pauses_between_keys(peek: Program, pad: Pad, pad_id: int) -> None:
 
 def test_press_repeats(peek: Program, pad: Pad, pad_id: int) -> None:
     peek.data("press", pad_id, "shift+x", "--repeat", 4)
-    wait_for(lambda: [row[0] for row in pad.lines("up")].count("X") == 4, "the last one is released")
+    pad.wait_for("up", 8)
     assert [row[0] for row in pad.lines("key") if row[0] != "Shift_L"] == ["X"] * 4
 
 

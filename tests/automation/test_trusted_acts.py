@@ -18,7 +18,7 @@ from hostile.slow import SlowDisplay
 from hostile.stage import XWitness
 from samples import window
 from tk_windows import Opened, Wish, clipboard, copy, programs_by, typed, window_titled
-from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
+from worlds import PATIENCE_S, ROOT, Form, Program, wait_for
 
 from peekaboo_min.automation import act as acts
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -345,15 +345,6 @@ def test_type_after_sigkill_starts_after_the_current_piece(peek: Program, form: 
     text = typed(form)
     assert text.endswith("ZZZ") and "Z" not in text[:-3]
     assert len(form.events("key")) - before <= 20 + 3 + 10  # rest of the piece, ZZZ, shift and F12
-
-
-def test_type_waits_for_a_process_with_another_environment(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
-    (tmp_path / "other").mkdir()
-    other = Program(peek.words, clean_environment(tmp_path / "other", DISPLAY=f"{form.display}.0"))
-    type_until(peek, form, form_id, lambda _: other.data("type", form_id, "ZZZ"))
-    assert typed(form) == f"{LONG}ZZZ"
 
 
 def test_display_lock_covers_all_names_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
