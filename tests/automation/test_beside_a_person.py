@@ -136,9 +136,7 @@ def test_key_that_the_keyboard_lacks_cannot_be_held(peek: Program, form_id: int)
     assert peek.data("press", form_id, "backquote")["delivered"] is True
 
 
-def test_acts_are_refused_while_a_modifier_waits_for_the_next_key(
-    peek: Program, form: Form, form_id: int
-) -> None:
+def test_acts_are_refused_while_a_modifier_is_latched(peek: Program, form: Form, form_id: int) -> None:
     """Sticky keys latch a modifier that was tapped."""
     peek.data("screenshot", form_id)
     with closing(XWitness({**os.environ, "DISPLAY": form.display})) as person:
@@ -153,9 +151,7 @@ def test_acts_are_refused_while_a_modifier_waits_for_the_next_key(
             person.sync()
 
 
-def test_held_modifier_is_noticed_without_the_xkb_extension(
-    form: Form, environment: Callable[..., None]
-) -> None:
+def test_held_modifier_is_noticed_without_xkb(form: Form, environment: Callable[..., None]) -> None:
     with SlowDisplay(form.display, 0, hidden=b"XKEYBOARD") as display:
         environment(DISPLAY=display.name)
         form.xdotool("key", "Num_Lock", "keydown", "ISO_Level3_Shift")
@@ -165,9 +161,7 @@ def test_held_modifier_is_noticed_without_the_xkb_extension(
         assert input_state().held == ""
 
 
-def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
-    peek: Program, form: Form, form_id: int
-) -> None:
+def test_paste_is_pressed_only_while_the_clipboard_is_ours(peek: Program, form: Form, form_id: int) -> None:
     click_notes(peek, form, form_id)
     steal = "while :; do printf THEFT | xclip -selection clipboard -i; sleep 0.02; done"
     with group_of(["sh", "-c", steal], {"DISPLAY": form.display, "PATH": "/usr/bin:/bin"}):
@@ -188,7 +182,7 @@ def test_pasting_presses_its_key_only_while_the_clipboard_is_ours(
     ],
     ids=["moves the window", "moves the pointer", "closes it"],
 )
-def test_drag_that_ends_in_another_place_is_not_confirmed(
+def test_drag_that_ends_elsewhere_is_not_confirmed(
     peek: Program, form: Form, form_id: int, script: str
 ) -> None:
     peek.data("screenshot", form_id)
@@ -209,9 +203,7 @@ def test_typing_under_locks_arrives_and_leaves_them_on(peek: Program, form: Form
     assert typed(form, "notes") == "aB c-1\nZoë, straße"
 
 
-def test_typing_follows_caps_lock_between_two_pieces(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_typing_follows_caps_lock_per_piece(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     click_notes(peek, form, form_id)
     script = 'case $1 in -quiet) xdotool key Caps_Lock ;; esac; exec $real "$@"'
     peek.data("type", form_id, "aB\në\ncD", **programs_by(tmp_path / "bin", script, "xclip"))

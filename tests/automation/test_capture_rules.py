@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from fakemac import FakeMac
@@ -41,16 +41,14 @@ def below(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def two(peek: Program, open_form: Callable[..., Form]) -> list[int]:
+def two(peek: Program, open_form: OpenForm) -> list[int]:
     open_form("First", "+20+20")
     open_form("Second", "+660+20")
     return ids_of(peek, "First", "Second")
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_failed_multi_leaves_and_replaces_no_file(
-    peek: Program, two: list[int], tmp_path: Path, failing: int
-) -> None:
+def test_failed_multi_changes_no_file(peek: Program, two: list[int], tmp_path: Path, failing: int) -> None:
     folder, multi = tmp_path / "all", ["image", "--app", "Form", "--mode", "multi", "--path"]
     peek.data(*multi, folder / "m.png")
     old = {name: (folder / name).read_bytes() for name in below(folder)}
@@ -125,9 +123,7 @@ def minimise(peek: Program, form: Form) -> None:
 
 
 @pytest.mark.parametrize("words", ["--window-title Hidden", "--window-index 1"])
-def test_foreground_restores_a_minimised_window(
-    peek: Program, open_form: Callable[..., Form], words: str
-) -> None:
+def test_foreground_restores_a_minimised_window(peek: Program, open_form: OpenForm, words: str) -> None:
     """ "'foreground': bring target to front before capture." """
     form = open_form("Hidden", "+20+20")
     open_form("Shown", "+660+20")
@@ -202,9 +198,7 @@ def moving_maim(folder: Path, window_id: int, before: str, after: str, times: in
     return programs_by(folder, script, "maim")
 
 
-def test_screenshot_of_a_window_that_moves_once_is_repeated(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_screenshot_is_repeated_after_a_move(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     data = peek.data(
         "screenshot", form_id, **moving_maim(tmp_path / "bin", form_id, "", "windowmove $ID 500 300", 1)
     )
@@ -259,9 +253,7 @@ def test_screenshot_of_a_window_is_repeated_on_a_mac_if_it_is_resized_not_if_it_
     assert mac_peek.data("click", 1090, 280, 400)["point"] == {"x": x + 140, "y": y + 200}
 
 
-def test_screenshot_by_rectangle_can_be_clicked(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_rectangle_screenshot_can_be_clicked(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     """ "Take full screen screenshot then crop to the window bounds (using existing capture path)", and
     "ウィンドウ ID のフォールバックに対応する".
     """
@@ -273,9 +265,7 @@ def test_screenshot_by_rectangle_can_be_clicked(
 
 
 @pytest.mark.parametrize("act", ["windowmove {} 300 200", "windowraise {}"], ids=["moves", "is covered"])
-def test_screenshot_by_rectangle_of_a_window_that_changes_fails(
-    peek: Program, open_form: Callable[..., Form], tmp_path: Path, act: str
-) -> None:
+def test_rectangle_that_changes_fails(peek: Program, open_form: OpenForm, tmp_path: Path, act: str) -> None:
     open_form("First", "+20+20")
     open_form("Other", "+60+60")
     window_id, other_id = ids_of(peek, "First", "Other")
@@ -290,9 +280,7 @@ def test_screenshot_by_rectangle_of_a_window_that_changes_fails(
     assert error["code"] == "CAPTURE_FAILED"
 
 
-def test_screenshot_by_rectangle_of_a_window_beyond_the_screen_fails(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_rectangle_beyond_the_screen_fails(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     form.xdotool("windowmove", str(form_id), "-150", "100")
     wait_for(lambda: window_titled(peek, form.title)["bounds"]["x"] < 0, "it has moved")
     broken = failing_maim(f"-i {form_id}", tmp_path / "bin")
@@ -300,9 +288,7 @@ def test_screenshot_by_rectangle_of_a_window_beyond_the_screen_fails(
 
 
 @pytest.mark.parametrize("words", ["screenshot {}", "screenshot-app-window --appName Form --windowIndex 1"])
-def test_screenshot_by_rectangle_of_a_covered_window_fails(
-    peek: Program, open_form: Callable[..., Form], tmp_path: Path, words: str
-) -> None:
+def test_covered_rectangle_fails(peek: Program, open_form: OpenForm, tmp_path: Path, words: str) -> None:
     """ "The screenshot image is the **window content cropped to `bounds`**", not another window."""
     open_form("Below", "+100+100")
     open_form("Above", "+140+140")

@@ -56,9 +56,7 @@ def test_image_of_an_app_shows_its_window(peek: Program, book: Form, book_id: in
     assert has_colour(tmp_path / "a.png", (1, 1), (bounds["width"] - 2, bounds["height"] - 2))
 
 
-def test_image_of_several_windows_captures_the_requested(
-    peek: Program, book_id: int, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
+def test_image_selects_its_windows(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:
     title = open_form("Book", "+400+100").title
     wait_for(lambda: window_titled(peek, title)["is_focused"], "the new window has the focus")
     other = window_titled(peek, title)["window_id"]
@@ -117,9 +115,7 @@ def test_default_path_comes_from_the_environment(peek: Program, tmp_path: Path) 
     assert entry["path"] == str(tmp_path / "asked.png")
 
 
-def test_multi_does_not_overwrite_a_file_of_the_user(
-    peek: Program, book_id: int, open_form: Callable[..., Form], tmp_path: Path
-) -> None:
+def test_multi_keeps_foreign_files(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:
     window_titled(peek, open_form("Other", "+300+100").title)
     words = ["--app", "Form", "--mode", "multi", "--path", tmp_path / "all" / "m.png"]
     for _ in range(2):  # our own images are replaced
@@ -186,9 +182,7 @@ def test_new_file_follows_the_umask_except_in_a_shared_folder(
 
 
 @pytest.mark.parametrize("name", ["folder/old.png", "link.png"])
-def test_existing_file_or_own_link_keeps_its_mode(
-    save_at: Callable[[Path], Finished], tmp_path: Path, name: str
-) -> None:
+def test_existing_file_keeps_its_mode(save_at: Callable[[Path], Finished], tmp_path: Path, name: str) -> None:
     image, link = tmp_path / "folder" / "old.png", tmp_path / "link.png"
     image.parent.mkdir()
     image.write_bytes(GIF)
@@ -280,7 +274,7 @@ def test_window_partly_off_the_screen_is_captured_whole(peek: Program, form: For
     ],
     ids=["a line of a listing", "control characters and quotes"],
 )
-def test_title_cannot_fake_a_window(peek: Program, open_form: Callable[..., Form], title: str) -> None:
+def test_title_cannot_fake_a_window(peek: Program, open_form: OpenForm, title: str) -> None:
     open_form(title)
     listed: list[dict[str, Any]] = []
 
@@ -372,7 +366,7 @@ def test_stop_refuses_acts_until_resume(peek: Program, book_id: int, tmp_path: P
     peek.data("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ", **variables)
 
 
-def test_act_that_cannot_write_its_audit_log_is_refused(
+def test_act_without_its_audit_log_is_refused(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
     (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").mkdir(parents=True)
@@ -380,7 +374,7 @@ def test_act_that_cannot_write_its_audit_log_is_refused(
     assert form.events("key") == []
 
 
-def test_act_that_cannot_write_its_verify_images_is_refused(peek: Program, form: Form, form_id: int) -> None:
+def test_act_without_its_verify_images_is_refused(peek: Program, form: Form, form_id: int) -> None:
     program = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
     assert program.error("press", form_id, "a", "--verify")["code"] == "FILE_IO_ERROR"
     assert form.events("key") == []

@@ -9,7 +9,7 @@ from typing import Callable, Optional
 
 import pytest
 from tk_windows import Wish, audit, programs_by, window_titled
-from worlds import Form, Program, both_forms, wait_for
+from worlds import Form, OpenForm, Program, both_forms, wait_for
 
 from peekaboo_min.desktop.x11.connection import x_connection
 
@@ -22,9 +22,7 @@ TEXTS = {
 
 
 @both_forms
-def test_click_by_a_pixel_of_a_screenshot_arrives(
-    on_x11: Program, form: Form, form_window: int, tmp_path: Path
-) -> None:
+def test_click_by_a_pixel_arrives(on_x11: Program, form: Form, form_window: int, tmp_path: Path) -> None:
     shot = on_x11.data("screenshot", form_window, "--path", tmp_path / "form.png")
     assert Path(shot["path"]).read_bytes().startswith(b"\x89PNG")
     answer = on_x11.data("click", form_window, *form.centre("agree"), "--verify")
@@ -54,7 +52,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("key", "expected"), KEYS.items())
-def test_pressed_key_arrives(
+def test_key_press_arrives(
     peek: Program, form: Form, form_id: int, key: str, expected: tuple[str, int]
 ) -> None:
     peek.data("press", form_id, key)
@@ -98,9 +96,7 @@ def test_click_in_a_shrunk_screenshot_hits(peek: Program, form: Form, form_id: i
     assert rect["y"] <= pixel[1] <= rect["y"] + rect["height"] <= shot["image_height"]
 
 
-def test_click_raises_a_covered_window_that_has_the_focus(
-    peek: Program, form: Form, form_id: int, open_form: Callable[..., Form]
-) -> None:
+def test_click_raises_a_covered_window(peek: Program, form: Form, form_id: int, open_form: OpenForm) -> None:
     peek.data("screenshot", form_id)
     cover = open_form("Cover", "+70+70")
     form.xdotool("windowfocus", "--sync", str(form_id))  # without raising it

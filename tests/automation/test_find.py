@@ -65,9 +65,7 @@ def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]
     return read_text_by_tesseract(folder / "window.png")
 
 
-def test_find_text_of_a_label_a_part_and_several(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_find_text_finds_labels_and_parts(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     lines = read(peek, form_id, tmp_path)
     for text, *expected in (
         ("DETAILS", ("Details", "label", "details")),
@@ -146,9 +144,7 @@ TEXTS = (
 )
 
 
-def test_find_text_on_colours_in_frames_and_lists(
-    peek: Program, wish: Callable[..., Wish], tmp_path: Path
-) -> None:
+def test_find_text_reads_colours_and_lists(peek: Program, wish: Callable[..., Wish], tmp_path: Path) -> None:
     wish(WINDOW)
     lines = read(peek, window_titled(peek, "Shown")["window_id"], tmp_path)
     labels = {text: [place.match for place in find_in_lines(text, lines)] for text in TEXTS}
@@ -403,9 +399,7 @@ def test_lookalike_character_is_found_only_without_an_equal_one() -> None:
     assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]
 
 
-def test_click_text_in_a_window_that_changes_during_ocr_is_refused(
-    mac: FakeMac, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_click_text_refuses_a_window_that_changes(mac: FakeMac, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = [Bitmap(960, 3, (bytes([grey] * 3 * 960),) * 720) for grey in (255, 0)]
     monkeypatch.setattr(finding, "take_bitmap", lambda *_: looks.pop(0))
     error = InProcessProgram(mac_environment(mac)).error("click-text", 1090, "Twice")

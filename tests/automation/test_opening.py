@@ -121,9 +121,7 @@ def test_open_without_a_window_is_a_timeout(peek: Program) -> None:
     "variables",
     [{"PEEKABOO_READONLY": "1"}, {"PEEKABOO_DENY_APPS": "Note*"}, {"PEEKABOO_ALLOW_APPS": "Safari"}],
 )
-def test_open_checks_the_policy_for_the_handler(
-    peek: Program, tmp_path: Path, variables: dict[str, str]
-) -> None:
+def test_open_checks_the_policy_of_the_app(peek: Program, tmp_path: Path, variables: dict[str, str]) -> None:
     (tmp_path / "note.txt").write_text("Some text.\n")
     targets = {"app": "Note Reader", "path": tmp_path / "note.txt", "url": "https://example.org"}
     for kind, target in targets.items():

@@ -34,7 +34,7 @@ def test_clipboard_that_cannot_be_restored_is_kept(peek: Program, form: Form, fo
     assert typed(form) == ""
 
 
-def test_slow_program_never_pastes_the_copy_that_is_restored_after_a_signal(
+def test_slow_program_never_pastes_a_restored_copy(
     peek: Program, slow_field: SlowField, slow_id: int
 ) -> None:
     slow_field.reset("late", 0.5)
@@ -71,7 +71,7 @@ def slow_id(peek: Program, slow_field: SlowField) -> int:
         ("late", 4.5),
     ],
 )
-def test_slow_gtk_program_pastes_the_text(
+def test_slow_paste_arrives(
     peek: Program, slow_field: SlowField, slow_id: int, how: str, pause_s: float
 ) -> None:
     slow_field.reset(how, pause_s)
@@ -84,9 +84,7 @@ MANAGER = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"
 
 
 @pytest.mark.parametrize("how", ["deaf", "listening deaf"])
-def test_clipboard_is_restored_if_a_program_that_answers_never_fetches(
-    peek: Program, slow_field: SlowField, slow_id: int, how: str
-) -> None:
+def test_copy_returns_if_nobody_fetches(peek: Program, slow_field: SlowField, slow_id: int, how: str) -> None:
     slow_field.reset(how, 0.0)
     with group_of(MANAGER, peek.environment):
         error = peek.error("type", slow_id, "Zoë")
@@ -95,7 +93,7 @@ def test_clipboard_is_restored_if_a_program_that_answers_never_fetches(
 
 
 @pytest.mark.parametrize("how", ["asking", "hung"])
-def test_text_stays_in_the_clipboard_if_the_program_may_still_fetch_it(
+def test_text_stays_if_it_may_be_fetched(
     peek: Program, slow_field: SlowField, slow_id: int, how: str
 ) -> None:
     slow_field.reset(how, 0.0)
@@ -110,9 +108,7 @@ def test_text_stays_in_the_clipboard_if_the_program_may_still_fetch_it(
     assert how != "hung" or slow_field.text("Zoë") == "Zoë"
 
 
-def test_text_stays_in_the_clipboard_if_the_program_hangs_after_its_fetch(
-    peek: Program, slow_field: SlowField, slow_id: int
-) -> None:
+def test_text_stays_after_a_fetch_and_a_hang(peek: Program, slow_field: SlowField, slow_id: int) -> None:
     slow_field.reset("blocked twice", 8.0)
     error = peek.error("type", slow_id, "Zoë")
     assert "fetched the text and is still busy" in error["message"]
@@ -151,9 +147,7 @@ def test_clipboard_whose_owner_offers_nothing_is_empty(peek: Program, form: Form
     assert typed(form) == "Zoë"
 
 
-def test_paste_without_an_xclip_that_serves_is_refused(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_paste_needs_an_xclip_that_serves(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
     xclip = programs_by(tmp_path / "bin", "case $* in -quiet*) exit 1 ;; esac", "xclip")
     error = peek.error("type", form_id, "Zoë", **xclip)
@@ -161,9 +155,7 @@ def test_paste_without_an_xclip_that_serves_is_refused(
     assert (typed(form), clipboard(peek.environment)) == ("", b"mine")
 
 
-def test_clipboard_is_restored_after_a_display_that_hung(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_clipboard_is_restored_after_a_hang(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
     script = f'case "$*" in "-selection clipboard -i") mkdir {tmp_path}/hung && exec sleep 60 ;; esac'
     with peek.start("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip")) as typing:
@@ -178,9 +170,7 @@ def test_paste_on_a_server_that_knows_no_processes_arrives(peek: Program, form: 
         assert (typed(form), clipboard(peek.environment)) == ("Zoë", b"mine")
 
 
-def test_clipboard_of_a_program_that_hangs_is_kept(
-    peek: Program, form: Form, form_id: int, opened: Opened
-) -> None:
+def test_clipboard_of_a_hung_program_is_kept(peek: Program, form: Form, form_id: int, opened: Opened) -> None:
     owner, _ = opened("Owner", "clipboard clear; clipboard append theirs; update; puts copied")
     owner.wait_for("copied")
     owner.process.send_signal(signal.SIGSTOP)
@@ -196,18 +186,14 @@ proc own {} {selection own -selection CLIPBOARD .; update; puts copied}
 """
 
 
-def test_clipboard_image_in_several_formats_is_restored_as_png(
-    peek: Program, form_id: int, opened: Opened
-) -> None:
+def test_image_in_several_formats_is_restored_as_png(peek: Program, form_id: int, opened: Opened) -> None:
     types = "offer image/gif a; offer image/png a; offer image/bmp a"
     opened("Images", f"{GIVE}{types}; own")[0].wait_for("copied")
     peek.data("type", form_id, "Zoë")
     assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]
 
 
-def test_password_in_the_clipboard_is_left_alone(
-    peek: Program, form: Form, form_id: int, opened: Opened
-) -> None:
+def test_password_in_the_clipboard_is_kept(peek: Program, form: Form, form_id: int, opened: Opened) -> None:
     types = "offer UTF8_STRING hunter2; offer x-kde-passwordManagerHint secret"
     opened("Passwords", f"{GIVE}{types}; own")[0].wait_for("copied")
     error = peek.error("type", form_id, "Zoë")
@@ -258,9 +244,7 @@ THEIRS = (
 )
 
 
-def test_clipboard_copied_while_it_is_saved_stays(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_clipboard_copied_while_saved_stays(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
     once = f"case $* in *UTF8_STRING*) mkdir {tmp_path}/copied && {THEIRS} ;; esac"
     xclip = programs_by(tmp_path / "bin", f'$real "$@" || exit\n{once} 2>/dev/null\nexit 0', "xclip")

@@ -36,7 +36,7 @@ def result_of(document: dict[str, Any]) -> str:
     return ", ".join(filter(None, [*(step["outcome"] for step in document["data"]["steps"]), code]))
 
 
-def test_steps_fill_a_form_and_a_dialog_in_one_call(
+def test_steps_fill_form_and_dialog(
     peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
 ) -> None:
     peek.data("screenshot", form_id)
@@ -86,9 +86,7 @@ COVERS_ITSELF = """bind . <ButtonPress> {toplevel .p; wm overrideredirect .p 1; 
 raise .p; update}"""
 
 
-def test_steps_stop_after_an_act_that_may_not_have_arrived(
-    opened: Opened, form: Form, form_id: int, run: Run
-) -> None:
+def test_steps_stop_after_an_act_in_doubt(opened: Opened, form: Form, form_id: int, run: Run) -> None:
     _, window_id = opened("Shy", COVERS_ITSELF)
     document = run(
         {"tool": "click", "window_id": window_id, "x": 150, "y": 100, "clicks": 3},
@@ -98,9 +96,7 @@ def test_steps_stop_after_an_act_that_may_not_have_arrived(
     assert form.events("key") == []
 
 
-def test_steps_keep_the_input_lock_between_them(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_steps_keep_the_lock_between_them(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     a, b = ({"tool": "press_key", "window_id": form_id, "key": key} for key in "ab")
     (tmp_path / "steps.json").write_text(
         json.dumps([a, {"tool": "wait_for", "window_id": form_id, "still": True}, b])
@@ -123,6 +119,7 @@ CLICK = {"tool": "click", "window_id": 7, "x": 1, "y": 1}
 BAD: list[tuple[Any, str]] = [
     ("click", "its tool is None"),
     ({"tool": "open", "app": "x"}, "its tool is 'open'"),
+    ({"tool": "run_steps", "steps": []}, "its tool is 'run_steps'"),
     ({"tool": "click", "window_id": 7, "x": 1}, "y is missing"),
     ({**CLICK, "y": True}, "y is True, not a number"),
     ({**CLICK, "clicks": 4}, "clicks is 4"),
@@ -137,9 +134,7 @@ BAD: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("bad", "problem"), BAD)
-def test_steps_are_all_checked_before_the_first(
-    form: Form, form_id: int, run: Run, bad: Any, problem: str
-) -> None:
+def test_steps_are_all_checked_first(form: Form, form_id: int, run: Run, bad: Any, problem: str) -> None:
     error = run({**KEY, "window_id": form_id}, bad)["error"]
     assert error["code"] == "INVALID_ARGUMENT"
     assert error["message"].startswith("step 2: ") and problem in error["message"]
@@ -151,9 +146,7 @@ def test_steps_are_at_least_one_and_at_most_20_and_allowed(run: Run) -> None:
     assert run(KEY, PEEKABOO_READONLY="1")["error"]["code"] == "POLICY_DENIED"
 
 
-def test_steps_end_when_their_time_is_used_up(
-    form_id: int, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_end_when_their_time_is_up(form_id: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("peekaboo_min.automation.steps.LONGEST_S", 4.0)
     wait = {"tool": "wait_for", "window_id": form_id, "text": "never there", "timeout_s": 40}
     assert result_of(run(wait, wait)) == "failed, not reached, TIMEOUT"
@@ -173,9 +166,7 @@ def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form
     assert form.events("key") == []
 
 
-def test_record_shows_each_act_with_its_screenshots_on_one_page(
-    peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
-) -> None:
+def test_record_shows_every_act(peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path) -> None:
     record = tmp_path / "record"
     peek.data("screenshot", form_id)
     x, y = form.centre("name")
@@ -202,16 +193,14 @@ def test_record_keeps_the_first_200_acts(peek: Program, form_id: int, tmp_path: 
     assert len([*tmp_path.glob("act_*.json")]) == 200
 
 
-def test_act_that_cannot_be_recorded_is_not_done(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_act_without_its_record_is_not_done(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     error = peek.error("press", form_id, "x", PEEKABOO_RECORD=str(tmp_path / "file"))
     assert error["code"] == "FILE_IO_ERROR"
     assert form.events("key") == []
 
 
-def test_session_leaves_programs_devices_and_x_clients_as_they_were(
+def test_session_leaves_the_machine_as_it_was(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
     before: dict[str, Any] = machine_state(tmp_path, form.display)

@@ -118,7 +118,7 @@ def test_click_on_a_reused_window_id_is_refused(peek: Program) -> None:
     wait_for(is_reused, "an id is used again")
 
 
-def test_focus_clicks_a_title_bar_if_allowed(
+def test_focus_may_click_a_title_bar(
     peek: Program, form: Form, form_id: int, wish: Run, xdotool_by: Xdotool
 ) -> None:
     """ "If raising via APIs is unreliable, **fallback** to clicking a safe point (e.g. window center) to
@@ -150,9 +150,7 @@ def test_focus_clicks_a_title_bar_if_allowed(
     assert covering.lines() == ["shown"] and not form.events("click")
 
 
-def test_acts_are_refused_while_a_foreign_menu_is_open(
-    peek: Program, form: Form, form_id: int, wish: Run
-) -> None:
+def test_acts_are_refused_under_a_foreign_menu(peek: Program, form: Form, form_id: int, wish: Run) -> None:
     peek.data("focus", form_id)
     menu_id = grab_by_menu(peek, wish, "bind .m <Button> {grab release .m; wm attributes .m -type tooltip}")
     acts = (["focus", form_id], ["type", form_id, "x"], ["press", form_id, "a"])
@@ -246,9 +244,7 @@ def test_click_releases_modifiers_when_killed(act: Act, witness: XWitness) -> No
     wait_for(lambda: witness.sync() == 0, "nothing is pressed any more")
 
 
-def test_act_under_a_cover_is_refused_and_a_move_is_not_delivered(
-    peek: Program, act: Act, witness: XWitness, other: XWitness
-) -> None:
+def test_act_under_a_cover_is_refused(peek: Program, act: Act, witness: XWitness, other: XWitness) -> None:
     cover = other.open("cover", x=150, y=140, w=80, h=60, popup=True, pid=False)
     for method, *arguments in (
         ("click", [60, 50], "left", 1),
@@ -267,9 +263,7 @@ def test_act_under_a_cover_is_refused_and_a_move_is_not_delivered(
     assert witness.take("press") == other.take("press") == []
 
 
-def test_click_into_a_foreign_menu_is_not_delivered(
-    peek: Program, act: Act, witness: XWitness, wish: Run
-) -> None:
+def test_click_under_a_foreign_menu_is_lost(peek: Program, act: Act, witness: XWitness, wish: Run) -> None:
     menu_id = grab_by_menu(peek, wish)
     done = answer(act("click", [60, 50], "left", 1))
     assert (done["delivered"], done["reached_id"]) == (False, menu_id)
@@ -328,9 +322,7 @@ def type_until(peek: Program, form: Form, form_id: int, act: Callable[[Any], Any
         return str(process.communicate(timeout=PATIENCE_S)[0].decode())
 
 
-def test_stop_file_ends_typing_between_pieces(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_stop_file_ends_typing_after_a_piece(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     stop = tmp_path / "stop"
     out = type_until(peek, form, form_id, lambda _: stop.touch(), PEEKABOO_STOP_FILE=str(stop))
     assert "POLICY_DENIED" in out
@@ -362,7 +354,7 @@ def test_cancelled_typing_ends_after_its_piece(act: Act, witness: XWitness) -> N
     assert "".join(key["text"] for key in witness.take("key")) == "abcdefghi"
 
 
-def test_typing_releases_its_key_when_xdotool_dies(
+def test_typing_releases_its_key_if_killed(
     peek: Program, w: int, witness: XWitness, xdotool_by: Xdotool
 ) -> None:
     dies = xdotool_by('[ "$1" = - ] || exec $real "$@"\n$real keydown X; kill -9 $$')
@@ -429,16 +421,14 @@ def test_keys_that_the_window_does_not_get_are_not_delivered(
     wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is back")
 
 
-def test_keys_that_another_program_passes_on_late_are_delivered(
-    peek: Program, w: int, witness: XWitness, other: XWitness
-) -> None:
+def test_key_passed_on_late_is_delivered(peek: Program, w: int, witness: XWitness, other: XWitness) -> None:
     other.do("grab", keysym=ord("b"), replays_after=0.2)
     other.sync()
     assert peek.data("type", w, "abc")["delivered"] is True
     assert "".join(key["text"] for key in witness.take("key")) == "abc"
 
 
-def test_shortcut_of_another_program_is_pressed_as_often_as_asked(
+def test_foreign_shortcut_is_pressed_as_asked(
     peek: Program, w: int, witness: XWitness, other: XWitness
 ) -> None:
     other.do("grab", keysym=ord("b"))
@@ -448,7 +438,7 @@ def test_shortcut_of_another_program_is_pressed_as_often_as_asked(
     assert witness.take("key") == []
 
 
-def test_keys_that_only_another_program_receives_are_not_delivered(
+def test_keys_that_others_receive_are_not_delivered(
     peek: Program, witness: XWitness, other: XWitness
 ) -> None:
     window_id = witness.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_keys=False)
@@ -462,9 +452,7 @@ def test_keys_that_only_another_program_receives_are_not_delivered(
     assert peek.data("type", window_id, "abc")["delivered"] is True
 
 
-def test_keys_to_a_window_of_another_program_inside_are_delivered(
-    peek: Program, w: int, other: XWitness
-) -> None:
+def test_keys_to_an_inner_window_of_another_program_arrive(peek: Program, w: int, other: XWitness) -> None:
     other.open("inner", x=0, y=0, w=200, h=200, inside=w)
     other.do("focus", "inner")
     other.take("key")
@@ -503,9 +491,7 @@ def test_paste_that_would_take_too_long_is_refused(peek: Program, w: int, witnes
     assert witness.take("key") == []
 
 
-def test_type_on_a_display_that_hangs_says_how_much_was_delivered(
-    peek: Program, w: int, tmp_path: Path, xdotool_by: Xdotool
-) -> None:
+def test_type_counts_keys_before_a_hang(peek: Program, w: int, tmp_path: Path, xdotool_by: Xdotool) -> None:
     gate = tmp_path / "gate"
     waits = xdotool_by(f'$real "$@"; touch {gate}; while [ -e {gate} ]; do sleep 0.01; done')
     with (
@@ -557,7 +543,7 @@ def test_type_replaces_by_an_empty_text(peek: Program, w: int, witness: XWitness
     assert [key["text"] for key in witness.take_characters()] == ["\x01", "\b"]  # ctrl+a
 
 
-def test_type_counts_characters_before_a_focus_loss(
+def test_type_counts_keys_before_a_focus_loss(
     peek: Program, form: Form, form_id: int, opened: Opened, xdotool_by: Xdotool
 ) -> None:
     _, thief = opened("Thief", "")

@@ -87,9 +87,7 @@ def test_wait_for_text_reads_each_image_once(peek: Program, open_window: Opener,
         ("--window-id ID --closed", "is open"),
     ],
 )
-def test_wait_for_timeout_reports_the_last_state(
-    peek: Program, open_window: Opener, words: str, seen: str
-) -> None:
+def test_wait_for_timeout_shows_the_state(peek: Program, open_window: Opener, words: str, seen: str) -> None:
     window_id, _ = open_window("")
     error = peek.error("wait-for", *words.replace("ID", str(window_id)).split(), "--timeout-s", 1)
     assert error["code"] == "TIMEOUT" and seen in error["message"]
@@ -148,10 +146,10 @@ def test_wait_for_still_needs_a_second_without_changes(peek: Program, open_windo
 
 # a Mac may flash at each capture, so it captures less often
 @pytest.mark.parametrize(
-    ("signs", "cost", "until_timeout"), [(1, 1, 0), (2, 1, 0), (2, 2, 0), (3, 1, 25), (4, 1, 25), (3, 2, 15)]
+    ("signs", "cost", "most"), [(1, 1, 0), (2, 1, 0), (2, 2, 0), (3, 1, 25), (4, 1, 25), (3, 2, 15)]
 )
-def test_wait_for_still_ignores_a_caret(
-    monkeypatch: pytest.MonkeyPatch, signs: int, cost: int, until_timeout: int
+def test_wait_for_still_ignores_carets(
+    monkeypatch: pytest.MonkeyPatch, signs: int, cost: int, most: int
 ) -> None:
     """A corner of the window has the next of `signs` colours in each capture."""
     captures, pauses = itertools.count(1), [0.0]
@@ -164,9 +162,9 @@ def test_wait_for_still_ignores_a_caret(
     monkeypatch.setattr(wait, "pause", pauses.append)
     monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
     monkeypatch.setattr(wait, "take_bitmap", capture)
-    with pytest.raises(PeekabooError, match="still") if until_timeout else nullcontext():
+    with pytest.raises(PeekabooError, match="stop changing") if most else nullcontext():
         wait.wait_for(desktop, 7, None, None, None, False, True, 20)
-    assert not until_timeout or next(captures) == until_timeout + 1
+    assert not most or next(captures) == most + 1
 
 
 def test_wait_for_closed_includes_other_workspaces() -> None:

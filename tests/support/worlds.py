@@ -319,3 +319,6 @@ class Form:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+OpenForm = Callable[..., Form]  # see the fixture `open_form`
