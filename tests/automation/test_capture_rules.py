@@ -12,7 +12,7 @@ from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
 from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
-from worlds import Form, Program, wait_for
+from worlds import Form, OpenForm, Program, wait_for
 
 from peekaboo_min.system import files
 from peekaboo_min.system.bitmaps import read_image_info

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional
 import pytest
 from in_process import InProcessProgram
 from tk_windows import FORM_COLOUR, pixels_of, typed, window_titled
-from worlds import Finished, Form, Program, bare_x_server, clean_environment, wait_for
+from worlds import Finished, Form, OpenForm, Program, bare_x_server, clean_environment, wait_for
 
 from peekaboo_min.core.models import ImageInfo
 from peekaboo_min.system.bitmaps import read_image_info
