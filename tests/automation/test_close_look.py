@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -83,24 +82,6 @@ def test_region_of_a_large_window_has_more_pixels(tmp_path: Path) -> None:
         # a screenshot pixel covers about 1.5 window pixels
         assert info and 700 < info.width < 1000
         assert "u / 1." in answer["content"][0]["text"]
-        # after a file and a smaller copy a click needs a screenshot_id or a new screenshot
-        path = str(tmp_path / "whole.png")
-        pair = json_of(server.call("image", window_id=window_id, path=path, return_data=True))
-        ids = [one["screenshot_id"] for one in (*pair["saved_files"], *pair["images"])]
-        x, y = form.centre("agree")
-        refused = server.call("click", window_id=window_id, x=x, y=y)["content"][0]["text"]
-        assert refused.startswith("STALE_SCREENSHOT") and all(shot_id in refused for shot_id in ids)
-        scale = json_of(server.call("take_window_screenshot", window_id=window_id))["scale"]
-        server.call("click", window_id=window_id, x=x * scale, y=y * scale)
-        assert form.wait_for_event("toggle")["value"] == 1
-        server.call("click", window_id=window_id, x=x, y=y, screenshot_id=ids[0])
-        wait_for(lambda: form.events("toggle")[-1]["value"] == 0, "the older screenshot is used by its id")
-
-
-def json_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON text of a tool result with images, parsed."""
-    lines = [line for block in answer["content"] for line in block.get("text", "").split("\n")]
-    return json.loads(next(line for line in lines if line.startswith("{")))
 
 
 def test_region_with_a_screenshot_id_uses_its_pixels(peek: Program, form_id: int) -> None:
@@ -135,20 +116,18 @@ def bytes_of(program: Program, *arguments: Any) -> bytes:
 @both_forms
 def test_path_dash_writes_to_stdout_only(on_x11: Program, form: Form, form_window: int) -> None:
     for words in (
-        ["screenshot", form_window, "--path", "-"],
-        ["image", "--app", "Form", "--path", "-"],
-        ["image", "--mode", "screen", "--screen-index", "0", "--path", "-", "--max-dimension", "100"],
+        ["image", "--app", "Form"],
+        ["image", "--mode", "screen", "--screen-index", "0", "--max-dimension", "100"],
+        ["screenshot", form_window],
     ):
-        info = sniff_image(bytes_of(on_x11, *words))
+        info = sniff_image(bytes_of(on_x11, *words, "--path", "-"))
         assert info and info.kind == "png", words
     assert list(Path(on_x11.environment["TMPDIR"]).rglob("*.png")) == []
     # the screenshot record is kept
-    assert sniff_image(bytes_of(on_x11, "screenshot", form_window, "--path", "-"))
     on_x11.data("click", form_window, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
     for words in (["screenshot", form_window, "--json"], ["image", "--question", "What is it?"]):
-        finished = on_x11.run(*words, "--path", "-")
-        assert finished.code == 2, words
+        assert on_x11.run(*words, "--path", "-").code == 2, words
 
 
 def test_image_of_a_screen_lists_its_windows(peek: Program, form: Form, form_id: int) -> None:

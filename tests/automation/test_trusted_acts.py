@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
@@ -555,32 +556,29 @@ def test_type_counts_keys_before_a_focus_loss(
     assert typed(form) == "xy" * 10
 
 
-class Windows:
-    """Desktop with one plain window; tests add others in front of it."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, look: Callable[[Windows], Any] = id) -> None:
-        """Call `look` at each capture before the act."""
-        self.windows = [window(7)]
-        bitmap = Bitmap(300, 3, (bytes(900),) * 200)
-        patch.setattr(acts, "take_bitmap", lambda *_: (look(self), bitmap)[1])
-        self.watch = acts._Watch(self, window(7))  # type: ignore[arg-type]
-        patch.setattr(acts, "take_bitmap", lambda *_: bitmap)
-
-    def snapshot(self) -> Scene:
-        return Scene(tuple(self.windows), (), ())
+BLANK = Bitmap(300, 3, (bytes(900),) * 200)
 
 
 def test_verify_that_cannot_read_the_windows_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Windows) -> Scene:
-        raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
+    scenes = [Scene((window(7),), (), ())]
 
-    desktop = Windows(monkeypatch)
-    monkeypatch.setattr(Windows, "snapshot", fail)
-    assert desktop.watch.effect(None) == {"changed": None}
+    def snapshot() -> Scene:
+        if not scenes:
+            raise PeekabooError(ErrorCode.TIMEOUT, "osascript did not end within 10 seconds")
+        return scenes.pop()
+
+    monkeypatch.setattr(acts, "take_bitmap", lambda *_: BLANK)
+    desktop: Any = SimpleNamespace(snapshot=snapshot)
+    assert acts._Watch(desktop, window(7)).effect(None) == {"changed": None}
 
 
 def test_verify_does_not_name_an_earlier_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    desktop = Windows(monkeypatch, lambda self: self.windows.insert(0, window(len(self.windows))))
-    assert "new_window" not in desktop.watch.effect(None)
-    desktop.windows.insert(0, window(9, title="Sure?"))
-    assert desktop.watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}
+    windows = [window(7)]
+    desktop: Any = SimpleNamespace(snapshot=lambda: Scene(tuple(windows), (), ()))
+    # a window opens at each capture before the act
+    monkeypatch.setattr(acts, "take_bitmap", lambda *_: windows.insert(0, window(len(windows))) or BLANK)
+    watch = acts._Watch(desktop, window(7))
+    monkeypatch.setattr(acts, "take_bitmap", lambda *_: BLANK)
+    assert "new_window" not in watch.effect(None)
+    windows.insert(0, window(9, title="Sure?"))
+    assert watch.effect(None)["new_window"] == {"window_id": 9, "title": "Sure?"}
