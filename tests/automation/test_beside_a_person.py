@@ -183,9 +183,7 @@ def test_paste_is_pressed_only_while_the_clipboard_is_ours(peek: Program, form: 
     ],
     ids=["moves the window", "moves the pointer", "closes it"],
 )
-def test_drag_that_ends_elsewhere_is_not_confirmed(
-    peek: Program, form: Form, form_id: int, script: str
-) -> None:
+def test_drag_that_ends_elsewhere_is_in_doubt(peek: Program, form: Form, form_id: int, script: str) -> None:
     peek.data("screenshot", form_id)
     x, y = form.centre("notes")
     with person(form, script.format(id=form_id)):

@@ -241,7 +241,7 @@ def test_screenshot_of_a_window_that_keeps_moving_is_refused(
 @pytest.mark.parametrize(
     ("attribute", "value", "captures"), [("AXSize", [600, 450], 2), ("AXPosition", [300, 200], 1)]
 )
-def test_screenshot_of_a_window_is_repeated_on_a_mac_if_it_is_resized_not_if_it_moves(
+def test_screenshot_is_repeated_after_a_resize_on_a_mac(
     mac: FakeMac, mac_peek: Program, attribute: str, value: list[int], captures: int
 ) -> None:
     act = {"do": "ax_set", "window": 1090, "attribute": attribute, "value": value}

@@ -360,15 +360,13 @@ def test_stop_refuses_acts_until_resume(peek: Program, book_id: int, tmp_path: P
     peek.data("focus", book_id, PEEKABOO_ALLOW_APPS="Mail, FORM ", **variables)
 
 
-def test_act_without_its_audit_log_is_refused(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_act_needs_its_audit_log(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     (tmp_path / "state" / "peekaboo_min" / "audit.jsonl").mkdir(parents=True)
     assert peek.error("press", form_id, "a")["code"] == "FILE_IO_ERROR"
     assert form.events("key") == []
 
 
-def test_act_without_its_verify_images_is_refused(peek: Program, form: Form, form_id: int) -> None:
+def test_act_needs_its_verify_images(peek: Program, form: Form, form_id: int) -> None:
     program = Program(["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *peek.words], peek.environment)
     assert program.error("press", form_id, "a", "--verify")["code"] == "FILE_IO_ERROR"
     assert form.events("key") == []

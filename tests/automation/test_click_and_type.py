@@ -52,9 +52,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize(("key", "expected"), KEYS.items())
-def test_key_press_arrives(
-    peek: Program, form: Form, form_id: int, key: str, expected: tuple[str, int]
-) -> None:
+def test_press_arrives(peek: Program, form: Form, form_id: int, key: str, expected: tuple[str, int]) -> None:
     peek.data("press", form_id, key)
     keysym, modifiers = expected
     (event,) = wait_for(

@@ -70,9 +70,7 @@ def test_record_may_supersede_older_ones(records: Path) -> None:
 
 
 @pytest.mark.parametrize("hours", [-1, 1])
-def test_clock_may_change_between_records(
-    records: Path, monkeypatch: pytest.MonkeyPatch, hours: float
-) -> None:
+def test_clock_may_change_between_records(records: Path, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
     old, real = save(), time.time
     monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
     new = save(SMALL, supersedes_older=True)

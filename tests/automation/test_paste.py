@@ -34,9 +34,7 @@ def test_clipboard_that_cannot_be_restored_is_kept(peek: Program, form: Form, fo
     assert typed(form) == ""
 
 
-def test_slow_program_never_pastes_a_restored_copy(
-    peek: Program, slow_field: SlowField, slow_id: int
-) -> None:
+def test_slow_program_never_pastes_the_old_copy(peek: Program, slow_field: SlowField, slow_id: int) -> None:
     slow_field.reset("late", 0.5)
     with peek.start("type", slow_id, "Zoë") as process:
         wait_for(lambda: clipboard(peek.environment) != b"mine", "the text is served")
@@ -93,9 +91,7 @@ def test_copy_returns_if_nobody_fetches(peek: Program, slow_field: SlowField, sl
 
 
 @pytest.mark.parametrize("how", ["asking", "hung"])
-def test_text_stays_if_it_may_be_fetched(
-    peek: Program, slow_field: SlowField, slow_id: int, how: str
-) -> None:
+def test_text_stays_if_a_fetch_may_come(peek: Program, slow_field: SlowField, slow_id: int, how: str) -> None:
     slow_field.reset(how, 0.0)
     if how == "hung":
         slow_field.process.send_signal(signal.SIGSTOP)

@@ -36,9 +36,7 @@ def result_of(document: dict[str, Any]) -> str:
     return ", ".join(filter(None, [*(step["outcome"] for step in document["data"]["steps"]), code]))
 
 
-def test_steps_fill_form_and_dialog(
-    peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
-) -> None:
+def test_steps_fill_a_dialog(peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path) -> None:
     peek.data("screenshot", form_id)
     x, y = form.centre("name")
     picture = tmp_path / "last.png"
@@ -200,9 +198,7 @@ def test_act_without_its_record_is_not_done(peek: Program, form: Form, form_id: 
     assert form.events("key") == []
 
 
-def test_session_leaves_the_machine_as_it_was(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_session_leaves_nothing_behind(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     before: dict[str, Any] = machine_state(tmp_path, form.display)
     with serving("package", peek.environment) as server:
         server.shake_hands()

@@ -355,9 +355,7 @@ def test_cancelled_typing_ends_after_its_piece(act: Act, witness: XWitness) -> N
     assert "".join(key["text"] for key in witness.take("key")) == "abcdefghi"
 
 
-def test_typing_releases_its_key_if_killed(
-    peek: Program, w: int, witness: XWitness, xdotool_by: Xdotool
-) -> None:
+def test_killed_typing_frees_its_key(peek: Program, w: int, witness: XWitness, xdotool_by: Xdotool) -> None:
     dies = xdotool_by('[ "$1" = - ] || exec $real "$@"\n$real keydown X; kill -9 $$')
     error = peek.error("type", w, "aXb", **dies)
     assert error["code"] == "PROGRAM_FAILED" and "delivered 1 of 3 characters" in error["message"]
@@ -429,9 +427,7 @@ def test_key_passed_on_late_is_delivered(peek: Program, w: int, witness: XWitnes
     assert "".join(key["text"] for key in witness.take("key")) == "abc"
 
 
-def test_foreign_shortcut_is_pressed_as_asked(
-    peek: Program, w: int, witness: XWitness, other: XWitness
-) -> None:
+def test_foreign_shortcut_is_still_pressed(peek: Program, w: int, witness: XWitness, other: XWitness) -> None:
     other.do("grab", keysym=ord("b"))
     other.sync()
     assert peek.data("press", w, "ctrl+b", "--repeat", 3)["delivered"] is False
@@ -439,9 +435,7 @@ def test_foreign_shortcut_is_pressed_as_asked(
     assert witness.take("key") == []
 
 
-def test_keys_that_others_receive_are_not_delivered(
-    peek: Program, witness: XWitness, other: XWitness
-) -> None:
+def test_keys_that_others_get_are_not_delivered(peek: Program, witness: XWitness, other: XWitness) -> None:
     window_id = witness.open("deaf", x=100, y=100, w=300, h=200, app="Deaf", takes_keys=False)
     window_titled(peek, "deaf")
     assert peek.data("press", window_id, "return")["delivered"] is False

@@ -148,9 +148,7 @@ def test_wait_for_still_needs_a_second_without_changes(peek: Program, open_windo
 @pytest.mark.parametrize(
     ("signs", "cost", "most"), [(1, 1, 0), (2, 1, 0), (2, 2, 0), (3, 1, 25), (4, 1, 25), (3, 2, 15)]
 )
-def test_wait_for_still_ignores_carets(
-    monkeypatch: pytest.MonkeyPatch, signs: int, cost: int, most: int
-) -> None:
+def test_still_ignores_carets(monkeypatch: pytest.MonkeyPatch, signs: int, cost: int, most: int) -> None:
     """A corner of the window has the next of `signs` colours in each capture."""
     captures, pauses = itertools.count(1), [0.0]
 
