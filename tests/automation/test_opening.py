@@ -184,5 +184,5 @@ def test_open_refuses_missing_targets(peek: Program, tmp_path: Path) -> None:
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
     for name in ("missing.txt", "loop.txt"):
         assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"
-    error = peek.error("open", "--app", "No such application")
+    error = peek.error("open", "--app", "No such reader")
     assert error["code"] == "APP_NOT_FOUND" and "Note Reader" in error["message"]
