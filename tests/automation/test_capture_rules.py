@@ -18,11 +18,6 @@ from peekaboo_min.system import files
 from peekaboo_min.system.bitmaps import read_image_info
 
 
-@pytest.fixture
-def mac_peek(mac: FakeMac) -> Program:
-    return InProcessProgram(mac_environment(mac))
-
-
 def ids_of(peek: Program, *titles: str) -> list[int]:
     return [window_titled(peek, title)["window_id"] for title in titles]
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from answers import pictures_of
-from fakemac import FakeMac
 from in_process import InProcessProgram
-from macs import mac_environment
 from mcp_server import serving
 from tk_windows import pixels_of, window_titled
 from worlds import Form, Program, both_forms, clean_environment, wait_for, x_server
@@ -97,12 +95,11 @@ def test_region_with_a_screenshot_id_uses_its_pixels(peek: Program, form_id: int
     assert peek.error(*region, "--screenshot-id", "0" * 16)["code"] == "STALE_SCREENSHOT"
 
 
-def test_region_on_a_mac_has_two_pixels_a_point(mac: FakeMac, tmp_path: Path) -> None:
-    peek = InProcessProgram(mac_environment(mac))
-    assert peek.data("screenshot", 1090, "--max-dimension", 480)["scale"] == 1.0
-    part = peek.data("screenshot", 1090, "--region", "10,20,100,50", "--path", tmp_path / "part.png")
+def test_region_on_a_mac_has_two_pixels_a_point(mac_peek: Program, tmp_path: Path) -> None:
+    assert mac_peek.data("screenshot", 1090, "--max-dimension", 480)["scale"] == 1.0
+    part = mac_peek.data("screenshot", 1090, "--region", "10,20,100,50", "--path", tmp_path / "part.png")
     assert (part["region_image_width"], part["region_image_height"]) == (200, 100)
-    peek.data("screenshot", 1090, "--path", tmp_path / "full.png")
+    mac_peek.data("screenshot", 1090, "--path", tmp_path / "full.png")
     assert pixels_of(tmp_path / "part.png") == pixels_of(tmp_path / "full.png", "200x100+20+40")
 
 

@@ -29,8 +29,8 @@ def find(window: Window = SHOWN, screenshot_id: Optional[str] = None, session: s
     return find_record(session, window, screenshot_id)
 
 
-def save(info: ImageInfo = PICTURE, window: Window = SHOWN, supersedes_older: bool = False) -> Screenshot:
-    return save_record("x11-0", window, info, supersedes_older)
+def save(info: ImageInfo = PICTURE, window: Window = SHOWN) -> Screenshot:
+    return save_record("x11-0", window, info)
 
 
 def is_stale(*arguments: Any) -> bool:
@@ -61,7 +61,7 @@ def test_record_of_another_scale_needs_its_id(records: Path) -> None:
 
 
 def test_record_may_supersede_older_ones(records: Path) -> None:
-    full, new = save(), save(SMALL, supersedes_older=True)
+    full, new = save(), save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
     assert find() == new
     assert find(SHOWN, full.screenshot_id) == full
     assert save(SMALL) == find()
@@ -73,7 +73,7 @@ def test_record_may_supersede_older_ones(records: Path) -> None:
 def test_clock_may_change_between_records(records: Path, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
     old, real = save(), time.time
     monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
-    new = save(SMALL, supersedes_older=True)
+    new = save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
     assert find() == new
     assert find(SHOWN, old.screenshot_id) == old
 

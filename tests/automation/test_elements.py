@@ -10,7 +10,6 @@ import pytest
 from accessible import elements_of, group_of
 from desktops import BROWSER_OPTIONS, need_browser
 from fakemac import FakeMac
-from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
 from samples import window
@@ -20,13 +19,8 @@ from peekaboo_min.core.models import Rect
 from peekaboo_min.system.bitmaps import is_caret
 
 
-@pytest.fixture
-def on_mac(mac: FakeMac) -> Program:
-    return InProcessProgram(mac_environment(mac))
-
-
-def test_element_positions_are_pixels_for_click(on_mac: Program, mac: FakeMac) -> None:
-    reply = on_mac.data("elements", 1090, "--role", "button")
+def test_element_positions_are_pixels_for_click(mac_peek: Program, mac: FakeMac) -> None:
+    reply = mac_peek.data("elements", 1090, "--role", "button")
     # two pixels per point, like take_window_screenshot
     assert (reply["image_width"], reply["image_height"]) == (960, 720)
     assert {one["role"] for one in reply["elements"]} == {"button"}
@@ -35,12 +29,12 @@ def test_element_positions_are_pixels_for_click(on_mac: Program, mac: FakeMac) -
         "role": "button", "name": "New entry", "value": "", "states": [],
         "x": 180, "y": 220, "width": 280, "height": 80,
     }  # fmt: skip
-    on_mac.data("click", 1090, new["x"], new["y"], "--screenshot-id", reply["screenshot_id"])
+    mac_peek.data("click", 1090, new["x"], new["y"], "--screenshot-id", reply["screenshot_id"])
     assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
 
 
-def test_elements_print_one_line_each(on_mac: Program, mac: FakeMac) -> None:
-    head, line = on_mac.run("elements", 1090, "--text", "ENTRY").out.rstrip().split("\n")
+def test_elements_print_one_line_each(mac_peek: Program, mac: FakeMac) -> None:
+    head, line = mac_peek.run("elements", 1090, "--text", "ENTRY").out.rstrip().split("\n")
     assert re.fullmatch(r"1 element\(s\) of window 1090; x,y are pixels of screenshot [0-9a-f]{16}", head)
     assert line == 'button "New entry" 180,220'
     with serving("package", mac_environment(mac)) as server:
@@ -51,34 +45,34 @@ def test_elements_print_one_line_each(on_mac: Program, mac: FakeMac) -> None:
     assert [one["name"] for one in data["elements"]] == ["New entry"]
 
 
-def test_elements_that_are_not_found_are_listed_by_role(on_mac: Program) -> None:
-    finished = on_mac.run("elements", 1090, "--role", "tree")
+def test_elements_that_are_not_found_are_listed_by_role(mac_peek: Program) -> None:
+    finished = mac_peek.run("elements", 1090, "--role", "tree")
     assert finished.code == 3
     assert finished.out.startswith("0 element(s) of window 1090; of ") and "button" in finished.out
-    document = on_mac.run("elements", 1090, "--role", "tree", "--json")
+    document = mac_peek.run("elements", 1090, "--role", "tree", "--json")
     assert document.code == 3 and document.data["elements"] == []
 
 
 @pytest.mark.parametrize("count", [200, 201])
-def test_elements_are_limited_to_200(on_mac: Program, mac: FakeMac, count: int) -> None:
+def test_elements_are_limited_to_200(mac_peek: Program, mac: FakeMac, count: int) -> None:
     widgets = [
         {"name": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
         for at in range(count)
     ]
     mac.change_window(1090, {"widgets": widgets})
-    reply = on_mac.data("elements", 1090)
+    reply = mac_peek.data("elements", 1090)
     assert (reply["count"], len(reply["elements"])) == (count, 200)
     assert [one["name"] for one in reply["elements"][:2]] == ["B0", "B1"]
-    assert ("the first of 201" in on_mac.run("elements", 1090).out) == (count > 200)
+    assert ("the first of 201" in mac_peek.run("elements", 1090).out) == (count > 200)
 
 
-def test_element_values_are_limited_to_300_characters(on_mac: Program, mac: FakeMac) -> None:
+def test_element_values_are_limited_to_300_characters(mac_peek: Program, mac: FakeMac) -> None:
     fields = [
         {"name": f"f{length}", "kind": "field", "rect": [0, length - 300, 90, 30], "value": "x" * length}
         for length in (300, 340)
     ]
     mac.change_window(1090, {"widgets": fields})
-    values = [one["value"] for one in on_mac.data("elements", 1090)["elements"]]
+    values = [one["value"] for one in mac_peek.data("elements", 1090)["elements"]]
     assert values == ["x" * 300, "x" * 299 + "…"]
 
 

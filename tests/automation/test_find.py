@@ -10,8 +10,6 @@ from typing import Any, Callable
 import pytest
 from accessible import elements_of, group_of
 from fakemac import FakeMac
-from in_process import InProcessProgram
-from macs import mac_environment
 from samples import error_of
 from tk_windows import Wish, programs_by, window_titled
 from worlds import Form, Program, need, wait_for
@@ -321,14 +319,13 @@ def test_read_text_of_a_file_that_is_no_image_is_refused(tmp_path: Path) -> None
     assert error_of(read_text_by_tesseract, drawing).code is ErrorCode.INVALID_ARGUMENT
 
 
-def test_find_text_on_a_mac_returns_pixels_for_click(mac: FakeMac) -> None:
-    program = InProcessProgram(mac_environment(mac))
+def test_find_text_on_a_mac_returns_pixels_for_click(mac: FakeMac, mac_peek: Program) -> None:
     mac.change_window(1090, {"bounds": [100, 80, 1200, 800]})  # 2400x1600 pixels, too large for a model
-    reply = program.data("find-text", 1090, "entry")
+    reply = mac_peek.data("find-text", 1090, "entry")
     best = reply["found"][0]
     assert (best["text"], best["match"]) == ("entry", "part")
     assert (reply["image_width"], reply["image_height"]) == model_size(2400, 1600)
-    program.data("click", 1090, best["x"], best["y"], "--screenshot-id", reply["screenshot_id"])
+    mac_peek.data("click", 1090, best["x"], best["y"], "--screenshot-id", reply["screenshot_id"])
     assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
 
 
@@ -399,14 +396,16 @@ def test_lookalike_character_is_found_only_without_an_equal_one() -> None:
     assert [(place.text, place.match) for place in find_in_lines("I", lines)] == [("l", "lookalike")]
 
 
-def test_click_text_refuses_a_window_that_changes(mac: FakeMac, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_click_text_refuses_a_window_that_changes(
+    mac: FakeMac, mac_peek: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = [Bitmap(960, 3, (bytes([grey] * 3 * 960),) * 720) for grey in (255, 0)]
     monkeypatch.setattr(finding, "take_bitmap", lambda *_: looks.pop(0))
-    error = InProcessProgram(mac_environment(mac)).error("click-text", 1090, "Twice")
+    error = mac_peek.error("click-text", 1090, "Twice")
     assert (error["code"], mac.events("click")) == ("STALE_SCREENSHOT", [])
 
 
-def test_elements_of_a_moving_window_are_refused(mac: FakeMac, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elements_of_a_moving_window_are_refused(mac_peek: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     take_image = finding.take_image
 
     def take_moved(*arguments: Any) -> Any:
@@ -416,5 +415,5 @@ def test_elements_of_a_moving_window_are_refused(mac: FakeMac, monkeypatch: pyte
         return image._replace(subject=image.subject._replace(window=moved))
 
     monkeypatch.setattr(finding, "take_image", take_moved)
-    error = InProcessProgram(mac_environment(mac)).error("elements", 1090)
+    error = mac_peek.error("elements", 1090)
     assert "keeps moving" in error["message"]

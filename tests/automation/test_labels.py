@@ -131,8 +131,6 @@ RANKS = {
     "the same word twice in a line is two places": ("go", ["go and go"], [("go", "part"), ("go", "part")]),
     "a part across two labels": ("Edit View", ["File  Edit  View"], [("Edit View", "part")]),
     "direction characters are not shown": ("Pay", ["Pay\u202e"], [("Pay", "label")]),
-    "a plural is similar": ("Files", ["File"], [("File", "similar")]),
-    "joined words are equal": ("Log in", ["Login"], [("Login", "label")]),
 }  # fmt: skip
 
 

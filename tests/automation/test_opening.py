@@ -11,9 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fakemac import FakeMac
 from in_process import InProcessProgram
-from macs import mac_environment
 from tk_windows import audit
 from worlds import Program, clean_environment, need, wait_for
 
@@ -151,12 +149,11 @@ def test_open_refuses_executables(peek: Program, tmp_path: Path, name: str, cont
     assert started(tmp_path) == audit(peek) == []
 
 
-def test_open_refuses_applications_by_their_path(mac: FakeMac, tmp_path: Path) -> None:
+def test_open_refuses_applications_by_their_path(mac_peek: Program, tmp_path: Path) -> None:
     (tmp_path / "Editor.app").mkdir()
     (tmp_path / "bundle" / "Contents" / "MacOS").mkdir(parents=True)
-    program = InProcessProgram(mac_environment(mac))
     for path in (tmp_path / "Editor.app", tmp_path / "bundle", sys.executable):
-        assert program.error("open", "--path", path)["code"] == "POLICY_DENIED", path
+        assert mac_peek.error("open", "--path", path)["code"] == "POLICY_DENIED", path
 
 
 BAD = [

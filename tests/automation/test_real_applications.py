@@ -115,10 +115,6 @@ def _open_editor(on: RealDesktop) -> tuple[dict[str, Any], Path]:
     return on.window_titled(path.name), path
 
 
-def _wait_for_text(path: Path, text: str) -> None:
-    wait_for(lambda: path.exists() and path.read_text() == text, f"{path} holds {text!r}")
-
-
 @on_openbox
 def test_drag_in_gtk_with_a_moved_pointer_is_not_confirmed(on: RealDesktop) -> None:
     """GTK receives XInput events, whose positions the RECORD extension does not report."""
@@ -147,7 +143,7 @@ def test_acts_on_a_window_with_a_modal_dialog_are_refused(on: RealDesktop) -> No
     on.done("press_key", dialog, key="ctrl+a")
     on.done("type_text", dialog, text=str(target))
     on.done("press_key", dialog, key="return")
-    _wait_for_text(target, "first")
+    wait_for(lambda: target.exists() and target.read_text() == "first", "the editor saves")
     assert path.read_text() == "first"
 
 

@@ -541,13 +541,13 @@ def test_type_replaces_by_an_empty_text(peek: Program, w: int, witness: XWitness
 def test_type_counts_keys_before_a_focus_loss(
     peek: Program, form: Form, form_id: int, opened: Opened, xdotool_by: Xdotool
 ) -> None:
-    _, thief = opened("Thief", "")
+    program, thief = opened("Thief", "bind . <Key> {puts leaked}")
     peek.data("focus", form_id)
     late = xdotool_by(f'$real "$@"\n[ "$1" != - ] || $real windowfocus --sync {thief}')
     lost = peek.error("type", form_id, "xy" * 15, **late)
     assert lost["code"] == "FOCUS_LOST" and "delivered 20 of 30 characters" in lost["message"]
     peek.data("focus", form_id)
-    assert typed(form) == "xy" * 10
+    assert typed(form) == "xy" * 10 and program.lines() == []
 
 
 BLANK = Bitmap(300, 3, (bytes(900),) * 200)

@@ -98,8 +98,9 @@ def test_wait_for_text_skips_a_minimised_window(peek: Program, open_window: Open
     minimise = ["xdotool", "windowminimize", "--sync", str(window_id)]
     subprocess.run(minimise, env=peek.environment, check=True)
     open_window("")
-    (hit,) = peek.data("wait-for", "--app", "Slow", "--text", "Preparing")["found"]
-    assert hit["match"] == "part"
+    error = peek.error("wait-for", "--app", "Slow", "--text", "Xylophone", "--timeout-s", 1)
+    assert error["code"] == "TIMEOUT" and "'Preparing the files'" in error["message"]
+    assert peek.data("wait-for", "--app", "Slow", "--text", "Preparing")["found"]
     error = peek.error("wait-for", "--window-id", window_id, "--text", "Preparing", "--timeout-s", 1)
     assert error["code"] == "TIMEOUT" and "is minimised" in error["message"]
 
