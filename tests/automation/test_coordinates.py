@@ -69,10 +69,9 @@ def test_record_may_supersede_older_ones(records: Path) -> None:
     assert is_stale()
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
-def test_clock_may_change_between_records(records: Path, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
+def test_clock_may_be_set_back_between_records(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old, real = save(), time.time
-    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    monkeypatch.setattr(time, "time", lambda: real() - 3600)
     new = save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
     assert find() == new
     assert find(SHOWN, old.screenshot_id) == old
