@@ -221,7 +221,7 @@ def test_scroll_turns_the_asked_notches_over_the_pixel(
     assert turned == [(button, "40", "30", shift)] * amount
     assert answer["delivered"] is True
     expected = {"action": "scroll", "point": answer["point"], "direction": direction, "amount": amount}
-    assert expected.items() <= audit(peek)[-1].items()
+    assert expected.items() <= audit(peek)[-1].items() and {"time", "pid", "app"} <= audit(peek)[-1].keys()
 
 
 def test_drag_moves_a_slider(peek: Program, pad: Pad, pad_id: int) -> None:

@@ -410,9 +410,11 @@ def test_keys_that_the_window_does_not_get_are_not_delivered(
         for key in hotkey:
             other.do("grab", keysym=ord(key))
         other.sync()
-        reply = peek.run(name, w, *words, "--json").json
-        other.do("controls", affected=2 | 4, on=0)
-        other.sync()
+        try:
+            reply = peek.run(name, w, *words, "--json").json
+        finally:
+            other.do("controls", affected=2 | 4, on=0)
+            other.sync()
     expected = f"'FOCUS_LOST'.* delivered {reported}" if reported else "'delivered': False, 'reason'"
     assert re.search(expected, str(reply)), reply
     assert "others_typed" not in str(reply)
