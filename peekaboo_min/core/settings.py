@@ -94,7 +94,9 @@ class Settings(NamedTuple):
         "PEEKABOO_SAFE_CLICK", "`1`: allow clicking a window's title bar to raise it", False
     )
     may_switch_input: bool = _env(
-        "PEEKABOO_SWITCH_INPUT", "`1`: switch from an input method to a layout while typing (macOS)", False
+        "PEEKABOO_SWITCH_INPUT",
+        "`1`: switch from an input method to a layout while typing or pressing a character's key (macOS)",
+        False,
     )
 
     default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")
