@@ -77,10 +77,6 @@ def test_press_of_a_keypad_digit_leaves_num_lock_as_it_is(
         assert is_locked() != before
 
 
-def test_press_of_a_key_that_the_window_manager_binds_is_no_error(peek: Program, form_id: int) -> None:
-    assert peek.run("press", form_id, "Print").err == ""
-
-
 def test_click_in_a_shrunk_screenshot_hits(peek: Program, form: Form, form_id: int) -> None:
     shot = peek.data("screenshot", form_id, "--max-dimension", 277)
     assert max(shot["image_width"], shot["image_height"]) == 277

@@ -376,33 +376,30 @@ def test_keys_that_reach_another_window_are_not_delivered(
     assert witness.take("key") == []
 
 
-# controls of XKB (2: slow keys, 4: bounce keys), another program's hotkey, a command
+SLOW_KEYS, BOUNCE_KEYS = (2, ""), (4, "")  # controls of the XKB extension
+
+
+# controls and another program's hotkey; a command; the characters that arrive, and how many are reported
 @pytest.mark.parametrize(
-    ("controls", "hotkey", "command", "arrived", "reported"),
+    ("how", "command", "arrived", "reported"),
     [
-        (2, "", "type abc", "", ""),
-        (2, "", "press a --repeat 2", "", ""),
-        (2, "", "type abc --replace", "", ""),
-        (4, "", "type aabb", "ab", "2 of 4 characters"),
-        (4, "", "press c --repeat 3", "c", "1 of 3 key presses"),
-        (0, "b", "type abca", "aca", "3 of 4 characters"),
-        (0, "b", "type b --replace", "\x01", "0 of 1 characters"),
-        (0, "b", "press b", "", ""),
-        (0, "a", "type xyz --replace", "", ""),  # select all
-        (0, "v", "type é", "", ""),  # paste
-        (0, "v", "type x\té", "x\t", "2 of 3 characters"),
+        (SLOW_KEYS, "type abc", "", ""),
+        (SLOW_KEYS, "press a --repeat 2", "", ""),
+        (SLOW_KEYS, "type abc --replace", "", ""),
+        (BOUNCE_KEYS, "type aabb", "ab", "2 of 4 characters"),
+        (BOUNCE_KEYS, "press c --repeat 3", "c", "1 of 3 key presses"),
+        ((0, "b"), "type abca", "aca", "3 of 4 characters"),
+        ((0, "b"), "type b --replace", "\x01", "0 of 1 characters"),
+        ((0, "b"), "press b", "", ""),
+        ((0, "a"), "type xyz --replace", "", ""),  # select all
+        ((0, "v"), "type é", "", ""),  # paste
+        ((0, "v"), "type x\té", "x\t", "2 of 3 characters"),
     ],
 )
 def test_keys_that_the_window_does_not_get_are_not_delivered(
-    peek: Program,
-    w: int,
-    witness: XWitness,
-    controls: int,
-    hotkey: str,
-    command: str,
-    arrived: str,
-    reported: str,
+    peek: Program, w: int, witness: XWitness, how: tuple[int, str], command: str, arrived: str, reported: str
 ) -> None:
+    controls, hotkey = how
     copy(peek.environment, b"mine")
     name, *words = command.split(" ")
     with closing(XWitness(peek.environment)) as other:
