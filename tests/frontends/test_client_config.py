@@ -8,6 +8,7 @@ import sys
 import venv
 from pathlib import Path
 from typing import Any, Callable
+from unittest.mock import ANY
 
 import anyio
 import pytest
@@ -22,14 +23,14 @@ from worlds import (
     Form,
     Program,
     clean_environment,
+    executable,
     need,
 )
 
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
 # the form of a console script if a #! line cannot hold the environment's path
-CONSOLE_SCRIPT = """#!/bin/sh
-'''exec' "{python}" "$0" "$@"
+CONSOLE_SCRIPT = """'''exec' "{python}" "$0" "$@"
 ' '''
 import sys
 from peekaboo_min.frontends.cli import start
@@ -48,18 +49,14 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
     return folder / "bin" / "python"
 
 
-def install(folder: Path) -> Path:
+def install(folder: Path) -> list[Any]:
     """Install the package in a new environment; return its console script."""
     folder = folder.with_name(folder.name.replace('"', ""))
     python = make_environment(folder)
     (site,) = folder.glob("lib/*/site-packages")
-    shutil.copytree(
-        ROOT / "peekaboo_min", site / "peekaboo_min", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    script = folder / "bin" / "peekaboo-min"
-    script.write_text(CONSOLE_SCRIPT.format(python=python), encoding="utf-8")
-    script.chmod(0o755)
-    return script
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "peekaboo_min", site / "peekaboo_min", ignore=ignored)
+    return [executable(folder / "bin" / "peekaboo-min", CONSOLE_SCRIPT.format(python=python))]
 
 
 def copied_file(folder: Path) -> list[Any]:
@@ -69,11 +66,7 @@ def copied_file(folder: Path) -> list[Any]:
 
 
 PACKAGE = [sys.executable, "-m", "peekaboo_min"]
-FORMS: dict[str, Callable[[Path], list[Any]]] = {
-    "package": lambda folder: PACKAGE,
-    "console script": lambda folder: [install(folder)],
-    "single file": copied_file,
-}
+FORMS: list[Callable[[Path], list[Any]]] = [lambda folder: PACKAGE, install, copied_file]
 
 
 def config(argv: list[Any], environment: dict[str, str], *more: str) -> Finished:
@@ -98,11 +91,7 @@ def block_of(client: str, text: str) -> dict[str, Any]:
 
 
 def start(
-    client: str,
-    block: dict[str, Any],
-    inherited: dict[str, str],
-    folder: Path,
-    talk: Callable[[ClientSession], Any],
+    client: str, block: Any, inherited: dict[str, str], folder: Path, talk: Callable[[ClientSession], Any]
 ) -> Any:
     """Start a server by the block and return talk(session). inherited: the client's environment."""
     passed = inherited if client in ("claude-code", "gemini", "vscode") else {}  # these pass all of it on
@@ -125,16 +114,13 @@ async def listed_titles(session: ClientSession) -> list[str]:
     return [window["title"] for window in answer.structured_content["windows"]]
 
 
-CASES = [(client, list(FORMS)[number % 3]) for number, client in enumerate(CLIENTS)]
-
-
-@pytest.mark.parametrize(("client", "form_name"), CASES, ids=["-".join(case) for case in CASES])
+@pytest.mark.parametrize(("client", "argv_of"), [*zip(CLIENTS, FORMS * 2)])
 def test_config_starts_a_server_that_lists_windows(
-    tmp_path: Path, environment: dict[str, str], display: str, form: Form, client: str, form_name: str
+    tmp_path: Path, environment: dict[str, str], display: str, form: Form, client: str, argv_of: Any
 ) -> None:
     terminal = {**environment, "DISPLAY": display}
     passed = ["--env", "TMPDIR", "--env", "LANG,XDG_STATE_HOME"]
-    done = config(FORMS[form_name](tmp_path / ODD), terminal, client, *passed)
+    done = config(argv_of(tmp_path / ODD), terminal, client, *passed)
     assert done.code == 0, done.err
     assert "note: put this into " in done.err and "note: put" not in done.out
     block = block_of(client, done.out)
@@ -175,25 +161,25 @@ def test_config_desktop_starts_a_server_on_a_desktop_of_its_own(
     assert start("claude-code", block, launcher, tmp_path, listed_titles) == []
 
 
-FILES = {
-    "claude-desktop": [".config/Claude/claude_desktop_config.json", "Library/Application Support/Claude/"],
-    "vscode": [".config/Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json"],
-}
-
-
-@pytest.mark.parametrize("client", FILES)
+@pytest.mark.parametrize(
+    ("client", "system", "path"),
+    [
+        ("claude-desktop", "x11", "~/.config/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "macos", "~/Library/Application Support/Claude/claude_desktop_config.json"),
+        ("vscode", "x11", "~/.config/Code/User/mcp.json"),
+        ("vscode", "macos", "~/Library/Application Support/Code/User/mcp.json"),
+    ],
+)
 def test_config_names_the_systems_file_and_has_no_display_on_a_mac(
-    environment: dict[str, str], client: str
+    environment: dict[str, str], client: str, system: str, path: str
 ) -> None:
-    terminal = {**environment, "DISPLAY": ":7"}
-    for system, path in zip(("x11", "macos"), FILES[client]):
-        there = {**terminal, "PEEKABOO_DESKTOP": system}
-        plain, as_json = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
-        data = as_json.data
-        assert (set(data), f"{data['text']}\n") == ({"client", "file", "text"}, plain.out)
-        assert [f"note: {message}" for message in as_json.json["messages"]] == plain.err.splitlines()
-        assert data["file"].startswith(f"~/{path}")
-        assert ("DISPLAY" in data["text"]) is (system == "x11")
+    there = {**environment, "DISPLAY": ":7", "PEEKABOO_DESKTOP": system}
+    plain, as_json = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
+    text = as_json.data["text"]
+    assert as_json.data == {"client": client, "file": ANY, "text": text}
+    assert as_json.data["file"].startswith(path)
+    assert [f"note: {message}" for message in as_json.json["messages"]] == plain.err.splitlines()
+    assert plain.out == f"{text}\n" and ("DISPLAY" in text) is (system == "x11")
 
 
 @pytest.mark.parametrize("form_name", ["package", "single file"])
