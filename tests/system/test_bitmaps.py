@@ -53,28 +53,17 @@ def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int)
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"RIFF\0\0\0\0WAVEfmt ",
-        b"\xff\xd8\xff" * 40,
-        b"BM" + b"\0" * 60,
-        b"BMW and other names of cars that a letter may begin with",
-    ],
+    "data", [b"RIFF\0\0\0\0WAVEfmt ", b"\xff\xd8\xff" * 40, b"BM" + b"\0" * 60, b"BMW and other cars " * 3]
 )
 def test_sniff_image_of_other_data_is_none(data: bytes) -> None:
     assert sniff_image(data) is None
 
 
-KINDS = {"png": [], "jpg": [], "progressive jpg": ["-interlace", "JPEG"], "gif": [], "webp": [], "bmp": []}
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_whole_image_of_a_truncated_image_is_none(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("kind", ["png", "jpg", "gif", "webp", "bmp"])
+def test_whole_image_of_a_truncated_image_is_none(tmp_path: Path, kind: str) -> None:
     need("convert")
-    kind = name.split()[-1]
     path = tmp_path / f"a.{kind}"
-    argv = ["convert", "-seed", "1", "-size", "120x90", "plasma:fractal", *KINDS[name], str(path)]
+    argv = ["convert", "-seed", "1", "-size", "120x90", "plasma:fractal", "-interlace", "JPEG", str(path)]
     if subprocess.run(argv, capture_output=True).returncode and kind == "webp":
         pytest.skip("this ImageMagick writes no webp")
     data, info = path.read_bytes(), ImageInfo(kind, 120, 90)
@@ -100,21 +89,17 @@ def test_whole_image_does_not_end_at_its_thumbnail(tmp_path: Path) -> None:
         prepare_target(path)
 
 
-SIZES = {
-    "at the edge": ((1568, 733), (1568, 733)),
-    "wide": ((3136, 400), (1568, 200)),
-    "tall": ((400, 3136), (200, 1568)),
-    "too many pixels": ((1568, 1568), (1072, 1072)),
-    "a line": ((100_000, 1), (1568, 1)),
-    "one pixel": ((1, 1), (1, 1)),
-}
-
-
-@pytest.mark.parametrize(("size", "expected"), SIZES.values(), ids=SIZES.keys())
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((1568, 733), (1568, 733)),  # at both limits: 1568 pixels a side, 1,150,000 in all
+        ((400, 3136), (200, 1568)),
+        ((1568, 1568), (1072, 1072)),
+        ((100_000, 1), (1568, 1)),
+    ],
+)
 def test_model_size_is_the_largest_allowed(size: tuple[int, int], expected: tuple[int, int]) -> None:
-    width, height = model_size(*size)
-    assert (width, height) == expected
-    assert max(width, height) <= 1568 and width * height <= 1_150_000
+    assert model_size(*size) == expected
 
 
 # a change in 100x100 pixels (x, y, pixels, levels); the columns that count at scale 1, at scale 2
