@@ -115,6 +115,7 @@ def test_steps_keep_the_input_lock_between_them(
         form.wait_for_event("key")
         peek.data("press", form_id, "c")
         assert running.wait(PATIENCE_S) == 0
+    form.wait_for_event("key", after=2)
     assert [event["keysym"] for event in form.events("key")] == ["a", "b", "c"]
 
 
