@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable
+from typing import Callable
 from unittest.mock import ANY
 
 import pytest
@@ -131,9 +131,7 @@ def test_failure_has_a_code_a_next_step_and_changes_no_file(
         ("127.0.0.1:999.7", "windows", "DISPLAY is '127.0.0.1:999.7': Connection refused"),
     ],
 )
-def test_missing_display_is_an_error_with_a_next_step(
-    forked: Program, display: str, argv: str, detail: str
-) -> None:
+def test_missing_display_has_a_next_step(forked: Program, display: str, argv: str, detail: str) -> None:
     program = forked.having(DISPLAY=display)
     assert_fails(program, [argv], ErrorCode.NO_GUI_SESSION, "set DISPLAY to a running X server")
     finished = program.run(argv)
@@ -169,9 +167,7 @@ BAD_VARIABLES = {
 
 
 @pytest.mark.parametrize(("name", "values"), BAD_VARIABLES.items())
-def test_bad_variable_is_an_error_except_with_help(
-    forked: Program, empty_display: str, name: str, values: str
-) -> None:
+def test_bad_variable_stops_all_but_help(forked: Program, empty_display: str, name: str, values: str) -> None:
     for value in values.split():
         program = forked.having(DISPLAY=empty_display, **{name: value})
         message = f"{name} is '{value}'"
@@ -184,9 +180,7 @@ def test_empty_variable_counts_as_unset(forked: Program, empty_display: str) -> 
     assert forked.data("windows", DISPLAY=empty_display, **empty) == {"windows": []}
 
 
-def test_doctor_names_folders_log_and_variables_without_effect(
-    forked: Program, tmp_path: Path, empty_display: str
-) -> None:
+def test_doctor_names_folders_and_odd_variables(forked: Program, tmp_path: Path, empty_display: str) -> None:
     program, log = forked.having(DISPLAY=empty_display), str(tmp_path / "the server.log")
     variables = {"PEEKABOO_READ_ONLY": "1", "PEEKABOO_READONLY": "1", "PEEKABOO_LOG_LEVEL": "bogus"}
     data = program.data("doctor", PEEKABOO_LOG_FILE=log, **variables)
@@ -200,9 +194,7 @@ def test_doctor_names_folders_log_and_variables_without_effect(
         assert f"ok      {name}: /" in shown
 
 
-def test_doctor_names_the_missing_gi_module_and_its_package(
-    forked: Program, tmp_path: Path, empty_display: str
-) -> None:
+def test_doctor_names_the_package_of_missing_gi(forked: Program, tmp_path: Path, empty_display: str) -> None:
     python = executable(tmp_path / "bin" / "python3", "exit 1")
     for name in ("maim", "xdotool", "xclip", "convert"):
         need(name)
@@ -302,57 +294,44 @@ def test_version_flag_works_anywhere_before_two_dashes(forked: Program) -> None:
     assert __version__ not in forked.run("list", "--", "--version").err
 
 
-def test_stdin_is_never_read(forked: Program, tmp_path: Path, empty_display: str) -> None:
+def in_shell(program: Program, line: str, **variables: str) -> Program:
+    """Run a shell line in which "$@" is the program and its arguments."""
+    return Program(["sh", "-c", line, "sh", *program.words], {**program.environment, **variables})
+
+
+@pytest.mark.parametrize("line", ["windows -j", "type 7 x", "nonsense"])
+def test_stdin_is_never_read(forked: Program, tmp_path: Path, empty_display: str, line: str) -> None:
     (tmp_path / "stdin").write_text("windows\n" * 100)
-    with open(tmp_path / "stdin") as f:
-        for argv in (["windows", "-j"], ["type", "7", "x"], ["nonsense"]):
-            start(forked, argv, stdin=f, DISPLAY=empty_display)
-        assert os.lseek(f.fileno(), 0, os.SEEK_CUR) == 0
+    reading = in_shell(forked, f'exec <{tmp_path}/stdin; "$@" >/dev/null; cat', DISPLAY=empty_display)
+    assert reading.run(*line.split()).out == "windows\n" * 100
 
 
-def start(
-    program: Program,
-    argv: list[str],
-    closing: str = "",
-    stdout: int = -1,
-    stdin: Any = None,
-    **variables: str,
-) -> tuple[int, bytes]:
-    """Run under a shell with some streams closed; return exit code and stderr."""
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closing}', "sh", *program.words, *argv],
-        env={**program.environment, **variables},
-        stdin=stdin or subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        timeout=PATIENCE_S,
-    )
-    return done.returncode, done.stderr
-
-
-@pytest.mark.parametrize("argv", [["--help"], ["windows", "--json"], ["nonsense", "--json"]])
-def test_closed_pipe_on_stdout_is_no_error(forked: Program, empty_display: str, argv: list[str]) -> None:
+@pytest.mark.parametrize(("line", "code"), [("--help", 0), ("windows --json", 0), ("nonsense --json", 2)])
+def test_closed_pipe_on_stdout_is_no_error(forked: Program, empty_display: str, line: str, code: int) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = start(forked, argv, stdout=writer, DISPLAY=empty_display)
+    environment = {**forked.environment, "DISPLAY": empty_display}
+    argv = [*forked.words, *line.split()]
+    done = subprocess.run(argv, env=environment, stdout=writer, stderr=subprocess.PIPE, timeout=PATIENCE_S)
     os.close(writer)
-    assert done == (2 if argv[0] == "nonsense" else 0, b"")
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 @both_forms
 @pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_no_exit_code(program: Program, closing: str) -> None:
-    code, err = start(program, ["nonsense"], closing)
-    assert (code, b"Traceback" in err) == (2, False)
+    done = in_shell(program, f'exec "$@" {closing}').run("nonsense")
+    assert done.code == 2 and "Traceback" not in done.err
 
 
 def test_image_to_a_closed_stdout_does_not_crash(forked: Program, empty_display: str) -> None:
-    assert start(forked, ["image", "--path", "-"], ">&-", DISPLAY=empty_display) == (0, b"")
+    done = in_shell(forked, 'exec "$@" >&-', DISPLAY=empty_display).run("image", "--path", "-")
+    assert (done.code, done.err) == (0, "")
 
 
 def test_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program) -> None:
-    code, err = start(forked, ["--help"], ">/dev/full")
-    assert code != 0 and err.startswith(b"peekaboo-min: the output could not be written: ")
+    done = in_shell(forked, 'exec "$@" >/dev/full').run("--help")
+    assert done.code != 0 and done.err.startswith("peekaboo-min: the output could not be written: ")
 
 
 @both_forms
@@ -423,9 +402,7 @@ def test_clean_keeps_the_folder_of_a_running_exec(forked: Program, tmp_path: Pat
 @pytest.mark.parametrize(
     "name", ["home/.bashrc", "tmp/OURS/log", "tmp/OURS/logs/log", "state/peekaboo_min/log"]
 )
-def test_clean_never_deletes_the_file_named_by_the_log_variable(
-    forked: Program, tmp_path: Path, argv: str, name: str
-) -> None:
+def test_clean_never_deletes_the_users_log(forked: Program, tmp_path: Path, argv: str, name: str) -> None:
     path = tmp_path / name.replace("OURS", f"peekaboo_min-{os.getuid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("my own")

@@ -80,6 +80,17 @@ def test_error_can_always_be_sent() -> None:
     assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED", **parts}
 
 
+UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
+    (type_text, {"text": "[1]"}),
+    (image, {"app": " "}),
+    (screenshot_app_window, {"windowIndex": 0}),
+    (image, {"mode": "", "format": ""}),
+    (image, {"window_id": False, "return_data": False}),
+    (focus_window, {"window_id": 0}),
+    (image, {"windowid": 0, "a": ""}),
+]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "given"),
     [
@@ -89,23 +100,8 @@ def test_error_can_always_be_sent() -> None:
         (click, {"x": 0, "y": 0, "screenshot_id": ""}, {"x": 0, "y": 0}),
         (click, {"modifiers": '["cmd"]'}, {"modifiers": ["cmd"]}),
         (image, {"window_specifier": '{"index": 0}'}, {"window_specifier": {"index": 0}}),
+        *((tool, arguments, arguments) for tool, arguments in UNCHANGED),
     ],
 )
 def test_empty_arguments_of_strict_clients_count_as_absent(tool: Any, arguments: Any, given: Any) -> None:
     assert given_arguments(read_signature(tool), arguments) == given
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        (type_text, {"text": "[1]"}),
-        (image, {"app": " "}),
-        (screenshot_app_window, {"windowIndex": 0}),
-        (image, {"mode": "", "format": ""}),
-        (image, {"window_id": False, "return_data": False}),
-        (focus_window, {"window_id": 0}),
-        (image, {"windowid": 0, "a": ""}),
-    ],
-)
-def test_other_arguments_are_passed_unchanged(tool: Any, arguments: Any) -> None:
-    assert given_arguments(read_signature(tool), arguments) == arguments

@@ -142,9 +142,7 @@ def test_tools_refuse_odd_arguments_as_expected_errors(tmp_path: Path, display: 
     assert "unexpected" not in log.read_text(), "no internal error"
 
 
-def test_cancelled_call_kills_its_programs_and_the_next_call_works(
-    tmp_path: Path, slow_world: dict[str, str]
-) -> None:
+def test_cancelled_call_kills_only_its_programs(tmp_path: Path, slow_world: dict[str, str]) -> None:
     with initialized("package", slow_world) as server:
         number = server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
@@ -255,9 +253,7 @@ READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_el
         ("PEEKABOO_READONLY", "1", READ_ONLY_TOOLS),
     ],
 )
-def test_tools_are_chosen_by_the_environment(
-    tmp_path: Path, display: str, name: str, value: str, names: str
-) -> None:
+def test_variables_choose_the_tools(tmp_path: Path, display: str, name: str, value: str, names: str) -> None:
     with initialized("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
         hidden = server.call("type_text", window_id=7, text="a")
@@ -268,9 +264,7 @@ def test_tools_are_chosen_by_the_environment(
     ("form_name", "name", "value"),
     [("package", "PEEKABOO_TOOLS", "clik"), ("single file", "PEEKABOO_TTL_SECONDS", "abc")],
 )
-def test_bad_variable_keeps_the_server_from_starting(
-    form_name: str, tmp_path: Path, name: str, value: str
-) -> None:
+def test_bad_variable_prevents_the_start(form_name: str, tmp_path: Path, name: str, value: str) -> None:
     with serving(form_name, clean_environment(tmp_path, **{name: value})) as server:
         assert (server.wait(), server.lines) == (2, [])
         assert server.errors.startswith("peekaboo-min: ") and name in server.errors

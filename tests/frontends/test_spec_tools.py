@@ -56,21 +56,6 @@ def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def linux_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("linux") / "log"
-
-
-@pytest.fixture(scope="module")
-def linux(display: str, linux_log: Path, shared_form: Form) -> Iterator[Server]:
-    """Start a server on X11 with a form and no model."""
-    environment = clean_environment(linux_log.parent, DISPLAY=display, PEEKABOO_LOG_FILE=str(linux_log))
-    with initialized("package", environment) as started:
-        started.call("list")
-        wait_for(lambda: "Visitor book" in json.dumps(started.call("list_windows")), "the form is listed")
-        yield started
-
-
 LIST_REFUSALS = [
     ({"item_type": "application_windows"}, "For 'application_windows', 'app' identifier is required."),
     ({"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
@@ -299,9 +284,7 @@ def test_image_with_a_question_is_answered_and_not_saved(server: Server, mac: Fa
     assert kept_by(mac) == before
 
 
-def test_image_with_a_question_is_saved_or_returned_on_request(
-    server: Server, brain: FakeAI, tmp_path: Path
-) -> None:
+def test_image_with_a_question_is_saved_if_requested(server: Server, brain: FakeAI, tmp_path: Path) -> None:
     brain.brain = script(["Again.", "Still a form."])
     data = seen(server.call("image", app="Form", question="?", path=str(tmp_path / "form.png")))
     assert (data["saved_files"][0]["path"], data["analysis_text"]) == (str(tmp_path / "form.png"), "Again.")
@@ -317,9 +300,7 @@ def test_image_of_several_windows_has_an_answer_per_window(server: Server, brain
     assert data["analysis_text"] == f"{first}Bookmarks.\n\n{second}A bug report."
 
 
-def test_image_with_a_failed_question_is_kept_only_with_a_path(
-    server: Server, mac: FakeMac, brain: FakeAI
-) -> None:
+def test_image_of_a_failed_question_is_kept_with_a_path(server: Server, mac: FakeMac, brain: FakeAI) -> None:
     brain.fail_with("empty", times=None)
     before = kept_by(mac)
     assert refused(server.call("image", app="Form", question="Is it a form?"))["code"] == "AI_PROVIDER_ERROR"
@@ -354,10 +335,11 @@ def test_analyze_uses_the_chosen_model_or_the_configured_one(
     assert answer["structuredContent"]["model_used"] == f"ollama/{used}"
 
 
-def test_question_without_a_model_is_refused_and_logged_as_an_error(linux: Server, linux_log: Path) -> None:
-    error = refused(linux.call("image", question="?", app="Form"))
+def test_question_without_a_model_is_refused_and_logged_as_an_error(own_mac: FakeMac) -> None:
+    with initialized("package", mac_environment(own_mac)) as server:
+        error = refused(server.call("image", question="?", app="Form"))
     assert error["code"] == "AI_NOT_CONFIGURED" and error["said"].startswith(NOT_CONFIGURED)
-    logged = [json.loads(line) for line in linux_log.read_text().splitlines()]
+    logged = [json.loads(line) for line in (own_mac.folder / "log").read_text().splitlines()]
     assert ("error", NOT_CONFIGURED) in [(line["level"], line["msg"]) for line in logged]
 
 
@@ -395,13 +377,14 @@ def test_screenshot_app_window_returns_its_bounds_and_scale(
     assert data == {"path": ANY, "uri": ANY, "appName": name, "rect": rect, "scale": scale, "format": kind}
 
 
-def test_screenshot_app_window_on_x11_is_the_same(linux: Server, shared_form: Form) -> None:
-    listed = seen(linux.call("list", app="Form", include_window_details=["bounds"]))["window_list"]
-    data = saved(linux.call("screenshot_app_window", appName="form"))
-    (rect,) = [row["bounds"] for row in listed if row["window_title"] == shared_form.title]
-    assert data == {"path": ANY, "uri": ANY, "appName": "Form", "rect": rect, "scale": 1.0, "format": "png"}
-    answer = linux.call("screenshot_app_window", appName="form", includeShadow=True)
-    assert saved(answer)["rect"] == rect and "without a shadow" in answer["content"][0]["text"]
+def test_screenshot_app_window_on_x11_is_the_same(tmp_path: Path, display: str, form: Form) -> None:
+    with initialized("package", clean_environment(tmp_path, DISPLAY=display)) as server:
+        wait_for(lambda: form.title in json.dumps(server.call("list_windows")), "the form is listed")
+        server.call("list")  # consumes the status text, which is sent once
+        (row,) = seen(server.call("list", app="Form", include_window_details=["bounds"]))["window_list"]
+        answer = server.call("screenshot_app_window", appName="form", includeShadow=True)
+    shown = {"path": ANY, "uri": ANY, "appName": "Form", "rect": row["bounds"], "scale": 1.0, "format": "png"}
+    assert saved(answer) == shown and "without a shadow" in answer["content"][0]["text"]
 
 
 CAUSES: dict[str, tuple[Callable[[FakeMac], object], int]] = {
@@ -412,9 +395,7 @@ CAUSES: dict[str, tuple[Callable[[FakeMac], object], int]] = {
 
 
 @pytest.mark.parametrize("code", CAUSES)
-def test_screenshot_app_window_uses_the_specified_error_codes(
-    server: Server, mac: FakeMac, code: str
-) -> None:
+def test_screenshot_app_window_has_specified_error_codes(server: Server, mac: FakeMac, code: str) -> None:
     before = kept_by(mac)
     cause, time_ms = CAUSES[code]
     cause(mac)
@@ -460,9 +441,7 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("line", "expected"), METADATA.items(), ids=METADATA)
-def test_exec_returns_stdout_stderr_exit_code_and_document(
-    server: Server, mac: FakeMac, line: str, expected: Any
-) -> None:
+def test_exec_returns_output_code_and_json(server: Server, mac: FakeMac, line: str, expected: Any) -> None:
     usual = {"stdout": ANY, "stderr": "", "exit_code": 0, "attachments": [], "cwd": ANY, "version": ANY}
     data = seen(run(server, line))
     assert {"stdout": ANY, **data} == {**usual, "program": f"{mac.bin_dir}/peekaboo", **expected}
