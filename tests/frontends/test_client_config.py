@@ -12,8 +12,10 @@ from unittest.mock import ANY
 
 import anyio
 import pytest
+from answers import refused
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_server import initialized
 from worlds import (
     ROOT,
     SINGLE_FILE,
@@ -30,9 +32,10 @@ from worlds import (
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
 # the form of a console script if a #! line cannot hold the environment's path
-CONSOLE_SCRIPT = """'''exec' "{python}" "$0" "$@"
+CONSOLE_SCRIPT = f"""'''exec' "{sys.executable}" "$0" "$@"
 ' '''
 import sys
+sys.path.insert(0, "{ROOT}")
 from peekaboo_min.frontends.cli import start
 start()
 """
@@ -49,14 +52,9 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
     return folder / "bin" / "python"
 
 
-def install(folder: Path) -> list[Any]:
-    """Install the package in a new environment; return its console script."""
-    folder = folder.with_name(folder.name.replace('"', ""))
-    python = make_environment(folder)
-    (site,) = folder.glob("lib/*/site-packages")
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "peekaboo_min", site / "peekaboo_min", ignore=ignored)
-    return [executable(folder / "bin" / "peekaboo-min", CONSOLE_SCRIPT.format(python=python))]
+def console_script(folder: Path) -> list[Any]:
+    """Create a console script in an oddly named folder; return its argv."""
+    return [executable(folder / "bin" / "peekaboo-min", CONSOLE_SCRIPT)]
 
 
 def copied_file(folder: Path) -> list[Any]:
@@ -66,7 +64,7 @@ def copied_file(folder: Path) -> list[Any]:
 
 
 PACKAGE = [sys.executable, "-m", "peekaboo_min"]
-FORMS: list[Callable[[Path], list[Any]]] = [lambda folder: PACKAGE, install, copied_file]
+FORMS: list[Callable[[Path], list[Any]]] = [lambda folder: PACKAGE, console_script, copied_file]
 
 
 def config(argv: list[Any], environment: dict[str, str], *more: str) -> Finished:
@@ -132,9 +130,7 @@ def test_config_starts_a_server_that_lists_windows(
 
 
 @pytest.mark.parametrize("client", ["codex", "claude-code"])
-def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
-    environment: dict[str, str], client: str
-) -> None:
+def test_config_holds_a_key_only_if_it_is_not_forwarded(environment: dict[str, str], client: str) -> None:
     terminal = {**environment, "DISPLAY": ":7", "SOME_KEY": "se cret"}
     done = config(PACKAGE, terminal, client, "--env", "SOME_KEY")
     block = block_of(client, done.out)
@@ -150,9 +146,7 @@ def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
         assert block["env"] == {**usual, "SOME_KEY": "se cret"} and note in done.err
 
 
-def test_config_desktop_starts_a_server_on_a_desktop_of_its_own(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_config_desktop_starts_a_server_with_a_desktop(tmp_path: Path, environment: dict[str, str]) -> None:
     need(*X_PROGRAMS)
     done = config(PACKAGE, environment, "claude-code", "--desktop")
     block = block_of("claude-code", done.out)
@@ -182,16 +176,16 @@ def test_config_names_the_systems_file_and_has_no_display_on_a_mac(
     assert plain.out == f"{text}\n" and ("DISPLAY" in text) is (system == "x11")
 
 
-@pytest.mark.parametrize("form_name", ["package", "single file"])
-def test_config_refuses_a_python_without_mcp(
-    tmp_path: Path, environment: dict[str, str], form_name: str
+@pytest.mark.parametrize(
+    ("argv", "advice"), [(PACKAGE[1:], "uv tool install "), ([str(SINGLE_FILE)], "uv run ")]
+)
+def test_config_needs_a_python_with_mcp(
+    tmp_path: Path, environment: dict[str, str], argv: list[str], advice: str
 ) -> None:
     python = make_environment(tmp_path / "venv", with_mcp=False)
-    argv = [python, SINGLE_FILE] if form_name == "single file" else [python, "-m", "peekaboo_min"]
-    done = config(argv, environment, "cursor")
-    assert (done.code, done.out) == (1, "")
+    done = config([python, *argv], environment, "cursor")
+    assert (done.code, done.out) == (1, "") and advice in done.err
     assert f"{python} needs the package mcp 2, and has none; " in done.err
-    assert ("uv run " if form_name == "single file" else "uv tool install ") in done.err
 
 
 def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -208,13 +202,8 @@ def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: d
 
 
 def test_config_without_a_display_notes_how_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
-    done = config(PACKAGE, environment, "cursor", "--env", "TMPDIR", "--env", "XDG_STATE_HOME")
+    done = config(PACKAGE, environment, "cursor")
     assert "note: DISPLAY is not set here: run this in a terminal of the desktop" in done.err
-
-    async def refusal(session: ClientSession) -> str:
-        answer = await session.call_tool("list_windows", {})
-        assert answer.is_error
-        return answer.content[0].text
-
-    text = start("cursor", block_of("cursor", done.out), {}, tmp_path, refusal)
-    assert text.startswith("NO_GUI_SESSION: ") and "set DISPLAY in this server's configuration" in text
+    with initialized("package", clean_environment(tmp_path)) as server:
+        error = refused(server.call("list_windows"))
+    assert error["code"] == "NO_GUI_SESSION" and "set DISPLAY in this server's configuration" in error["said"]
