@@ -139,9 +139,7 @@ def test_log_file_is_private_and_holds_no_key(tmp_path: Path, a_key: str) -> Non
     assert without_secrets(f"a{a_key}b") == "a***b"
 
 
-def test_log_lines_have_level_traceback_and_the_sdks_warnings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_log_has_levels_traces_and_sdk_warnings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     start_log_file(tmp_path / "log", "WARNING", also_console=True)
     log_debug("too much")
     log_info("too much")
@@ -161,9 +159,7 @@ def test_log_lines_have_level_traceback_and_the_sdks_warnings(
     assert capsys.readouterr().err == text
 
 
-def test_log_that_becomes_unwritable_prints_nothing(
-    tmp_path: Path, a_key: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lost_log_prints_nothing(tmp_path: Path, a_key: str, capsys: pytest.CaptureFixture[str]) -> None:
     start_log_file(tmp_path / "log", "info", also_console=False)
     (tmp_path / "log").unlink()
     (tmp_path / "log").mkdir()

@@ -17,6 +17,7 @@ from accessible import need_elements
 from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, executable, need, processes_of, wait_for
 
 from peekaboo_min.system.bitmaps import read_image_info
+from peekaboo_min.system.programs import PACKAGES
 
 Desktop = subprocess.Popen[bytes]
 Start = Callable[..., Desktop]
@@ -45,9 +46,7 @@ def line(process: Desktop) -> str:
 
 
 @both_forms
-def test_desktop_passes_stdin_exit_code_and_its_own_variables(
-    start: Start, program: Program, tmp_path: Path
-) -> None:
+def test_desktop_passes_stdin_exit_code_and_variables(start: Start, program: Program, tmp_path: Path) -> None:
     peekaboo = " ".join(program.words)
     command = f'{peekaboo} image --path {tmp_path}/a.png >&2; cat; stat -c %a "$XDG_RUNTIME_DIR"; env; exit 7'
     session = {"WAYLAND_DISPLAY": "wayland-0", "SESSION_MANAGER": "local/x", "XDG_RUNTIME_DIR": "/run"}
@@ -98,9 +97,6 @@ def test_desktop_refuses_clients_without_its_cookie(start: Start, program: Progr
     assert program.data("windows", DISPLAY=display, XAUTHORITY=authority) == {"windows": []}
     stranger = program.error("windows", DISPLAY=display, XAUTHORITY="/dev/null")
     assert stranger["code"] == "NO_GUI_SESSION" and "does not accept the cookie" in stranger["details"]
-    argv, variables = ["xprop", "-root"], {"DISPLAY": display, "XAUTHORITY": "/dev/null"}
-    refused = subprocess.run(argv, env={**program.environment, **variables}, capture_output=True)
-    assert refused.returncode == 1 and b"Authorization required" in refused.stderr
     assert Path(authority).stat().st_mode & 0o777 == 0o600
     with socket.socket() as client:
         assert client.connect_ex(("127.0.0.1", 6000 + int(display[1:]))) != 0
@@ -117,9 +113,7 @@ def test_desktop_offers_accessible_elements(start: Start, program: Program) -> N
     assert b'text "Hello"' in out, err
 
 
-def test_desktop_in_a_window_ends_with_the_window(
-    start: Start, display: str, program: Program, tmp_path: Path
-) -> None:
+def test_desktop_in_a_window_is_closed(start: Start, display: str, program: Program, tmp_path: Path) -> None:
     need("Xephyr")
     process = start('echo "$DISPLAY"; cat', "--window", "--size", "640x480", DISPLAY=display)
     assert line(process) not in ("", display)
@@ -136,22 +130,14 @@ def test_desktop_in_a_window_ends_with_the_window(
     assert (process.returncode, processes_of(tmp_path)) == (1, {}) and b"the X server ended" in err
 
 
-PACKAGES = {
-    "Xvfb": "xvfb",
-    "Xephyr": "xserver-xephyr",
-    "xcompmgr": "xcompmgr",
-    "dbus-daemon": "dbus-daemon",
-    "openbox": "openbox",
-}
+NEEDED = ("Xvfb", "Xephyr", "xcompmgr", "dbus-daemon", "openbox")
 
 
-@pytest.mark.parametrize("name", PACKAGES)
-def test_desktop_names_a_missing_or_broken_program_and_its_package(
-    program: Program, tmp_path: Path, name: str
-) -> None:
+@pytest.mark.parametrize("name", NEEDED)
+def test_desktop_names_the_package_of_a_broken_program(program: Program, tmp_path: Path, name: str) -> None:
     need(*X_PROGRAMS, "Xephyr")
     options = ["--window"] if name == "Xephyr" else []
-    for other in {*PACKAGES} - {name}:
+    for other in {*NEEDED} - {name}:
         (tmp_path / other).symlink_to(shutil.which(other) or "/missing")
     argv, found = ["desktop", *options, "--", "true"], {"PEEKABOO_BIN_DIR": str(tmp_path)}
     missing = program.error(*argv, **found)

@@ -145,9 +145,7 @@ def test_file_lock_is_kept_by_the_program_that_inherits_it(lock: Path) -> None:
     assert (again.code, held_locks()) == (ErrorCode.TIMEOUT, ())
 
 
-def test_file_lock_is_taken_on_the_new_file_if_the_old_is_deleted(
-    lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_lock_is_taken_on_the_newest_file(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flock, deletions = fcntl.flock, iter([lock.unlink])
     monkeypatch.setattr(fcntl, "flock", lambda *given: ([delete() for delete in deletions], flock(*given)))
     with file_lock(lock.name, 5.0, "the mouse"):
@@ -161,9 +159,7 @@ def test_file_lock_refuses_a_link(lock: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_file_lock_on_a_file_system_without_locks_is_an_error(
-    lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_lock_without_support_is_an_error(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -212,9 +208,7 @@ def test_file_name_is_valid_on_every_file_system(stem: str, name: str) -> None:
 
 @pytest.mark.parametrize("character", ["x", "日", "😀"])
 @pytest.mark.parametrize("start", ["", "ab"])
-def test_file_name_is_cut_to_255_bytes_and_keeps_its_suffix(
-    tmp_path: Path, character: str, start: str
-) -> None:
+def test_long_file_name_keeps_its_suffix_in_255_bytes(tmp_path: Path, character: str, start: str) -> None:
     stem = start + character * 300
     name = start + character * ((251 - len(start)) // len(character.encode())) + ".png"
     others = [file_name(stem, "png", f"_{number}_{'é' * 300}") for number in (0, 1)]

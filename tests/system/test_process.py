@@ -137,9 +137,7 @@ def test_run_program_reports_exit_codes_and_the_programs_own_message() -> None:
     ],
     ids=["a NUL", "half a character", "too long"],
 )
-def test_run_program_refuses_an_argument_that_cannot_be_passed(
-    tmp_path: Path, argument: str, code: ErrorCode
-) -> None:
+def test_run_program_refuses_an_impossible_argument(tmp_path: Path, argument: str, code: ErrorCode) -> None:
     assert failure("touch $1", str(tmp_path / "there"), argument).code is code
     assert list(tmp_path.iterdir()) == []
 
@@ -165,9 +163,7 @@ except PeekabooError as e:
         ("RLIMIT_NOFILE", "used", b"", "PROGRAM_FAILED .*Too many open files"),
     ],
 )
-def test_run_program_on_an_exhausted_machine_reports_the_reason(
-    limit: str, most: str, stdin: bytes, error: str
-) -> None:
+def test_run_program_reports_an_exhausted_machine(limit: str, most: str, stdin: bytes, error: str) -> None:
     _, out = python(LIMITED.format(limit=limit, most=most, stdin=stdin))
     assert re.match(error, out) and "Traceback" not in out
 
@@ -178,9 +174,7 @@ def test_missing_program_is_an_error_with_a_next_step() -> None:
     assert error.sentence() == "the program no-such-program is not installed; install it, or put it on PATH"
 
 
-def test_find_program_searches_only_the_folder_for_programs(
-    environment: Callable[..., None], tmp_path: Path
-) -> None:
+def test_find_program_searches_only_its_folder(environment: Callable[..., None], tmp_path: Path) -> None:
     executable(tmp_path / "mine", "echo mine")
     executable(tmp_path / "broken", "").write_text("#!/no/such/interpreter\n")
     (tmp_path / "text").write_text("not a program")
@@ -193,27 +187,18 @@ def test_find_program_searches_only_the_folder_for_programs(
     assert error.code is ErrorCode.MISSING_PROGRAM
 
 
-def test_run_program_cancelled_kills_the_whole_group(tmp_path: Path) -> None:
-    path, token = tmp_path / "pids", CancelToken()
-    threading.Thread(target=lambda: pids_in(path) and token.cancel()).start()
-    error = copy_context().run(cancelled, token, failure, STUBBORN + "wait", str(path), timeout_s=600)
-    assert error.code is ErrorCode.CANCELLED
-    assert_all_dead(pids_in(path))
+def cancelled(token: CancelToken, work: Callable[..., PeekabooError], *arguments: Any) -> ErrorCode:
+    """Return the code of the error of a call that `token` cancels; run it in a copied context."""
+    use_cancel_token(token)
+    return work(*arguments).code
 
 
 def test_run_program_is_not_started_after_cancelling(tmp_path: Path) -> None:
-    token = CancelToken()
+    token, context = CancelToken(), copy_context()
     threading.Timer(0.1, token.cancel).start()
-    context = copy_context()
-    assert context.run(cancelled, token, error_of, pause, 600).code is ErrorCode.CANCELLED
-    error = context.run(cancelled, token, failure, "touch $1", str(tmp_path / "there"))
-    assert error.code is ErrorCode.CANCELLED
+    assert context.run(cancelled, token, error_of, pause, 600) is ErrorCode.CANCELLED
+    assert context.run(cancelled, token, failure, "touch $1", tmp_path / "there") is ErrorCode.CANCELLED
     assert list(tmp_path.iterdir()) == []
-
-
-def cancelled(token: CancelToken, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
-    use_cancel_token(token)
-    return work(*given, **named)
 
 
 def test_run_program_does_not_pass_peekaboo_cli_path_on(environment: Callable[..., None]) -> None:
@@ -225,9 +210,7 @@ def test_run_program_does_not_pass_peekaboo_cli_path_on(environment: Callable[..
 @pytest.mark.parametrize(
     ("path", "given"), [(".:/usr/bin::x/y:~/b:/bin:", "/usr/bin:/bin"), (".", os.defpath), ("", os.defpath)]
 )
-def test_run_program_gets_the_absolute_folders_of_path(
-    environment: Callable[..., None], path: str, given: str
-) -> None:
+def test_program_gets_absolute_paths_only(environment: Callable[..., None], path: str, given: str) -> None:
     environment(PATH=path)
     assert sh('echo "$PATH"').text == f"{given}\n"
 
@@ -312,9 +295,7 @@ in_parallel(lambda name: process.run_program([*argv, name], timeout_s=600), ["ea
     [(ENDING_US, 5, 1), (TWO_STARTS, 1, 2)],
     ids=["as soon as it starts", "by another thread"],
 )
-def test_signal_ends_programs_that_are_starting(
-    tmp_path: Path, script: str, runs: int, programs: int
-) -> None:
+def test_signal_ends_starting_programs(tmp_path: Path, script: str, runs: int, programs: int) -> None:
     for number in range(1, runs + 1):
         assert python(script, str(tmp_path / "pids"))[0] == 143
         assert_all_dead(pids_in(tmp_path / "pids", programs * number))

@@ -46,9 +46,7 @@ def only(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_find_program_skips_another_convert_and_uses_magick(
-    on_x11: Program, form_window: int, tmp_path: Path
-) -> None:
+def test_find_program_skips_a_foreign_convert(on_x11: Program, form_window: int, tmp_path: Path) -> None:
     first = logged(tmp_path / "first" / "convert", REFUSING)
     on_x11.data("find-text", form_window, "Name", PATH=f"{first.parent}{os.pathsep}{os.environ['PATH']}")
     folder = only(tmp_path / "bin", *(name for name in X_TOOLS if name != "convert"))
