@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Callable
+from functools import cache
+from typing import Callable, NamedTuple
 
 import pytest
 from readme import SKILL, refreshed
@@ -40,28 +39,25 @@ LONGEST_FUNCTION = 64
 LONGEST_FIRST_LINE = 75
 
 
-@dataclass
-class Module:
+class Module(NamedTuple):
     """One module by its name below the package (`core.errors`), as text and as a tree."""
 
     name: str
     text: str
-
-    @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+    tree: ast.Module
 
 
 Modules = dict[str, Module]
 
 
-@lru_cache(maxsize=1)
+@cache
 def package() -> Modules:
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         if not name.endswith("__init__"):
-            found[name] = Module(name, path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            found[name] = Module(name, text, ast.parse(text))
     return found
 
 

@@ -182,9 +182,7 @@ def on_mac(mac: FakeMac, gmail: Path) -> list[Message]:
         return server.ask("tools/list")["result"]["tools"]
 
 
-def test_tools_list_on_a_mac_is_the_pinned_one_for_every_version(
-    session: Recorded, on_mac: list[Message]
-) -> None:
+def test_tools_list_on_a_mac_is_the_pinned_one_always(session: Recorded, on_mac: list[Message]) -> None:
     """Quote the specification in the descriptions and parameter help of image, analyze and list."""
     listed = {tool["name"]: in_lines(tool) for tool in on_mac}
     document = json.dumps(listed, ensure_ascii=False, indent=1)

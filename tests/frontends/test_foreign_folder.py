@@ -91,9 +91,7 @@ def test_pythonpath_is_kept_with_python_p(tmp_path: Path) -> None:
 
 # both agents start their server with the same code, in two forms
 @pytest.mark.parametrize("form", FORMS)
-def test_agents_server_imports_no_module_from_a_foreign_folder(
-    own_mac: FakeMac, foreign: ForeignFolder, form: str
-) -> None:
+def test_agents_server_imports_no_foreign_module(own_mac: FakeMac, foreign: ForeignFolder, form: str) -> None:
     with FakeAI(brain=script(["FUNCTION_CALL: open_keynote", *["FINAL_ANSWER: [done]"] * 2])) as ai:
         environment = {**own_mac.env(), **ai.env("gemini", "gemini-3.6-flash")}
         program = Program([sys.executable, str(FORMS[form])], environment)
@@ -102,9 +100,7 @@ def test_agents_server_imports_no_module_from_a_foreign_folder(
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")
 
 
-def test_program_in_the_working_folder_is_not_executed(
-    tmp_path: Path, foreign: ForeignFolder, display: str
-) -> None:
+def test_program_in_a_foreign_folder_is_ignored(tmp_path: Path, foreign: ForeignFolder, display: str) -> None:
     for name in ("maim", "xdotool", "peekaboo"):
         executable(foreign.path / name, f"echo {name} >> {foreign.path}.log")
     path = os.pathsep.join([".", "", os.environ["PATH"]])

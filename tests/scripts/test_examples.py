@@ -61,9 +61,7 @@ def test_watch_window_reports_each_change_until_it_is_closed(
     assert not list((tmp_path / "tmp").glob("tmp.*")), "temporary screenshots are deleted"
 
 
-def test_interrupted_watch_window_leaves_no_screenshot(
-    watching: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_interrupted_watch_window_leaves_no_image(watching: subprocess.Popen[bytes], tmp_path: Path) -> None:
     os.killpg(watching.pid, signal.SIGINT)
     assert watching.wait(PATIENCE_S) == 130
     assert not list((tmp_path / "tmp").glob("tmp.*"))
@@ -97,9 +95,7 @@ def test_fill_form_finds_fields_by_their_labels(tmp_path: Path) -> None:
         ("agent_form.sh", 2, "usage: "),
     ],
 )
-def test_failed_example_prints_a_message(
-    display: str, tmp_path: Path, line: str, code: int, message: str
-) -> None:
+def test_failed_example_prints_why(display: str, tmp_path: Path, line: str, code: int, message: str) -> None:
     name, *arguments = line.split()
     done = example(name, tmp_path, display).run(*arguments, folder=tmp_path)
     assert (done.code, done.out) == (code, "") and message in done.err

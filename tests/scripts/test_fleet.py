@@ -22,8 +22,8 @@ SCRIPT = str(ROOT / "scripts" / "fleet.sh")
 
 
 @pytest.fixture(scope="module")
-def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start an sshd on the loopback; yield the ssh command for it."""
+def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Start an sshd on the loopback; yield fleet.sh's variables for it."""
     need("sshd", "ssh", "ssh-keygen", "parallel", "Xvfb")
     folder = tmp_path_factory.mktemp("sshd")
     for key in ("host_key", "key"):
@@ -32,7 +32,8 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    executable(folder / "peekaboo-min", f'exec "{sys.executable}" "{ROOT}/scripts/peekaboo.py" "$@"')
+    script = f'exec "{sys.executable}" "{ROOT}/scripts/peekaboo.py" "$@"'
+    program = executable(folder / "peekaboo-min", script)
     config = folder / "sshd_config"
     config.write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
@@ -43,20 +44,14 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         Path("/run/sshd").mkdir(exist_ok=True)
     with group_of([str(shutil.which("sshd")), "-D", "-e", "-f", str(config)]):
         wait_for(lambda: is_open(port), "sshd listens", 60)
-        yield (
-            f"ssh -p {port} -i {folder / 'key'} -F none -o StrictHostKeyChecking=no"
-            f" -o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR"
-        )
+        options = f"-o StrictHostKeyChecking=no -o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR"
+        ssh = f"ssh -p {port} -i {folder / 'key'} -F none {options}"
+        yield {"FLEET_SSH": ssh, "FLEET_PROGRAM": str(program)}
 
 
 def is_open(port: int) -> bool:
     with socket.socket() as client:
         return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-def program_of(ssh: str) -> str:
-    """Return the path of peekaboo-min, beside the ssh key."""
-    return ssh.split(" -i ")[1].split()[0].rpartition("/")[0] + "/peekaboo-min"
 
 
 def fleet(tmp_path: Path, *argv: str, **variables: str) -> Finished:
@@ -68,14 +63,14 @@ def host(display: str) -> str:
     return f"{getpass.getuser()}@127.0.0.1/{display}"
 
 
-def test_fleet_fails_only_for_the_dead_desktop(ssh: str, tmp_path: Path) -> None:
+def test_fleet_fails_only_for_the_dead_desktop(ssh: dict[str, str], tmp_path: Path) -> None:
     sizes = [(640, 480), (800, 600)]
     ended = ":59999"  # no other test uses this number
     with ExitStack() as stack:
         displays = [stack.enter_context(x_server(f"{width}x{height}")) for width, height in sizes]
         hosts = ",".join(map(host, [*displays, ended]))
         argv = ["-o", "shots", hosts, "--", "image", "--path", "it's a screen.png"]
-        done = fleet(tmp_path, *argv, FLEET_SSH=ssh, FLEET_PROGRAM=program_of(ssh))
+        done = fleet(tmp_path, *argv, **ssh)
     lines = dict(line.split("\t", 1) for line in done.out.splitlines())
     assert done.code == 1 and done.err == f"{SCRIPT}: 1 of 3 failed\n"
     for display, size in zip(displays, sizes):
@@ -85,10 +80,10 @@ def test_fleet_fails_only_for_the_dead_desktop(ssh: str, tmp_path: Path) -> None
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 
 
-def test_fleet_runs_on_desktops_of_their_own(ssh: str, tmp_path: Path) -> None:
+def test_fleet_runs_on_desktops_of_their_own(ssh: dict[str, str], tmp_path: Path) -> None:
     hosts = ",".join(map(host, (":59998", ":59999")))  # no server has these numbers
     argv = ["desktop", "--size", "640x480", "--", "peekaboo-min", "image", "--path", "a.png"]
-    done = fleet(tmp_path, hosts, "--", *argv, FLEET_SSH=ssh, FLEET_PROGRAM=program_of(ssh))
+    done = fleet(tmp_path, hosts, "--", *argv, **ssh)
     assert done.code == 0, done.out
     for path in (tmp_path / "fleet").glob("*/a.png"):
         info = read_image_info(path)
@@ -96,7 +91,7 @@ def test_fleet_runs_on_desktops_of_their_own(ssh: str, tmp_path: Path) -> None:
     assert len([*tmp_path.glob("fleet/*/a.png")]) == 2
 
 
-def test_fleet_reports_a_hanging_or_unreachable_host(ssh: str, tmp_path: Path) -> None:
+def test_fleet_reports_a_hanging_or_unreachable_host(ssh: dict[str, str], tmp_path: Path) -> None:
     """Keep the other hosts' results, and ignore files of an earlier run."""
     stale = tmp_path / "fleet" / "nobody@127.0.0.1_:7"
     stale.mkdir(parents=True)
@@ -106,7 +101,7 @@ def test_fleet_reports_a_hanging_or_unreachable_host(ssh: str, tmp_path: Path) -
         hosts = tmp_path / "hosts.txt"
         hosts.write_text(f"{host(display)}  # an office\n\n{host(':99')}\nnobody@127.0.0.1/:7\n")
         argv = ["-t", "2", str(hosts), "--", "list", "apps"]
-        done = fleet(tmp_path, *argv, FLEET_SSH=ssh, FLEET_PROGRAM=str(sleeper))
+        done = fleet(tmp_path, *argv, **{**ssh, "FLEET_PROGRAM": str(sleeper)})
     lines = dict(line.split("\t", 1) for line in done.out.splitlines())
     assert lines[host(display)] == "0\tquick"
     assert lines[host(":99")].startswith("124\t")
