@@ -26,7 +26,6 @@ class Desktop(Protocol):
     config_folder: str  # where the user's programs keep their configuration, with `~`
     has_noisy_captures: bool  # True if two captures of an idle window may differ a little
     capture_cost: int  # a factor for the pause between two captures in a loop
-    answers_by_programs: bool  # True if each question starts a program: callers ask several at once
 
     @property
     def session(self) -> str:

@@ -71,7 +71,8 @@ def wait_for(
     title: Annotated[Optional[str], "until a window title contains this text"] = None,
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
     still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
-    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
+    timeout_s: Annotated[float, "seconds, 1 to 45 (shell: 600); default 10"] = 10.0,
+    longest_s: float = 45.0,  # the shell passes more
 ) -> Result:
     """Wait until a window shows a text or a title, opens, closes or stops changing.
 
@@ -81,4 +82,4 @@ def wait_for(
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
-    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s)
+    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s, longest_s)

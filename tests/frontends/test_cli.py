@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Callable
 from unittest.mock import ANY
 
 import pytest
@@ -136,26 +135,6 @@ def test_missing_display_has_a_next_step(forked: Program, display: str, argv: st
     assert_fails(program, [argv], ErrorCode.NO_GUI_SESSION, "set DISPLAY to a running X server")
     finished = program.run(argv)
     assert (finished.code, finished.err.splitlines()[1:]) == (1, [f"  {detail}"])
-
-
-AUTHORITIES: dict[str, Callable[[Path], object]] = {
-    "a pipe": os.mkfifo,
-    "a folder": Path.mkdir,
-    "a huge file": lambda path: (path.touch(), os.truncate(path, 10**12)),
-}
-
-
-@pytest.mark.parametrize("kind", AUTHORITIES)
-@pytest.mark.parametrize("name", ["XAUTHORITY", "HOME"])
-def test_special_file_as_xauthority_blocks_no_command(
-    program: Program, tmp_path: Path, empty_display: str, kind: str, name: str
-) -> None:
-    need("maim")
-    AUTHORITIES[kind](tmp_path / ".Xauthority")
-    given = str(tmp_path / ".Xauthority" if name == "XAUTHORITY" else tmp_path)
-    program = program.having(DISPLAY=empty_display, **{name: given})
-    assert program.run("windows", timeout_s=PATIENCE_S).code == 0
-    assert program.run("image", "--path", tmp_path / "a.png", timeout_s=PATIENCE_S).code == 0
 
 
 BAD_VARIABLES = {

@@ -184,8 +184,8 @@ def test_config_needs_a_python_with_mcp(
 ) -> None:
     python = make_environment(tmp_path / "venv", with_mcp=False)
     done = config([python, *argv], environment, "cursor")
-    assert (done.code, done.out) == (1, "") and advice in done.err
-    assert f"{python} needs the package mcp 2, and has none; " in done.err
+    assert (done.code, done.out) == (2, "") and advice in done.err
+    assert f"MCP needs the package mcp 2; {python} has none; " in done.err
 
 
 def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -65,7 +65,7 @@ def test_server_initializes_and_ends_with_its_stdin(tmp_path: Path, display: str
         answer = server.shake_hands()
         assert (answer["serverInfo"]["name"], answer["serverInfo"]["version"]) == ("PeekabooMCP", "0.1.0")
         first, _, rest = answer["instructions"].partition("\n")
-        assert len(first) <= 200 and len(rest) <= 1300
+        assert len(first) <= 200 and len(rest) <= 1300 and "mouse and keyboard" in answer["instructions"]
         wanted = {"desktop", "app", "window", "screenshot", "GUI", "mouse", "keyboard", "click", "type"}
         assert wanted <= {*re.findall(r"\w+", first)}
         assert {*answer["capabilities"]} - {"experimental"} == {"tools", "resources"}
@@ -258,6 +258,11 @@ def test_variables_choose_the_tools(tmp_path: Path, display: str, name: str, val
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
         hidden = server.call("type_text", window_id=7, text="a")
         assert refused(hidden)["said"].startswith("there is no tool called 'type_text'")
+
+
+def test_instructions_of_a_read_only_server_name_no_acts(tmp_path: Path) -> None:
+    with serving("package", clean_environment(tmp_path, PEEKABOO_READONLY="1")) as server:
+        assert "mouse and keyboard" not in server.shake_hands()["instructions"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     [
         ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
         ("echo x; kill -9 $$", 137, "x\n", ""),
-        ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000 + "\n", ""),
+        ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000, ""),
     ],
     ids=str,
 )
@@ -112,7 +112,8 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
         assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a2.png", "a10.png", "a.png"])
         assert seen(answer)["stdout"] == "x" * 50_000
         text = answer["content"][0]["text"]
-        assert text.startswith("exit code 0: [a2.png] [a10.png] [a.png], 1 more not attached\n")
+        left = f"new images in {work}: [a2.png] [a10.png] [a.png], 1 more not attached"
+        assert text.startswith(f"exit code 0\nnote: {left}\n")
 
 
 def test_exec_without_a_valid_peekaboo_cli_path_runs_the_built_in_one(mac: FakeMac, tmp_path: Path) -> None:

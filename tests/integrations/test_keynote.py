@@ -75,7 +75,7 @@ class Caller:
             patch.chdir(self.mac.folder)
             patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
             patch.setattr(keynote, "KEYNOTE_S", seconds)
-            patch.setattr(keynote, "_is_in_memory", False)
+            patch.setattr(keynote, "_in_memory", [])
             forget_environment()
             if is_server:
                 keynote.keep_deck_in_memory()

@@ -18,7 +18,7 @@ from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, executable, wait_for
 
-from peekaboo_min.core.call import CancelToken, in_parallel, pause, time_budget, use_cancel_token
+from peekaboo_min.core.call import in_parallel, pause, time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_programs
@@ -187,15 +187,15 @@ def test_find_program_searches_only_its_folder(environment: Callable[..., None],
     assert error.code is ErrorCode.MISSING_PROGRAM
 
 
-def cancelled(token: CancelToken, work: Callable[..., PeekabooError], *arguments: Any) -> ErrorCode:
+def cancelled(token: threading.Event, work: Callable[..., PeekabooError], *arguments: Any) -> ErrorCode:
     """Return the code of the error of a call that `token` cancels; run it in a copied context."""
     use_cancel_token(token)
     return work(*arguments).code
 
 
 def test_run_program_is_not_started_after_cancelling(tmp_path: Path) -> None:
-    token, context = CancelToken(), copy_context()
-    threading.Timer(0.1, token.cancel).start()
+    token, context = threading.Event(), copy_context()
+    threading.Timer(0.1, token.set).start()
     assert context.run(cancelled, token, error_of, pause, 600) is ErrorCode.CANCELLED
     assert context.run(cancelled, token, failure, "touch $1", tmp_path / "there") is ErrorCode.CANCELLED
     assert list(tmp_path.iterdir()) == []

@@ -39,7 +39,6 @@ class X11Desktop:
     config_folder = "~/.config"
     has_noisy_captures = False
     capture_cost = 1
-    answers_by_programs = False
 
     @property
     def session(self) -> str:
