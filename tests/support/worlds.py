@@ -102,6 +102,14 @@ def processes_of(folder: Path) -> dict[int, str]:
     return found
 
 
+def executable(path: Path, script: str) -> Path:
+    """Create a program that runs a shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
 @cache
 def old_python() -> Optional[str]:
     """Find a Python 3.9 for the single file's command line."""
@@ -146,10 +154,18 @@ class Program:
     words: Sequence[str]
     environment: dict[str, str]
 
-    def run(self, *arguments: Any, timeout_s: float = 2 * PATIENCE_S, **variables: str) -> Finished:
+    def run(
+        self,
+        *arguments: Any,
+        timeout_s: float = 2 * PATIENCE_S,
+        folder: Optional[Path] = None,
+        **variables: str,
+    ) -> Finished:
+        """Run it in `folder`; None: in the tests' working folder."""
         words = [*self.words, *(str(one) for one in arguments)]
         done = subprocess.run(
             words,
+            cwd=folder,
             env={**self.environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -166,10 +182,13 @@ class Program:
         """Run a command that fails; return its error."""
         return self.run("--json-output", *arguments, **variables).error
 
-    def start(self, *arguments: Any, **variables: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: Any, folder: Optional[Path] = None, **variables: str
+    ) -> subprocess.Popen[bytes]:
         """Start a process with open pipes; the caller ends it."""
         return subprocess.Popen(
             [*self.words, *(str(one) for one in arguments)],
+            cwd=folder,
             env={**self.environment, **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
