@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile.slow import SlowDisplay
-from hostile.stage import XWitness
+from slow_display import SlowDisplay
 from tk_windows import programs_by
+from witness import XWitness
 from worlds import Form, Program, group_of, wait_for
 
 from peekaboo_min.core.settings import forget_environment

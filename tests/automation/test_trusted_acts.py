@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
-from hostile.slow import SlowDisplay
-from hostile.stage import XWitness
 from samples import window
+from slow_display import SlowDisplay
 from tk_windows import Opened, Wish, clipboard, copy, programs_by, typed, window_titled
+from witness import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, clean_environment, wait_for
 
 from peekaboo_min.automation import act as acts
@@ -202,7 +202,7 @@ def test_acts_are_refused_while_a_foreign_menu_is_open(
         peek.data(*words)
 
 
-HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
+X11_ACT = ROOT / "tests" / "support" / "x11_act.py"
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def act(peek: Program, witness: XWitness) -> Iterator[Act]:
 
     def start(method: str, *arguments: Any) -> subprocess.Popen[str]:
         window_id = window_titled(peek, "w")["window_id"]
-        words = [sys.executable, str(HAND), method, str(window_id), json.dumps(arguments)]
+        words = [sys.executable, str(X11_ACT), method, str(window_id), json.dumps(arguments)]
         environment = {**peek.environment, "PYTHONPATH": str(ROOT)}
         started.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True))
         return started[-1]
