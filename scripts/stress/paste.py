@@ -89,7 +89,7 @@ _PAUSES_S = (0.02, 0.1, 0.2, 0.5)
 
 
 def slow_pastes(on: Stage, kinds: Sequence[str] = SLOW) -> None:
-    """Paste into a GTK field that is slow, stopped or deaf; see slow_gtk.HOW."""
+    """Paste into a GTK field that is slow, stopped or deaf; see slow_gtk.py."""
     client, field = on.client(), on.witness(SlowField)
     scene = PasteScene(on, client)
     window_id = on.listed(client, "title", "Slow field")

@@ -91,12 +91,8 @@ class PersonScene:
 
     def hold(self, kind: str) -> None:
         self.field.clear()
-
-        def steal() -> None:
-            self.thief.open("thief", x=600, y=40, w=200, h=150, app="Thief")
-            self.thief.do("focus", "thief")
-
-        with meanwhile(self.rng.uniform(0.05, 0.6), steal):
+        thief = {"x": 600, "y": 40, "w": 200, "h": 150, "app": "Thief"}  # a new window gets the focus
+        with meanwhile(self.rng.uniform(0.05, 0.6), self.thief.do, "open", "thief", **thief):
             reply = self.client.call("press_key", window_id=self.field.window_id, key="a", hold_ms=700)
         stolen = len(self.thief.take("key"))
         self.judge(kind, reply, not stolen, f"{stolen} went to the thief" if stolen else "")

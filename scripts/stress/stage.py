@@ -21,7 +21,6 @@ from witness import Witness, XWitness
 from worlds import PATIENCE_S, bare_x_server, clean_environment, comes_true, processes_of, wait_for, x_server
 
 W = TypeVar("W", bound=Witness)
-_FORM = Path(__file__).resolve().parent / "form.tcl"
 
 
 class PatientClient(Client):
@@ -38,7 +37,7 @@ class TkForm(Witness):
     """A process of form.tcl, which runs Tcl from its stdin."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        super().__init__(["wish", str(_FORM), "-name", "Text"], environment)
+        super().__init__(["wish", str(Path(__file__).with_name("form.tcl")), "-name", "Text"], environment)
         self.wait(lambda one: one["event"] == "ready")
 
     def ask(self, script: str) -> str:

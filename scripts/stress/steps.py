@@ -33,7 +33,6 @@ def disturb_steps(on: Stage) -> None:
             rival.do("focus", "thief")
         elif kind != "nothing":
             rival.do("open", "new", app="Thief", **new)
-            rival.do("focus", "new")
 
     longest_s = 0.5
     for kind in on.trials(KINDS):

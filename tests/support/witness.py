@@ -13,7 +13,6 @@ from typing import Any, Callable
 
 from worlds import PATIENCE_S, comes_true, need, wait_for
 
-HERE = Path(__file__).resolve().parent
 Event = dict[str, Any]
 
 
@@ -53,7 +52,7 @@ class XWitness(Witness):
     """A process of x_client.py."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        super().__init__([sys.executable, str(HERE / "x_client.py")], environment)
+        super().__init__([sys.executable, str(Path(__file__).with_name("x_client.py"))], environment)
 
     def do(self, what: str, name: str = "", **more: Any) -> None:
         """Send an order. name: the window's, as given to `open`."""
@@ -88,11 +87,11 @@ class SlowField(Witness):
 
     def __init__(self, environment: dict[str, str]) -> None:
         need(f"/usr/lib/{os.uname().machine}-linux-gnu/girepository-1.0/Gtk-3.0.typelib")
-        argv = ["/usr/bin/python3", "-I", str(HERE / "slow_gtk.py")]
+        argv = ["/usr/bin/python3", "-I", str(Path(__file__).with_name("slow_gtk.py"))]
         super().__init__(argv, {**environment, "NO_AT_BRIDGE": "1", "GSETTINGS_BACKEND": "memory"})
 
     def reset(self, how: str, pause_s: float) -> None:
-        """Empty the field, and set how it pastes: see slow_gtk.HOW."""
+        """Empty the field, and set how it pastes: see slow_gtk.py."""
         since = len(self.events)
         self.write(json.dumps({"how": how, "pause_s": pause_s}))
         self.wait(lambda event: event["event"] == "ready", since)
