@@ -39,12 +39,13 @@ class McpClient(NamedTuple):
         result = self._request("call_tool", name, arguments)
         text = "\n".join(block.text for block in result.content if block.type == "text")
         images = tuple(base64.b64decode(block.data) for block in result.content if block.type == "image")
-        data = dict(result.structured_content or {})
-        last_line = text.rpartition("\n")[2]
-        if last_line.startswith("{") and not data:  # a result with images has its data in the text
-            with suppress(ValueError):
-                data = json.loads(last_line)
-        return ToolAnswer(text, data, images, _error_in(result.meta) if result.is_error else None)
+        # a result with images has its data in the last line of its text
+        data = json.loads(text.rpartition("\n")[2]) if images else dict(result.structured_content or {})
+        error = None
+        if result.is_error:
+            code = ErrorCode.__members__.get(result.meta["backend_error_code"], ErrorCode.INTERNAL_ERROR)
+            error = PeekabooError(code, result.meta["message"], result.meta["next_step"])
+        return ToolAnswer(text, data, images, error)
 
     def _request(self, method: str, *arguments: Any) -> Any:
         from mcp import MCPError
@@ -54,11 +55,6 @@ class McpClient(NamedTuple):
         except (MCPError, OSError) as e:
             message = f"the MCP server failed in {arguments[0] if arguments else method}: {e}"
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
-
-
-def _error_in(meta: dict[str, Any]) -> PeekabooError:
-    code = ErrorCode.__members__.get(meta["backend_error_code"], ErrorCode.INTERNAL_ERROR)
-    return PeekabooError(code, meta["message"], meta["next_step"])
 
 
 @contextmanager

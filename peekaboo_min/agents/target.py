@@ -7,7 +7,7 @@ from typing import Any, Optional
 from ..automation.act import effect_text
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, ImageData, Point, Rect, Scene, Window
+from ..core.models import App, ImageData, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, owner_of, windows_of, windows_titled
 from ..system.bitmaps import sniff_image
 from .actions import ACTIONS
@@ -187,9 +187,4 @@ def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
     step.effect = effect_text(data) or "its effect is not known"
     step.changed = True if "new_window" in data else data.get("changed")
     step.is_delivered = data.get("delivered") is not False
-    if "point" in data:
-        step.point = Point(**data["point"])
-    if "changed_rect" in data and step.image:
-        rect = dict(data["changed_rect"])
-        factor = step.image.info.width / rect.pop("image_width")
-        step.changed_rect = Rect(**rect).scaled(factor)
+    step.note(data)

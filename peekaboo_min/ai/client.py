@@ -66,8 +66,8 @@ def analyze_file(
     """Ask a configured model about an image file, for the tool `analyze`.
 
     An empty question asks for a description, like the original Peekaboo. Raises, in the order that the
-    specification demands: INVALID_ARGUMENT (file name), AI_NOT_CONFIGURED, AI_PROVIDER_ERROR (no operational
-    provider), FILE_IO_ERROR and INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
+    specification demands: INVALID_ARGUMENT (file name), the errors of choose_provider, FILE_IO_ERROR and
+    INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
     """
     path = asked_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
@@ -88,16 +88,7 @@ def choose_model(name: str) -> ModelChoice:
     """
     if re.search("[,;]", name):
         raise invalid(f"{name[:60]!r} names more than one model", hint="write PROVIDER/MODEL")
-    choice = _checked(_read_choice(name))
-    _check_key(choice)
-    return choice
-
-
-def _check_key(choice: ModelChoice) -> None:
-    vendor = VENDORS.get(choice.provider)
-    if vendor and vendor.lacks_key:
-        message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
-        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, "set it, or choose another provider")
+    return _checked(_read_choice(name))
 
 
 def choose_provider(
@@ -107,8 +98,9 @@ def choose_provider(
 
     `auto` skips unknown providers, and those that have no key or cannot be reached. Any other problem is an
     error: a mistyped name of a local model must not send the image to a cloud.
-    Raises AI_NOT_CONFIGURED, INVALID_ARGUMENT (there is no such provider), AI_PROVIDER_ERROR (no provider is
-    operational, or the first that can be reached lacks the model).
+    Raises AI_NOT_CONFIGURED (also if a requested provider has no key), INVALID_ARGUMENT (there is no such
+    provider), AI_PROVIDER_ERROR (no provider is operational, or the first that can be reached lacks the
+    model).
     """
     configured = parse_providers(settings().ai_providers)
     if not configured:
@@ -123,7 +115,9 @@ def choose_provider(
     problems = []
     for candidate in candidates:
         choice = candidate._replace(model=requested_model or candidate.model)
-        status = _status_of(choice) if name == "auto" else ProviderStatus(_checked(choice))
+        if name != "auto":
+            return _checked(choice)
+        status = _status_of(choice)
         if not status.problem:
             return choice
         if not status.is_absent:
@@ -148,6 +142,10 @@ def _read_choice(text: str) -> ModelChoice:
 def _checked(choice: ModelChoice) -> ModelChoice:
     if choice.provider not in _DEFAULT_MODELS:
         raise invalid(_unknown_provider(choice.provider), hint=_EXAMPLE)
+    vendor = VENDORS.get(choice.provider)
+    if vendor and vendor.lacks_key:
+        message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, "set it, or choose another provider")
     return choice
 
 
@@ -162,21 +160,19 @@ def _unknown_provider(provider: str) -> str:
 
 def _status_of(choice: ModelChoice) -> ProviderStatus:
     # a cloud is not asked: only its key is checked
-    if choice.provider == OCR:
-        return ProviderStatus(choice)
     vendor = VENDORS.get(choice.provider)
-    if vendor is None:
+    if vendor is None and choice.provider != OCR:
         log_warning(f"PEEKABOO_AI_PROVIDERS: {_unknown_provider(choice.provider)}; {choice.name} is skipped")
         return ProviderStatus(choice, _unknown_provider(choice.provider), is_absent=True)
-    if vendor.lacks_key:
+    if vendor and vendor.lacks_key:
         return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
-    try:
-        if vendor.is_local:
+    if vendor and vendor.is_local:
+        try:
             # it answers within milliseconds, unless it is loading a model
             check_ollama(choice.model, within_budget(3.0))
-    except WebError as e:
-        problem = explain(vendor, choice.model, e)[0].sentence()
-        return ProviderStatus(choice, problem, is_absent=e.status == 0)  # 0: it did not answer
+        except WebError as e:
+            problem = explain(vendor, choice.model, e)[0].sentence()
+            return ProviderStatus(choice, problem, is_absent=e.status == 0)  # 0: it did not answer
     return ProviderStatus(choice)
 
 
@@ -196,8 +192,7 @@ def ask_model(
     schema: of the JSON object to answer with; check the answer, not every vendor enforces it. are_fitted:
     the images come from fit_for_model. timeout_s: includes retries; None means PEEKABOO_AI_TIMEOUT.
     The answer's text is complete, to be parsed; call without_secrets before you show or save it.
-    Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and the errors of load_image and
-    fit_for_model.
+    Raises AI_PROVIDER_ERROR, CANCELLED, and the errors of load_image and fit_for_model.
     """
     started = time.monotonic()
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
@@ -206,7 +201,6 @@ def ask_model(
     if choice.provider == OCR:
         answer = _read_all_text(desktop, loaded, schema is not None)
     else:
-        _check_key(choice)
         vendor = VENDORS[choice.provider]
         if not are_fitted:
             loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]

@@ -12,10 +12,11 @@ from typing import Any, Callable, Optional
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid, screen_locked
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
+from ..core.models import ACT_LIMITS, Act, Point, Rect, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
+from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_of, foreign_menu, open_menu, owner_of
 from ..system.bitmaps import Bitmap, changed_bytes, is_caret, rect_of_bytes
 from ..system.files import file_lock
@@ -257,10 +258,6 @@ def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, i
 
 
 def _checked(act: Act) -> Act:
-    names = [("button", act.button), ("direction", act.direction), *(("modifier", m) for m in act.modifiers)]
-    for what, name in names:
-        if name not in ACT_NAMES[what]:
-            raise invalid(f"there is no {what} {name[:40]!r}", f"choose one of {', '.join(ACT_NAMES[what])}")
     for what, (least, most) in ACT_LIMITS.items():
         check_range(what, getattr(act, what), least, most)
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
@@ -273,7 +270,7 @@ def _checked(act: Act) -> Act:
         raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at a time")
     if bad := control_character_in(act.text):
         raise invalid(f"the text contains the control character {bad!r}", "press its key instead")
-    return act._replace(modifiers=tuple(name for name in ACT_NAMES["modifier"] if name in act.modifiers))
+    return act._replace(modifiers=read_chord("a", act.modifiers).modifiers)
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:

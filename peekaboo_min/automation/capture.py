@@ -242,7 +242,7 @@ def save_images(
     sweep()
     paths = [prepare_target(target) for target in targets]
     contents = {path: image.content.data for image, path in zip(images, paths)}
-    write_all(contents, dict.fromkeys(paths, 0o666 if by_umask else 0o600))
+    write_all(contents, 0o666 if by_umask else 0o600)
     note_saved(paths)
     return [
         image._replace(content=image.content._replace(source_path=str(target)))

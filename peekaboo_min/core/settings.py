@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from .errors import PeekabooError, file_errors, invalid
@@ -33,12 +32,18 @@ class Variable(NamedTuple):
 
     name: str
     help: str
-    default: Any = ""
-    alias: str = ""
-    is_secret: bool = False
+    default: Any
+    alias: str
+    is_secret: bool
 
 
-_env: Any = Variable  # Any: each field has the type of its default
+_variables: list[Variable] = []  # in the order of the fields of Settings
+
+
+def _env(name: str, help: str, default: Any = "", alias: str = "", is_secret: bool = False) -> Any:
+    """Describe a field's environment variable; return the field's default."""
+    _variables.append(Variable(name, help, default, alias, is_secret))
+    return default
 
 
 class Settings(NamedTuple):
@@ -137,7 +142,7 @@ class Settings(NamedTuple):
         return f"Settings({shown})"
 
 
-VARIABLES: dict[str, Variable] = Settings._field_defaults  # by the field names of Settings
+VARIABLES = dict(zip(Settings._fields, _variables))
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -254,8 +259,6 @@ def child_environment() -> dict[str, str]:
     # a relative folder, or an empty PATH, would let a child run a program of the working folder
     folders = filter(os.path.isabs, environment.get("PATH", "").split(os.pathsep))
     environment["PATH"] = os.pathsep.join(folders) or os.defpath
-    if x_authority_file() == os.devnull:
-        environment["XAUTHORITY"] = os.devnull
     return environment
 
 
@@ -265,16 +268,6 @@ def change_environment(**values: str) -> None:
     for name in filter(lambda name: not values[name], values):
         del os.environ[name]
     forget_environment()
-
-
-def x_authority_file() -> str:
-    """Return the X authority file; /dev/null for a pipe or more than 1 MB, which would block X programs."""
-    path = os.path.expanduser(settings().x_authority or "~/.Xauthority")
-    try:
-        status = os.stat(path)
-    except OSError:
-        return path
-    return path if S_ISREG(status.st_mode) and status.st_size <= 1_000_000 else os.devnull
 
 
 def forget_environment() -> None:

@@ -307,7 +307,7 @@ def screenshot_slide(
         data = images[0].read_bytes() if images else b""
         if whole_image(data) is None:
             raise PeekabooError(*_PROBLEMS["no_image"])
-        write_all({file: data}, {file: 0o600})
+        write_all({file: data}, 0o600)
         note_saved([file])
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -173,7 +173,10 @@ def read_bitmap(data: bytes) -> Bitmap:
 
 
 def changed_bytes(before: Bitmap, after: Bitmap) -> dict[int, int]:
-    """Return the rows that differ, each as a number with 255 for a byte that differs; all if the sizes do."""
+    """Map each row that differs to a mask: a large number whose bytes are 255 if they differ, else 0.
+
+    All bytes of all rows differ if the sizes of the bitmaps do.
+    """
     if (before.width, before.step, len(before.rows)) != (after.width, after.step, len(after.rows)):
         return {number: (1 << 8 * len(row)) - 1 for number, row in enumerate(after.rows)}
     if after.noisy_scale:
@@ -186,7 +189,7 @@ def changed_bytes(before: Bitmap, after: Bitmap) -> dict[int, int]:
 
 
 def rect_of_bytes(changed: Mapping[int, int], bitmap: Bitmap) -> Optional[Rect]:
-    """Return the smallest rectangle around these bytes of a bitmap, or None if there are none."""
+    """Return the smallest rectangle around the marked bytes of a bitmap's rows, or None without any."""
     if not changed:
         return None
     in_any_row = 0
@@ -244,14 +247,6 @@ def kind_by_name(path: Path) -> str:
     return kind
 
 
-class SavedImage(NamedTuple):
-    """An image file that this process wrote; size in bytes."""
-
-    path: Path
-    mime_type: str
-    size: int
-
-
 _saved: dict[Path, tuple[int, ...]] = {}  # the path and identity of each, oldest first
 
 
@@ -272,13 +267,13 @@ def note_saved(paths: Iterable[Path]) -> None:
         _saved.pop(path, None)
 
 
-def saved_images() -> Iterator[SavedImage]:
-    """Yield the image files that this process wrote and nobody deleted or replaced, newest first."""
+def saved_images() -> Iterator[tuple[Path, int]]:
+    """Yield the image files, and their bytes, that we wrote and nobody deleted or replaced; newest first."""
     for path, saved_as in reversed([*_saved.items()]):
         with suppress(OSError):
             status = path.lstat()
             if saved_as == _identity(status):
-                yield SavedImage(path, ImageInfo(kind_by_name(path), 0, 0).mime_type, status.st_size)
+                yield path, status.st_size
 
 
 def read_saved_image(uri: str) -> ImageData:

@@ -18,20 +18,11 @@ _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr
 _PACKAGE = Path(__file__).parent.parent
 
 PACKAGES = {
-    "Xephyr": "xserver-xephyr",
-    "Xvfb": "xvfb",
-    "convert": "imagemagick",
-    "dbus-daemon": "dbus-daemon",
-    "gtk-launch": "libgtk-3-bin",
-    "maim": "maim",
-    "openbox": "openbox",
-    "python3": "python3-gi gir1.2-atspi-2.0 at-spi2-core",
-    "tesseract": "tesseract-ocr",
-    "xclip": "xclip",
-    "xcompmgr": "xcompmgr",
-    "xdg-mime": "xdg-utils",
-    "xdotool": "xdotool",
-}
+    "Xephyr": "xserver-xephyr", "Xvfb": "xvfb", "convert": "imagemagick", "dbus-daemon": "dbus-daemon",
+    "gtk-launch": "libgtk-3-bin", "maim": "maim", "openbox": "openbox",
+    "python3": "python3-gi gir1.2-atspi-2.0 at-spi2-core", "tesseract": "tesseract-ocr", "xclip": "xclip",
+    "xcompmgr": "xcompmgr", "xdg-mime": "xdg-utils", "xdotool": "xdotool",
+}  # fmt: skip
 """Debian's packages of programs."""
 
 

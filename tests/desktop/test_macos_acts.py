@@ -24,7 +24,7 @@ from mac_desk import STARTED, Desk, check_permission_error, widget
 from samples import error_of
 from worlds import PATIENCE_S, need_swift, wait_for
 
-from peekaboo_min.core.call import CancelToken, use_cancel_token
+from peekaboo_min.core.call import use_cancel_token
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Act, Delivery, Point, Window
 from peekaboo_min.desktop.keys import read_chord
@@ -700,12 +700,12 @@ def built() -> str:
 
 
 def build_and_cancel(mac: FakeMac) -> None:
-    token = CancelToken()
+    token = threading.Event()
     use_cancel_token(token)
 
     def cancel() -> None:
         wait_for(lambda: compiled(mac) > 0, "it compiles")
-        token.cancel()
+        token.set()
 
     canceller = threading.Thread(target=cancel)
     canceller.start()

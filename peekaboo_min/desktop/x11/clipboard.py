@@ -1,4 +1,17 @@
-"""Paste text on X11 through a selection, then restore the user's clipboard."""
+"""Paste text on X11 through a selection, then restore the user's clipboard.
+
+A selection stores nothing: a program that pastes asks the selection's owner for the content. A paste is:
+
+1. Before the first paste, save what the clipboard holds (`_user_copy`). PRIMARY, for terminals, is not saved.
+2. Start an xclip that owns the selection and answers with the text (`_serve`).
+3. Press the paste key, if xclip still owns the selection.
+4. Wait until the window's program has fetched the text and asks for nothing more (`_wait_for_fetch`).
+
+xclip serves its text until the next paste or the end. At the end, another xclip serves the saved copy and
+outlives us (`restorer`). If any program copies meanwhile, our xclip loses the selection and exits with 0;
+that copy stays, and nothing is restored. If the window's program hangs, the text stays in the clipboard,
+because the program may paste later; do not let it paste the user's copy.
+"""
 
 from __future__ import annotations
 
@@ -73,60 +86,20 @@ class _Content(NamedTuple):
 
 
 class Clipboard:
-    """Pastes text into one window. One xclip serves each text until the next.
-
-    before the first paste              `_served_id` is None
-    saved: `_restored` is the copy      None if the clipboard was empty, or for PRIMARY
-    serving, and `_is_pending`          the key is pressed; the program may still fetch the text
-    fetched                             at the end, `restorer` gives the copy back
-    not fetched (`_left`)               the text stays: `_restored` is the text, the copy is lost
-    taken (`_is_taken`)                 another program copied: xclip exited with 0; restore nothing
-    """
+    """Pastes text into one window; see the module's description."""
 
     def __init__(self, window: Window, server: XConnection, record: Record) -> None:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._restored: Optional[_Content] = None  # what the selection holds at the end
+        self.serving = ExitStack()  # ends xclip
         self._xclip: Optional[RunningProgram] = None
-        self._served_id: Optional[int] = None  # the window of xclip; None before the first paste
-        self._is_pending = False  # True while the program may still fetch the text
-        self._was_taken = False
-        self.has_lost_copy = False
-        self.serving = ExitStack()
-
-    def restorer(self) -> Optional[tuple[list[str], bytes]]:
-        """Return the argv and the stdin that restore the user's copy; None if nothing is to be restored."""
-        if self._served_id is None or self._is_taken or self._restored is None:
-            return None
-        if self._is_pending:
-            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
-        data, target = self._restored
-        option = [] if target == "UTF8_STRING" else ["-target", target]
-        return ["xclip", "-selection", self._selection, *option, "-i"], data
-
-    def wait_until_restored(self) -> None:
-        """Wait until a program that reads the clipboard gets the user's copy."""
-        if self._selection != "clipboard" or self._restored is None or self._is_taken:
-            return
-        deadline = time.monotonic() + _ANSWER_S
-        owners: list[int] = []
-        is_restored = False
-        while not is_restored and len(owners) < 2 and time.monotonic() < deadline:
-            owners += self._new_owners()
-            is_restored = bool(owners) and self._read(self._restored.target) == self._restored.data
-            owners += self._new_owners()
-            pause(_POLL_S)
-        self.has_lost_copy |= len(owners) > 1  # another program copied at the same time
-
-    def notice_copy(self) -> None:
-        """Check whether another program has taken the selection. xclip exits a moment later."""
-        is_serving = self._served_id is not None
-        self._was_taken = self._is_taken or (is_serving and self._owner() not in (0, self._served_id))
-
-    @property
-    def _is_taken(self) -> bool:
-        return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
+        # the window that owns the selection unless a program copies: the owner before, then xclip's window
+        self._owner_id: Optional[int] = None  # None before the first paste
+        self._was_taken = False  # True if another window owned the selection at the end of a paste
+        self._may_fetch = False  # True from the key press until the program has fetched the text
+        self._restored: Optional[_Content] = None  # what the selection gets at the end; None: nothing
+        self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press the paste key, and wait until the window's program has fetched the text.
@@ -135,28 +108,52 @@ class Clipboard:
         serve the text (then nothing was pressed), or if the program does not fetch it.
         """
         self.notice_copy()
-        if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
+        if self._selection == "clipboard" and (self._owner_id is None or self._is_taken):
             self._new_owners()
-            self._restored = self._content()
+            self._restored = self._user_copy()
             if self._new_owners():  # it changed meanwhile
-                self._restored = self._content()
+                self._restored = self._user_copy()
         is_served = self._serve(text.encode())
 
         def check_served() -> None:
-            if not is_served or self._owner() != self._served_id:
+            if not is_served or self._owner() != self._owner_id:
                 raise _failed("the clipboard does not hold the text", "it was not pasted")
 
         check_served()
         _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
         self._record.drop_requests()
-        self._is_pending = True
+        self._may_fetch = True
         press(check_served)
         self._wait_for_fetch(text)
-        self._is_pending = False
+        self._may_fetch = False
+
+    def _user_copy(self) -> Optional[_Content]:
+        """Read the clipboard; None if it is empty. Raises PROGRAM_FAILED if it could not be restored."""
+        if not self._owner():
+            return None
+        answer = _read_clipboard("TARGETS")
+        offered = (answer or b"").decode("latin-1").splitlines()
+        if _PASSWORD_TARGET in offered:
+            message = f"the clipboard holds a password ({_PASSWORD_TARGET}); nothing was pasted"
+            # a restored password would be without the mark, and clipboard managers would store it
+            raise _not_restorable(message)
+        targets = [target for target in offered if target not in _PROTOCOL_TARGETS]
+        if answer is not None and not targets:
+            return None
+        images = (target for target in targets if target.startswith("image/"))
+        kept = next((target for target in (*_TEXT_TARGETS, "image/png", *images) if target in targets), "")
+        data = _read_clipboard(kept) if kept else None
+        if data is None:
+            held = ", ".join(targets[:5]) or "content that its program does not return"
+            raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
+        if kept == "STRING":
+            data = data.decode("latin-1").encode()
+        return _Content(data, kept) if kept.startswith("image/") else _Content(data)
 
     def _serve(self, data: bytes) -> bool:
+        """Start an xclip that serves `data`; return True once it owns the selection. End the one before."""
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        self._served_id, self._was_taken = self._owner(), False
+        self._owner_id, self._was_taken = self._owner(), False
         # The previous xclip ends after this block. If it ended before, its window's id could be used again,
         # and the two owners would look the same.
         with self.serving.pop_all():
@@ -169,11 +166,11 @@ class Clipboard:
                 (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
                 if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
                     return False
-                self._served_id = owner_id
+                self._owner_id = owner_id
                 return True
 
             is_served = self._wait_until(is_owner, _ANSWER_S)
-        if self._selection == "clipboard" and is_served and owners[0] != self._served_id:
+        if self._selection == "clipboard" and is_served and owners[0] != self._owner_id:
             self.has_lost_copy = True  # somebody copied after the clipboard was saved
         return is_served
 
@@ -189,7 +186,13 @@ class Clipboard:
         if not self._wait_until(is_fetched, _FETCH_S):
             has_answered = _answers_ping(self._window_id)
             if not self._wait_until(is_fetched, _NO_REQUEST_S):
-                raise self._not_fetched(text, does_not_paste=bool(has_answered) and not requests)
+                if self._is_taken:
+                    raise _failed("another program took the clipboard", "its content may have been pasted")
+                message = "the window's program did not fetch the text"
+                if requests or not has_answered:
+                    raise self._left(text, message)
+                self._may_fetch = False
+                raise _failed(message, "it was not pasted")
         # a program that was slow to fetch the text may be slow to fetch it again
         quiet_s = max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S))
         deadline = time.monotonic() + _FETCH_S
@@ -201,33 +204,45 @@ class Clipboard:
             pause(quiet_s)
             is_busy = bool(self._requests()) or has_answered is False
 
-    def _not_fetched(self, text: str, does_not_paste: bool) -> PeekabooError:
-        if self._is_taken:
-            return _failed("another program took the clipboard", "its content may have been pasted")
-        message = "the window's program did not fetch the text"
-        if does_not_paste:
-            self._is_pending = False
-            return _failed(message, "it was not pasted")
-        return self._left(text, message)
-
     def _left(self, text: str, message: str) -> PeekabooError:
-        """Leave the text in the selection: a hung program may paste later, but not the user's copy."""
-        self._is_pending = False
+        """Keep the text in the selection at the end, instead of the user's copy."""
+        self._may_fetch = False
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())
         return _failed(message, "it stays in the clipboard")
 
-    def _requests(self) -> list[SelectionRequest]:
-        is_same_program = partial(self._server.is_same_program, self._window_id)
-        requests = self._record.requests_to(self._served_id or 0)
-        return [request for request in requests if is_same_program(request.requestor_id)]
+    def notice_copy(self) -> None:
+        """Check whether another program owns the selection; our xclip exits a moment later."""
+        if self._owner_id is not None and self._owner() not in (0, self._owner_id):
+            self._was_taken = True
 
-    def _is_text(self, target: int) -> bool:
-        # xclip answers requests for other formats with the text as well; programs drop that
-        (reply,) = self._server.ask([request(_ATOM_NAME, target)])
-        (length,) = reply.fields("H")
-        name = reply[32 : 32 + length].decode("latin-1")
-        return name in (*_TEXT_TARGETS, "COMPOUND_TEXT") or name.startswith("text/plain;")
+    @property
+    def _is_taken(self) -> bool:
+        return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
+
+    def restorer(self) -> Optional[tuple[list[str], bytes]]:
+        """Return the argv and the stdin that restore the user's copy; None if nothing is to be restored."""
+        if self._owner_id is None or self._is_taken or self._restored is None:
+            return None
+        if self._may_fetch:
+            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
+        data, target = self._restored
+        option = [] if target == "UTF8_STRING" else ["-target", target]
+        return ["xclip", "-selection", self._selection, *option, "-i"], data
+
+    def wait_until_restored(self) -> None:
+        """Wait until a program that reads the clipboard gets the user's copy."""
+        if self._selection != "clipboard" or self._restored is None or self._is_taken:
+            return
+        deadline = time.monotonic() + _ANSWER_S
+        owners = self._new_owners()
+        while len(owners) < 2 and time.monotonic() < deadline:
+            is_restored = owners and _read_clipboard(self._restored.target) == self._restored.data
+            owners += self._new_owners()
+            if is_restored:
+                break
+            pause(_POLL_S)
+        self.has_lost_copy |= len(owners) > 1  # another program copied at the same time
 
     def _owner(self) -> int:
         (atom,) = self._server.atoms([self._selection.upper()]).values()
@@ -236,37 +251,17 @@ class Clipboard:
     def _new_owners(self) -> list[int]:
         return self._record.new_owners(self._selection.upper())
 
-    def _content(self) -> Optional[_Content]:
-        if not self._owner():
-            return None
-        answer = self._read("TARGETS")
-        offered = (answer or b"").decode("latin-1").splitlines()
-        if _PASSWORD_TARGET in offered:
-            message = f"the clipboard holds a password ({_PASSWORD_TARGET}); nothing was pasted"
-            # a restored password would be without the mark, and clipboard managers would store it
-            raise _not_restorable(message)
-        targets = [target for target in offered if target not in _PROTOCOL_TARGETS]
-        if answer is not None and not targets:
-            return None
-        texts = [target for target in _TEXT_TARGETS if target in targets]
-        images = [target for target in targets if target.startswith("image/")]
-        images.sort(key=lambda target: target != "image/png")
-        kept = next(iter(texts + images), "")
-        data = self._read(kept) if kept else None
-        if data is None:
-            held = ", ".join(targets[:5]) or "content that its program does not return"
-            raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
-        if kept == "STRING":
-            data = data.decode("latin-1").encode()
-        return _Content(data) if texts else _Content(data, kept)
+    def _requests(self) -> list[SelectionRequest]:
+        requests = self._record.requests_to(self._owner_id or 0)
+        same = partial(self._server.is_same_program, self._window_id)
+        return [request for request in requests if same(request.requestor_id)]
 
-    def _read(self, target: str) -> Optional[bytes]:
-        argv = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
-        try:
-            done = run_program(argv, timeout_s=_ANSWER_S, accept=None)
-        except ProgramTimeout:
-            return None
-        return None if done.code else done.stdout
+    def _is_text(self, target: int) -> bool:
+        # xclip answers requests for other formats with the text as well; programs drop that
+        (reply,) = self._server.ask([request(_ATOM_NAME, target)])
+        (length,) = reply.fields("H")
+        name = reply[32 : 32 + length].decode("latin-1")
+        return name in (*_TEXT_TARGETS, "COMPOUND_TEXT") or name.startswith("text/plain;")
 
     def _wait_until(self, is_true: Callable[[], bool], seconds: float) -> bool:
         assert self._xclip
@@ -276,6 +271,14 @@ class Clipboard:
                 return True
             pause(_POLL_S)
         return is_true()
+
+
+def _read_clipboard(target: str) -> Optional[bytes]:
+    argv = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
+    with suppress(ProgramTimeout):
+        done = run_program(argv, timeout_s=_ANSWER_S, accept=None)
+        return None if done.code else done.stdout
+    return None
 
 
 def _failed(problem: str, consequence: str) -> PeekabooError:

@@ -15,18 +15,17 @@ import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import NamedTuple, Optional
 
 from ...core.call import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.settings import settings, x_authority_file
+from ...core.settings import settings
 from ..matching import X_CLIENT_BITS
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _ANSWER_S = 5.0  # a server that is silent for so long hangs
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
-_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
+INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _CAPS_LOCK_BIT = 2
 _NUM_LOCK_BIT = 16  # Mod2, on all usual keymaps
@@ -232,11 +231,11 @@ class XConnection:
         return [0, *self.containing(window_id)][-1]
 
     def is_same_program(self, window_id: int, other_id: int) -> bool:
-        """Return True if one process made both windows, or if the server knows neither's process (remote)."""
+        """Return True if one connection or one local process made both windows."""
         if is_same_client(window_id, other_id):
             return True
         pid, other_pid = self.pids_of(window_id, other_id)
-        return pid == other_pid
+        return pid == other_pid != 0  # it is 0 for every program on another machine
 
     def pids_of(self, *window_ids: int) -> list[int]:
         """Return the ids of the windows' processes (X-Resource 1.2, QueryClientIds); 0 if unknown: remote."""
@@ -283,7 +282,7 @@ class XConnection:
         """Return True if a program has grabbed the keyboard, as an open menu does."""
         # try to grab it for a window that is never mapped: that always fails, and has no effect
         window_id = self.resource_base
-        self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
+        self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, INPUT_ONLY << 16, 0, 0))
         (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
         return reply[1] == _GRABBED_BY_ANOTHER
 
@@ -365,7 +364,8 @@ def _cookie(address: Address) -> bytes:
     """Return this display's cookie from the authority file, preferably of this host."""
     host, number = (address.host or os.uname().nodename).encode(), str(address.number).encode()
     cookies: dict[bytes, bytes] = {}
-    with suppress(OSError), Path(x_authority_file()).open("rb") as f:
+    path = os.path.expanduser(settings().x_authority or "~/.Xauthority")
+    with suppress(OSError), open(path, "rb") as f:
         while len(f.read(2)) == 2:  # the family; format: Xau
             entry_host, entry_number, name, cookie = (
                 f.read(int.from_bytes(f.read(2), "big")) for _ in range(4)

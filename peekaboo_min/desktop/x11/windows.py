@@ -14,6 +14,7 @@ from .connection import (
     ATTRIBUTES,
     CHILDREN,
     GEOMETRY,
+    INPUT_ONLY,
     ORIGIN,
     OWNER,
     Reply,
@@ -25,7 +26,6 @@ from .connection import (
 )
 
 _ALL_DESKTOPS = 0xFFFFFFFF
-_INPUT_ONLY = 2
 _QUERY_SCREENS = 5  # a request of the extension Xinerama
 _ICONIC = 3  # a value of WM_STATE
 _MANAGED = (1, _ICONIC)
@@ -199,7 +199,7 @@ def _read_facts(server: XConnection, atoms: dict[str, int], top_ids: dict[int, i
             insets,
             attributes.is_viewable,
             attributes[27] == 1,
-            attributes.fields("4xH") == (_INPUT_ONLY,),
+            attributes.fields("4xH") == (INPUT_ONLY,),
             properties,
             frozenset(names.get(atom, "") for atom in kinds),
         )

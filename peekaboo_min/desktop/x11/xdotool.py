@@ -69,12 +69,12 @@ def run_xdotool(
     watch: Optional[Callable[[], None]] = None,
     release: Sequence[str] = (),
 ) -> str:
-    """Run a line of xdotool commands and return stdout.
+    """Run the xdotool commands `argv`, which inherit the input lock; return stdout.
 
-    check: called between `first`, whose commands must print a line, and `argv`; if it raises, `argv` does not
-    run. watch: called every 50 ms until `argv` prints something; if it raises, xdotool is killed. release:
-    commands that release what `argv` presses, run if xdotool fails or is killed, also when this process ends.
-    xdotool inherits the input lock. Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
+    check: run the commands `first`, which must print a line; call `check`; run `argv` unless it raises.
+    watch: call it every 50 ms until `argv` prints something; kill xdotool if it raises.
+    release: run these commands if xdotool fails or is killed after `argv` began, also if this process ends.
+    Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
     """
     pressed: list[str] = []
     output = ""
@@ -173,9 +173,7 @@ class _Pointer:
                     break
                 time.sleep(pause_s)
                 if time.monotonic() > deadline:
-                    message = (
-                        f"{number} of {count} presses took {ACT_S:g} seconds, and the others were not made"
-                    )
+                    message = f"{number} of {count} presses took {ACT_S:g} seconds; no more were made"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, "take a new screenshot")
                 try:
                     delivery = press_once()
