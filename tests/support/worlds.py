@@ -103,9 +103,9 @@ def processes_of(folder: Path) -> dict[int, str]:
 
 
 def executable(path: Path, script: str) -> Path:
-    """Create a program that runs a shell script."""
+    """Create a program, and its folders, of a script; without `#!`, a shell script."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
 
@@ -338,14 +338,6 @@ class Form:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-
-
-def executable(path: Path, text: str) -> Path:
-    """Write an executable script, with its folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
 
 
 OpenForm = Callable[..., Form]  # see the fixture `open_form`
