@@ -162,7 +162,7 @@ def test_still_ignores_carets(monkeypatch: pytest.MonkeyPatch, signs: int, cost:
     monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
     monkeypatch.setattr(wait, "take_bitmap", capture)
     with pytest.raises(PeekabooError, match="stop changing") if most else nullcontext():
-        wait.wait_for(desktop, 7, None, None, None, False, True, 20)
+        wait.wait_for(desktop, 7, None, None, None, None, False, True, 20)
     assert not most or next(captures) == most + 1
 
 
@@ -176,6 +176,7 @@ BAD = (
     ("", "neither a window nor an app"),
     ("--text a", "neither a window nor an app"),
     ("--window-id 7", "no condition"),
+    ("--window-id 7 --still --role button", "no text"),
     ("--window-id 7 --app x --closed", "both a window and an app"),
     ("--app x --closed --still", "several conditions"),
     ("--app x --text=", "is empty"),
