@@ -77,22 +77,17 @@ class Bench:
         return [{name: event[name] for name in event if name not in NOT_MEASURED} for event in self.raw()]
 
 
-def compile_input(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Compile the program `input` for a fake Mac in this folder."""
-    out = str(folder / "input")
-    command = [sys.executable, str(BUILD), "compile", str(source), "-o", out, "--state", str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
-
-
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_swift()
     if sys.platform == "darwin":
-        pytest.skip("on a Mac the events would be real; the source is checked against the real SDK instead")
+        pytest.skip("the stand-ins are for Linux; on a Mac the events would be real")
     folder = tmp_path_factory.mktemp("swift")
-    done = compile_input(SOURCE, folder)
+    out = folder / "input"
+    command = [sys.executable, str(BUILD), "compile", str(SOURCE), "-o", str(out), "--state", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return folder / "input"
+    return out
 
 
 @pytest.fixture
@@ -207,12 +202,11 @@ def press(chord: str, hold_ms: int = 0, repeat: int = 1) -> Act:
 
 
 def wheel(vertical: int, horizontal: int, notches: int) -> list[Event]:
-    return [
-        mouse(5, 300, 200),
-        *[{"type": 22, "unit": 1, "wheel": [vertical, horizontal], **EVENT}] * notches,
-    ]
+    notch = {"type": 22, "unit": 1, "wheel": [vertical, horizontal], **EVENT}
+    return [mouse(5, 300, 200), *[notch] * notches]
 
 
+ALL = CONTROL | OPTION | SHIFT | COMMAND
 ACTS = {
     "a move": (Act("move_pointer", (Point(100.5, 150),)), [mouse(5, 100.5, 150)]),
     "a scroll down": (scroll("down", 5), wheel(-3, 0, 5)),
@@ -226,36 +220,22 @@ ACTS = {
         clicked((2, 25, 26), 1, COMMAND | SHIFT),
     ),
     "no text": (type_(""), []),
-    "text, keys and accents": (
-        type_("Ah!\tÅ~\n"),
-        [*typed("Ah!"), *key(48), *typed("Å~"), *key(36)],
-    ),
+    "text, keys and accents": (type_("Ah!\tÅ~\n"), [*typed("Ah!"), *key(48), *typed("Å~"), *key(36)]),
     "characters of several units": (
-        type_(f"x{FAMILY}e\u0301"),
-        [*typed("x"), *key(0, text=FAMILY), *key(0, text="e\u0301")],
+        type_(f"x{FAMILY}e\u0301"), [*typed("x"), *key(0, text=FAMILY), *key(0, text="e\u0301")],
     ),
-    "a text in place of another": (
-        type_("Hi", replace=True),
-        [*chord(0, COMMAND), *typed("Hi")],
-    ),
+    "a text in place of another": (type_("Hi", replace=True), [*chord(0, COMMAND), *typed("Hi")]),
     "no text in place of another": (type_("", replace=True), [*chord(0, COMMAND), *key(51)]),
     "a key three times": (press("escape", repeat=3), key(53) * 3),
     "a key with flags of its own": (press("shift+left"), chord(123, SHIFT, own=ARROW)),
     "a key held down": (press("shift+space", hold_ms=100), chord(49, SHIFT)),
-    "a chord": (press("cmd+shift+t"), chord(17, COMMAND | SHIFT)),
-    "a chord of all modifiers": (
-        press("cmd+shift+alt+ctrl+t"),
-        chord(17, CONTROL | OPTION | SHIFT | COMMAND),
-    ),
+    "a chord of all modifiers": (press("cmd+shift+alt+ctrl+t"), chord(17, ALL)),
     "a chord of a character that needs shift": (press("cmd+plus"), chord(24, COMMAND, implied=SHIFT)),
-}
-
-
-# Minimum pauses between the events of some acts.
+}  # fmt: skip
+# minimum pauses between the events of some acts
 LEAST_PAUSES_MS: dict[str, list[float]] = {
     "a double click": [0, 60, 40, 60],
     "text, keys and accents": [4, 4, 4, 4, 4, 4, 4, 44, 4, 4, 4, 4, 4],
-    "a key three times": [0, 40, 0, 40, 0],
     "a key held down": [20, 100, 0],
     "a scroll to the left": [0, 20],
     "a drag": [0, 100, *[20] * 14, 200],
@@ -287,20 +267,12 @@ def held_inputs(bench: Bench) -> list[Any]:
     return [state["mouse"]["down"], keyboard["pressed_flags"], keyboard["stuck_flags"]]
 
 
-# switches off what only newer systems are reported to need
-REPORTED = {"drags_need_no_source": False, "early_ups_dropped_ms": 0, "short_clicks_dropped_ms": 0}
-REPORTED |= {"early_exits_dropped_ms": 0, "event_numbers_follow": False, "flags_stick": False}
-
-
-@pytest.mark.parametrize("switch", REPORTED)
-def test_act_arrives_without_the_reported_quirks(bench: Bench, switch: str) -> None:
-    bench.mac.switch(**{switch: REPORTED[switch]}, posted_is_held=False)
+def test_presses_have_consecutive_numbers_and_arrive(bench: Bench) -> None:
+    bench.mac.switch(posted_is_held=False)  # the hardware's state does not include posted events
     for act in (drag(450, 170), click(2), press("cmd+t")):
         assert bench.act(act)["ok"]
-    assert bench.mac.events("dropped", "lost") == [] and held_inputs(bench) == [{}, 0, 0]
-    arrived = [(one["kind"], one.get("count")) for one in bench.mac.events("drag", "click", "key")]
-    assert arrived == [("drag", None), ("click", 1), ("click", 2), ("key", None)]
-    # presses have consecutive numbers
+    arrived = [one["kind"] for one in bench.mac.events("drag", "click", "key", "dropped", "lost")]
+    assert arrived == ["drag", "click", "click", "key"]
     assert [one["number"] for one in bench.raw() if one["type"] == 1] == [8, 9, 10]
 
 
@@ -323,16 +295,9 @@ def changes(**values: Any) -> Change:
     return {"do": "change_window", "window": 1080, "values": values}
 
 
-STEAL, CLOSE, LOCK = (
-    {"do": "activate_now", "pid": 430},
-    {"do": "close_window", "window": 1080},
-    {"do": "lock_screen"},
-)
-AWAY, STOP, NOTHING = (
-    {"do": "point", "x": 9, "y": 9},
-    {"do": "write_file"},
-    {"do": "point", "x": 700, "y": 450},
-)
+STEAL, CLOSE = {"do": "activate_now", "pid": 430}, {"do": "close_window", "window": 1080}
+LOCK, STOP, AWAY = {"do": "lock_screen"}, {"do": "write_file"}, {"do": "point", "x": 9, "y": 9}
+NOTHING = {"do": "point", "x": 700, "y": 450}
 COVER = opens(430)
 
 
@@ -394,12 +359,10 @@ ENDS: dict[str, End] = {
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
     "click: the pointer is moved sideways": End(click(), {**AWAY, "y": 200}, None, on=MOVE),
     "click: outside the window": End(click(at=Point(30, 300)), NOTHING, "WINDOW_COVERED"),
-    "click: stopped while it is held": End(click(), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True),
     "click: stopped while it and Command are held": End(
         click(modifiers=("cmd",)), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True
     ),
     "click: the second, covered": End(click(2), COVER, "WINDOW_COVERED", 2000, on=UP, done=1),
-    "click: the second, closed by the first": End(click(2), CLOSE, "WINDOW_NOT_FOUND", on=UP, done=1),
     "move: covered": End(Act("move_pointer", (POINT,)), COVER, "WINDOW_COVERED", 2000, on=MOVE),
     "scroll: covered": End(scroll("up", 3), COVER, "WINDOW_COVERED", 2000, on=MOVE),
     "scroll: covered after two notches": End(
@@ -439,10 +402,7 @@ ENDS: dict[str, End] = {
         press("a"), NOTHING, "SCREEN_LOCKED", state=("session.on_console", False)
     ),
     "click: no session": End(click(), NOTHING, "NO_GUI_SESSION", state=("session.gui", False)),
-    **{
-        f"{name}: denied": denied(ACTS[name][0])
-        for name in ("a move", "a double click", "no text", "a chord")
-    },
+    **{f"{name}: denied": denied(ACTS[name][0]) for name in ("a move", "no text", "a key held down")},
 }
 
 
@@ -806,24 +766,3 @@ def test_release_of_each_step_covers_all_held_inputs(name: str) -> None:
 
 def test_text_with_a_delay_is_one_step_per_character() -> None:
     assert pieces("abb\t", 25) == [("a", 25), ("b", 40), ("b", 25), ("⇥", 0)]
-
-
-# the bench ------------------------------------------------------------------------------------------------
-
-
-def test_bench_treats_compiler_warnings_as_errors(tmp_path: Path, program: Path) -> None:
-    source = tmp_path / "careless.swift"
-    careless = "\nvar neverUsed = { () -> Int in let unused = 1; return 2 }\n"
-    source.write_text(SOURCE.read_text(encoding="utf-8") + careless, encoding="utf-8")
-    done = compile_input(source, tmp_path)
-    assert (done.returncode != 0, "'unused' was never used" in done.stderr) == (True, True)
-    assert not (tmp_path / "input").exists()
-
-
-@pytest.mark.skipif(sys.platform != "darwin", reason="only a Mac has Apple's SDK")
-@pytest.mark.parametrize("mode", ["5", "6"])
-def test_real_sdk_compiles_the_source_without_a_warning(mode: str) -> None:
-    need_swift()
-    command = ["swiftc", "-swift-version", mode, "-warnings-as-errors", "-typecheck", str(SOURCE)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert (done.returncode, done.stderr) == (0, "")
