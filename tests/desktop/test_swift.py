@@ -84,7 +84,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("the stand-ins are for Linux; on a Mac the events would be real")
     folder = tmp_path_factory.mktemp("swift")
     out = folder / "input"
-    command = [sys.executable, str(BUILD), "compile", str(SOURCE), "-o", str(out), "--state", str(folder)]
+    command = [sys.executable, str(BUILD), str(SOURCE), str(out), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return out

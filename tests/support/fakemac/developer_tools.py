@@ -78,7 +78,7 @@ def compile_for_real(folder: Folder, argv: list[str]) -> int:
     search = os.environ.get("FAKEMAC_HOST_PATH", "") + os.pathsep + os.defpath + os.pathsep + "/usr/local/bin"
     if shutil.which("swiftc", path=search) is None or not BUILDER.exists():
         raise Exit(1, "fakemac: error: there is no real swiftc on this machine to compile with")
-    command = [sys.executable, str(BUILDER), "compile", source, "-o", target, "--state", str(folder)]
+    command = [sys.executable, str(BUILDER), source, target, str(folder)]
     return subprocess.run(command, env={"PATH": search, "HOME": os.environ.get("HOME", "/")}).returncode
 
 
