@@ -297,14 +297,13 @@ def changes(**values: Any) -> Change:
 
 STEAL, CLOSE = {"do": "activate_now", "pid": 430}, {"do": "close_window", "window": 1080}
 LOCK, STOP, AWAY = {"do": "lock_screen"}, {"do": "write_file"}, {"do": "point", "x": 9, "y": 9}
-NOTHING = {"do": "point", "x": 700, "y": 450}
 COVER = opens(430)
 
 
 class End(NamedTuple):
     """An act that ends early: the change, made after event `on` and `skip` more, and the expected answer.
 
-    on: None if the change is made before the executor starts. state: a path and value set in the fake Mac.
+    on: None if the change is made before the executor starts.
     """
 
     act: Act
@@ -315,15 +314,6 @@ class End(NamedTuple):
     skip: int = 0
     done: int = 0
     released: bool = False
-    state: tuple[str, Any] = ("permissions.accessibility", "granted")
-
-
-def held(path: str, value: Any, act: Act) -> End:
-    return End(act, NOTHING, REFUSED, state=(path, value))
-
-
-def denied(act: Act) -> End:
-    return End(act, NOTHING, DENIED, state=("permissions.accessibility", "denied"))
 
 
 # change of the target window or its cover, error code, the window at the point instead
@@ -358,7 +348,6 @@ ENDS: dict[str, End] = {
     },
     "click: the pointer is moved": End(click(), AWAY, None, on=MOVE),
     "click: the pointer is moved sideways": End(click(), {**AWAY, "y": 200}, None, on=MOVE),
-    "click: outside the window": End(click(at=Point(30, 300)), NOTHING, "WINDOW_COVERED"),
     "click: stopped while it and Command are held": End(
         click(modifiers=("cmd",)), STOP, "POLICY_DENIED", on=DOWN, done=1, released=True
     ),
@@ -390,19 +379,6 @@ ENDS: dict[str, End] = {
     "press: stopped while it is held": End(
         press("shift+left", hold_ms=9000), STOP, "POLICY_DENIED", on=KEY, done=1, released=True
     ),
-    "press: a person holds shift": held("keyboard.held_flags", SHIFT, press("a")),
-    **{
-        f"click: a person holds {name}": held("keyboard.held_flags", flag, click())
-        for name, flag in {"shift": SHIFT, "control": CONTROL, "option": OPTION, "command": COMMAND}.items()
-    },
-    "press: a person holds the left button": held("mouse.held", [0], press("a")),
-    "click: a person holds the right button": held("mouse.held", [1], click()),
-    "click: a person holds the middle button": held("mouse.held", [2], click()),
-    "press: another user's session": End(
-        press("a"), NOTHING, "SCREEN_LOCKED", state=("session.on_console", False)
-    ),
-    "click: no session": End(click(), NOTHING, "NO_GUI_SESSION", state=("session.gui", False)),
-    **{f"{name}: denied": denied(ACTS[name][0]) for name in ("a move", "no text", "a key held down")},
 }
 
 
@@ -410,7 +386,6 @@ ENDS: dict[str, End] = {
 def test_early_end_is_reported_and_nothing_stays_held(bench: Bench, name: str) -> None:
     end = ENDS[name]
     change = {**end.change, "path": bench.stop_file}
-    bench.mac.set(*end.state)
     bench.mac.switch(early_exits_dropped_ms=59)
     if end.on is None:
         bench.mac.update(lambda state: world.apply(state, change))
@@ -419,8 +394,7 @@ def test_early_end_is_reported_and_nothing_stays_held(bench: Bench, name: str) -
     answer = bench.act(end.act)
     expected = (False, end.code, end.reached_id, end.done, end.released)
     assert tuple(answer[key] for key in ("ok", "code", "reached_id", "done", "released")) == expected, answer
-    held_by = {"keyboard.held_flags": "modifier key", "mouse.held": "mouse button"}
-    assert held_by.get(end.state[0], str(end.reached_id or "")) in answer["message"]
+    assert str(end.reached_id or "") in answer["message"]
     assert end.change is not AWAY or answer["pointer"] == {"x": 9, "y": 9}
     assert held_inputs(bench) == [{}, 0, 0] and bench.mac.events("lost") == []
     # all presses are released, and only the target window gets input
@@ -437,12 +411,37 @@ def test_early_end_is_reported_and_nothing_stays_held(bench: Bench, name: str) -
         assert before["type"] not in (6, 7) or up.get("idle_ms", up["t"] - before["t"]) >= 199
         # modifiers are released after their key, a drag's button at its start, so that nothing is dropped
         assert end.act.kind != "drag" or [bench.events()[-2][axis] for axis in "xy"] == [300, 200]
-        is_modifier = end.act.kind == "press" or end.act.modifiers
-        assert (last["flags"], last.get("x"), last["type"] == 12) == (
-            (0, None, True) if is_modifier else (0, 300, False)
-        )
+        expected_last = (0, 300) if end.act.kind == "drag" else (0, None)
+        assert (last["flags"], last.get("x")) == expected_last
     if end.act.kind == "type":
         assert "".join(one["text"] for one in bench.mac.events("text")) == LONG[: end.done]
+
+
+HELD, POINTER = "keyboard.held_flags", "mouse.held"
+# a value of the fake Mac, an act, the error code and a part of the message
+BAD_STATES: list[tuple[str, Any, Act, str, str]] = [
+    (HELD, SHIFT, press("a"), REFUSED, "modifier key"),
+    *((HELD, flag, click(), REFUSED, "modifier key") for flag in (SHIFT, CONTROL, OPTION, COMMAND)),
+    (POINTER, [0], press("a"), REFUSED, "mouse button"),
+    (POINTER, [1], click(), REFUSED, "mouse button"),
+    (POINTER, [2], click(), REFUSED, "mouse button"),
+    ("session.on_console", False, press("a"), "SCREEN_LOCKED", ""),
+    ("session.gui", False, click(), "NO_GUI_SESSION", ""),
+    *(("permissions.accessibility", "denied", act, DENIED, "") for act in (type_(""), click(), press("a"))),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "act", "code", "message"), BAD_STATES)
+def test_act_in_a_bad_state_is_refused_before_any_event(
+    bench: Bench, path: str, value: Any, act: Act, code: str, message: str
+) -> None:
+    bench.mac.set(path, value)
+    answer = bench.act(act)
+    assert (answer["code"], message in answer["message"], bench.events()) == (code, True, [])
+
+
+def test_click_outside_the_window_is_refused(bench: Bench) -> None:
+    assert bench.act(click(at=Point(30, 300)))["code"] == "WINDOW_COVERED"
 
 
 def test_internal_error_releases_held_inputs(bench: Bench) -> None:
@@ -451,15 +450,6 @@ def test_internal_error_releases_held_inputs(bench: Bench) -> None:
     looked = {"do": "pointer_at", "x": steps[middle]["x"], "y": steps[middle]["y"]}  # holds nothing new
     bench.run([*steps[: middle + 1], looked, {"do": "no such step"}])
     assert [event["type"] for event in bench.events()] == [5, 1, 6, 6, 2] and held_inputs(bench) == [{}, 0, 0]
-
-
-def test_next_act_first_releases_inputs_of_a_killed_act(bench: Bench) -> None:
-    down = next(step for step in make_steps(click()) if step.get("counts"))
-    release = down.pop("release")
-    bench.run([down])
-    assert held_inputs(bench)[0] and bench.act(click())["code"] == "WINDOW_BLOCKED"
-    bench.run(make_steps(click()), release)
-    assert [event["type"] for event in bench.events()] == [1, 2, 5, 1, 2] and held_inputs(bench) == [{}, 0, 0]
 
 
 # harmless states ------------------------------------------------------------------------------------------
@@ -583,6 +573,7 @@ def test_keyboard_is_with_the_expected_window(bench: Bench, name: str) -> None:
     bench.mac.switch(**switches)
     if window:
         bench.mac.open_window("Google Chrome", **window)
+    bench.mac.open_window("Terminal", title="tools", bounds=[800, 100, 99, 99], layer=3, never_key=True)
     assert keyboard_is_with(bench) == expected
     bench.mac.activate("TextEdit")
     bench.mac.switch(frozen_frontmost_pid=480)  # it was in front when the process began
@@ -602,11 +593,6 @@ def test_keyboard_window_is_matched_despite_a_rounded_frame(bench: Bench) -> Non
     assert bench.mac.widget(panel, "name")["value"] == "Ada"
     bench.mac.change_window(panel, {"ax_bounds": [100, 103, 300, 200]})  # too different: another window
     assert keyboard_is_with(bench) is keyboard_is_with(bench, id=panel, **frame) is None
-
-
-def test_keyboard_is_with_the_window_below_its_own_palette(bench: Bench) -> None:
-    bench.mac.open_window("Terminal", title="tools", bounds=[800, 100, 100, 100], layer=3, never_key=True)
-    assert keyboard_is_with(bench) == 1080
 
 
 def test_keyboard_is_with_a_panel_of_another_process(bench: Bench) -> None:
