@@ -98,7 +98,6 @@ class MacWorld(Commands):
         ok = widget("d.ok", "button", 40, 100, 100, 40, text="Confirm", on_click={"close_window": "this"})
         details = {"open_window": {"title": "Details", "bounds": [900, 200, 300, 200], "widgets": [ok]}}
         widgets = [
-            widget("volume", "slider", 20, 300, 200, 20, value=0),
             widget("notes", "textview", 20, 40, 300, 100, value=""),
             widget("agree", "checkbox", 20, 160, 200, 30, text="I agree", value=False),
             widget("head", "label", 20, 200, 200, 30, text=TITLE),
@@ -129,28 +128,8 @@ class MacWorld(Commands):
         """Return the buttons of the clicks that reached the form."""
         return [one["button"] for one in self.mac.events("click") if one["window"] == 1090]
 
-    def was_double_clicked(self) -> bool:
-        return any(one["count"] == 2 for one in self.mac.events("click"))
-
     def notes(self) -> str:
         return str(self.mac.widget(1090, "notes")["value"])
-
-    def wheel(self) -> list[str]:
-        """Return the direction of each wheel notch that reached the form."""
-        signs = {(3, 0): "up", (-3, 0): "down", (0, 3): "left", (0, -3): "right"}
-        return [signs[tuple(one["wheel"])] for one in self.mac.raw_events() if one.get("type") == 22]
-
-    def pointer(self) -> tuple[float, float]:
-        """Return the pointer's position in screen points."""
-        where = self.mac.state()["pointer"]
-        return where["x"], where["y"]
-
-    def drag(self) -> list[int]:
-        """Return x, y, to_x and to_y of a drag with an effect, in pixels."""
-        return [60, 620, 240, 620]
-
-    def is_dragged(self) -> bool:
-        return bool(self.mac.widget(1090, "volume")["value"] == 50)
 
     def move(self, x: int, y: int) -> None:
         self.mac.move_window(1090, x, y)
@@ -242,33 +221,10 @@ class X11World(Commands):
     def is_untouched(self) -> bool:
         return (self.buttons(), self.is_agreed()) == ([], False)
 
-    def was_double_clicked(self) -> bool:
-        return bool(self.form.events("double"))
-
     def notes(self) -> str:
         before = len(self.form.events("text"))
         self.form.xdotool("key", "F12")
         return str(self.form.wait_for_event("text", after=before)["notes"])
-
-    def wheel(self) -> list[str]:
-        names = {4: "up", 5: "down"}
-        return [names[one["button"]] for one in self.form.events("click") if one["button"] in names]
-
-    def pointer(self) -> tuple[float, float]:
-        words, environment = ["xdotool", "getmouselocation", "--shell"], self.program.environment
-        out = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
-        at = dict(line.split("=") for line in out.split())
-        return float(at["X"]), float(at["Y"])
-
-    def drag(self) -> list[int]:
-        """Return a drag over the first line of the notes, which selects it."""
-        place = [one for one in self.form.events("layout") if one["widget"] == "notes"][-1]
-        x, y, width = place["x"], place["y"] + 12, place["width"]
-        return [x + 4, y, x + width - 4, y]
-
-    def is_dragged(self) -> bool:
-        self.form.xdotool("key", "x")  # replaces the selection
-        return self.notes() == "x"
 
     def move(self, x: int, y: int) -> None:
         self.form.xdotool("windowmove", "--sync", str(self.form_id), str(x), str(y))
@@ -483,16 +439,6 @@ def test_click_on_a_pixel_of_the_screenshot_hits_the_widget(world: World) -> Non
     }
 
 
-def test_click_double_right_and_middle_arrive(shown: World) -> None:
-    shown.click("head", "--clicks", 2)
-    assert shown.settle(shown.was_double_clicked)
-    shown.click("head", "--button", "right")
-    shown.click("head", "--button", "middle")
-    assert shown.settle(lambda: "middle" in shown.buttons())
-    *left, right, middle = shown.buttons()
-    assert (set(left), right, middle) == ({"left"}, "right", "middle")
-
-
 def test_click_follows_a_moved_window_and_refuses_a_resized_one(shown: World) -> None:
     shown.move(300, 200)
     shown.click("agree")
@@ -521,24 +467,6 @@ def test_click_that_closes_its_window_succeeds(shown: World) -> None:
     form_id = shown.form_id
     shown.close_form()
     assert shown.refusal("click", form_id, 9, 9) == (15, "WINDOW_NOT_FOUND")
-
-
-def test_pointer_scrolls_moves_and_drags(shown: World) -> None:
-    shown.click("notes")
-    shown.act("type", "some text")
-    before = shown.buttons()
-    scrolled = shown.act("scroll", *shown.centre("head"), "down", "--amount", 3)
-    assert shown.settle(lambda: shown.wheel() == ["down"] * 3)
-    moved = shown.act("move", *shown.centre("head"))
-    assert shown.settle(lambda: shown.pointer() == tuple(moved["point"].values()))
-    assert shown.buttons() == before
-    dragged = shown.act("drag", *shown.drag())
-    assert shown.settle(shown.is_dragged)
-    answered = keys("window_id clamped delivered changed", pixel=POINT, point=POINT)
-    to = {"to_pixel": POINT, "to_point": POINT}
-    assert [keys_of(one) for one in (scrolled, moved, dragged)] == [answered, answered, {**answered, **to}]
-    for one in (scrolled, moved, dragged):
-        assert (one["clamped"], one["delivered"], one["changed"]) == (False, True, None)
 
 
 def test_keys_arrive_repeat_hold_and_replace(shown: World) -> None:
@@ -575,7 +503,7 @@ ACTS = [
 def test_read_only_mode_refuses_every_act(shown: World) -> None:
     refused = [shown.refusal(*shown.words(line), PEEKABOO_READONLY="1") for line in ACTS]
     assert refused == [(21, "POLICY_DENIED")] * len(ACTS)
-    assert (shown.buttons(), shown.wheel(), shown.notes()) == ([], [], "")
+    assert (shown.buttons(), shown.notes()) == ([], "")
 
 
 def test_clean_deletes_our_screenshots_but_not_files_at_given_paths(world: World, tmp_path: Path) -> None:

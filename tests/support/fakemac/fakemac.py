@@ -288,16 +288,6 @@ class FakeMac:
         self.update(change)
         return made[0]
 
-    def second_process(self, app: str) -> int:
-        """Start another process of a running app, which may have windows of its own; return its pid."""
-
-        def change(state: State) -> None:
-            first = next(item for item in state["apps"] if item["name"] == app)
-            state["apps"].append({**first, "pid": state["next_pid"]})
-            state["next_pid"] += 1
-
-        return int(self.update(change)["next_pid"]) - 1
-
     def activate(self, app: str) -> None:
         """Activate an app as a click in the Dock does."""
 

@@ -50,17 +50,11 @@ def paint(width: int, height: int, background: Colour, blocks: Sequence[Block]) 
     for block in blocks:
         edges.update(min(max(edge, 0), height) for edge in (block.y, block.y + block.height))
     cuts = sorted(edges)
-    return [
-        (
-            bottom - top,
-            painted_row(
-                width,
-                background,
-                [block for block in blocks if block.y <= top and block.y + block.height >= bottom],
-            ),
-        )
-        for top, bottom in zip(cuts, cuts[1:])
-    ]
+    bands = []
+    for top, bottom in zip(cuts, cuts[1:]):
+        crossing = [block for block in blocks if block.y <= top and block.y + block.height >= bottom]
+        bands.append((bottom - top, painted_row(width, background, crossing)))
+    return bands
 
 
 def painted_row(width: int, background: Colour, blocks: Sequence[Block]) -> bytes:
@@ -92,24 +86,10 @@ def resized(picture: Picture, width: int, height: int) -> Picture:
             done[row] = b"".join([row[3 * column : 3 * column + 3] for column in columns])
         return done[row]
 
-    rows = (
-        narrowed(row)
-        for row in picked_rows(picture, [(2 * y + 1) * picture.height // (2 * height) for y in range(height)])
-    )
+    rows = (narrowed(picture.row((2 * y + 1) * picture.height // (2 * height))) for y in range(height))
     factors = [width / picture.width, height / picture.height] * 2
     labels = [
         {"text": label["text"], "rect": [round(a * b, 2) for a, b in zip(label["rect"], factors)]}
         for label in picture.labels
     ]
     return picture._replace(width=width, height=height, bands=merged(rows), labels=labels)
-
-
-def picked_rows(picture: Picture, wanted: Sequence[int]) -> Iterator[bytes]:
-    """Return the rows with these ascending numbers."""
-    bands = iter(picture.bands)
-    end, row = next(bands)
-    for y in wanted:
-        while y >= end:
-            count, row = next(bands)
-            end += count
-        yield row

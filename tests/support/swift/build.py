@@ -41,18 +41,19 @@ def compiled(source: Path) -> Path:
     if cache.stat().st_uid != os.getuid():
         sys.exit(f"{cache} belongs to another user")
     sources = [source, *(HERE / name for names in MODULES.values() for name in names)]
-    key = hashlib.sha256(swiftc(cache, "--version"))
+    with tempfile.TemporaryDirectory(dir=cache) as folder:  # some compilers leave files
+        key = hashlib.sha256(swiftc(Path(folder), "--version"))
     for each in [Path(__file__), *sources]:
         key.update(each.read_bytes() + b"\0")
     link = cache / key.hexdigest()[:16]
     if not link.exists():
         # never renamed: a swiftc in a chroot writes full paths into its output, and sees only some folders
-        folder = Path(tempfile.mkdtemp(dir=cache))
+        made = Path(tempfile.mkdtemp(dir=cache))
         for each in sources:
-            shutil.copy(each, folder)
-        build(folder, source.name)
-        (folder / "link").symlink_to(folder)
-        os.replace(folder / "link", link)
+            shutil.copy(each, made)
+        build(made, source.name)
+        (made / "link").symlink_to(made)
+        os.replace(made / "link", link)
     return link.resolve() / "program"
 
 
@@ -69,10 +70,11 @@ def build(folder: Path, source: str) -> None:
 
 def swiftc(folder: Path, *arguments: str) -> bytes:
     """Run the compiler in a folder, which is also its temporary folder; return what it prints."""
-    command, environment = ["swiftc", *arguments], {**os.environ, "TMPDIR": str(folder)}
+    command, env = ["swiftc", *arguments], {**os.environ, "TMPDIR": str(folder)}
     pipe, closed = subprocess.PIPE, subprocess.DEVNULL
-    done = subprocess.run(command, cwd=folder, env=environment, stdin=closed, stdout=pipe, check=True)
-    return done.stdout
+    return subprocess.run(
+        command, cwd=folder, env=env, stdin=closed, stdout=pipe, check=True, timeout=300
+    ).stdout
 
 
 def write_launcher(out: Path, program: Path, state: Path) -> None:
