@@ -69,10 +69,6 @@ class Commands:
     def form_id(self) -> int:
         return self.known_id(TITLE)
 
-    def centre(self, name: str) -> tuple[int, int]:
-        """Return the centre of a widget, in pixels of its window's full-size screenshot."""
-        raise NotImplementedError
-
     def act(self, command: str, *words: Any) -> dict[str, Any]:
         """Run a command on the form's window; return its data."""
         return self.data(command, self.form_id, *words)
@@ -117,6 +113,7 @@ class MacWorld(Commands):
         return desktop
 
     def centre(self, name: str) -> tuple[int, int]:
+        """Return the centre of a widget, in pixels of its window's full-size screenshot."""
         widgets = [one for window in self.mac.state()["windows"] for one in window["widgets"]]
         x, y, width, height = next(one["rect"] for one in widgets if one["name"] == name)
         return 2 * x + width, 2 * y + height
@@ -131,22 +128,12 @@ class MacWorld(Commands):
     def notes(self) -> str:
         return str(self.mac.widget(1090, "notes")["value"])
 
-    def move(self, x: int, y: int) -> None:
-        self.mac.move_window(1090, x, y)
-
-    def resize(self, width: int, height: int) -> None:
-        self.mac.resize_window(1090, width, height)
-
     def opened(self, window: dict[str, Any], before: int) -> None:
         """Check the window that `open` returned, and close it if it is new."""
         assert (window["is_new_window"], window["window_id"]) == (False, before)
 
     def close_form(self) -> None:
         self.mac.close_window(1090)
-
-    def cover_form(self) -> None:
-        """Open another window of Form in front of it, titled Cover."""
-        self.mac.open_window("Form", title="Cover", bounds=[830, 110, 480, 360])
 
     def end(self) -> None:
         assert self.mac.events("strict") == []
@@ -184,29 +171,21 @@ class X11World(Commands):
 
     def __init__(self, folder: Path, display: str) -> None:
         super().__init__(clean_environment(folder, DISPLAY=display))
-        self.display, self.folder = display, folder
         (folder / "forum.tcl").write_text("wm title . Forum\nwm geometry . 300x200+700+500\n")
         words = ["wish", str(folder / "forum.tcl"), "-name", "Forum"]
         entries = folder / "home" / ".local" / "share" / "applications"
         entries.mkdir(parents=True)
         entry = f"[Desktop Entry]\nType=Application\nName=Forum\nExec={' '.join(words)}\n"
         (entries / "forum.desktop").write_text(entry)
+        self.form = Form(display, folder / "report", TITLE)
         self._forum = subprocess.Popen(words, env=self.program.environment, stdin=subprocess.DEVNULL)
-        self._forms: list[Form] = []
         try:
             self.window("Forum")
-            self.form = self._open(TITLE, "+60+60")
+            self.form.xdotool("windowactivate", "--sync", str(self.form_id))
+            wait_for(lambda: self.window(TITLE)["is_focused"], "the form has the focus")
         except BaseException:
             self.end()
             raise
-
-    def _open(self, title: str, place: str) -> Form:
-        """Open a form in front and wait until it has the focus."""
-        form = Form(self.display, self.folder / f"report{len(self._forms)}", title, place)
-        self._forms.append(form)
-        form.xdotool("windowactivate", "--sync", str(self.window(title)["window_id"]))
-        wait_for(lambda: self.window(title)["is_focused"], f"{title} has the focus")
-        return form
 
     def centre(self, widget: str) -> tuple[int, int]:
         return self.form.centre(widget)
@@ -226,12 +205,6 @@ class X11World(Commands):
         self.form.xdotool("key", "F12")
         return str(self.form.wait_for_event("text", after=before)["notes"])
 
-    def move(self, x: int, y: int) -> None:
-        self.form.xdotool("windowmove", "--sync", str(self.form_id), str(x), str(y))
-
-    def resize(self, width: int, height: int) -> None:
-        self.form.xdotool("windowsize", "--sync", str(self.form_id), str(width), str(height))
-
     def opened(self, window: dict[str, Any], before: int) -> None:
         assert window["is_new_window"] and window["window_id"] != before
         self.form.xdotool("windowclose", str(window["window_id"]))
@@ -242,12 +215,8 @@ class X11World(Commands):
             lambda: TITLE not in [one["title"] for one in self.data("windows")["windows"]], "the form is gone"
         )
 
-    def cover_form(self) -> None:
-        self._open("Cover", "+70+70")
-
     def end(self) -> None:
-        for form in self._forms:
-            form.close()
+        self.form.close()
         self._forum.kill()
         self._forum.wait()
 
@@ -437,25 +406,6 @@ def test_click_on_a_pixel_of_the_screenshot_hits_the_widget(world: World) -> Non
         "delivered": True,
         "changed": True,
     }
-
-
-def test_click_follows_a_moved_window_and_refuses_a_resized_one(shown: World) -> None:
-    shown.move(300, 200)
-    shown.click("agree")
-    assert shown.settle(shown.is_agreed)
-    shown.resize(700, 500)
-    assert shown.refusal("click", shown.form_id, *shown.centre("agree")) == (20, "STALE_SCREENSHOT")
-    assert shown.buttons() == ["left"]
-
-
-def test_click_brings_a_covered_window_to_the_front(shown: World) -> None:
-    shown.cover_form()
-    shown.click("agree")
-    assert shown.settle(shown.is_agreed)
-    front = shown.data("windows")["windows"][0]
-    assert (front["title"], front["is_focused"]) == (TITLE, True)
-    assert keys_of(shown.data("focus", shown.window("Cover")["window_id"])) == WINDOW
-    assert shown.data("windows")["windows"][0]["title"] == "Cover"
 
 
 def test_click_that_closes_its_window_succeeds(shown: World) -> None:

@@ -15,7 +15,7 @@ import time
 from contextlib import nullcontext
 from contextvars import copy_context
 from pathlib import Path
-from typing import IO, Any, Callable, Optional
+from typing import IO, Any, Optional
 
 import pytest
 from fakemac import FakeMac, pixel, widget_colour
@@ -433,61 +433,58 @@ def test_menu_is_clicked_and_typed_into_without_a_focus_change(desk: Desk) -> No
 # focus ----------------------------------------------------------------------------------------------------
 
 
-def framed(*frame: float) -> Callable[[FakeMac], Any]:
-    """Return an arrangement: accessibility has another frame of window 1090 than the window list."""
-    return lambda mac: (beside("Another")(mac), mac.change_window(1090, {"ax_bounds": list(frame)}))
-
-
-def beside(title: str, *bounds: int, app: str = "Form") -> Callable[[FakeMac], Any]:
-    """Return an arrangement: another window of the app is in front."""
-    return lambda mac: mac.open_window(app, title=title, bounds=list(bounds or (300, 300, 400, 300)))
-
-
-def with_long_title_and_twin(mac: FakeMac) -> None:
-    title = "two  spaces, and\u200b more than two hundred characters " + "x" * 200
-    mac.change_window(1090, {"title": title})
-    beside("Another", 820, 100, 480, 360)(mac)
-
-
-def switched(**switches: Any) -> Callable[[FakeMac], Any]:
-    return lambda mac: mac.switch(**switches)
-
-
-def behind_many(mac: FakeMac) -> None:
-    for at in range(20):
-        mac.open_window("Form", title=f"Form {at}", bounds=[300 + 5 * at, 300, 400, 300])
-
-
-# change of the Mac, the window to focus, and the window raised by accessibility
-FOCUSED: dict[str, tuple[Callable[[FakeMac], Any], int, int]] = {
-    "behind another of its app": (switched(), 1004, 1004),
-    "of a hidden app": (switched(), 1060, 1060),
-    "a sheet": (beside("Another", -1670, -30, 1100, 700, app="Calendar"), 1041, 1040),
-    "slow to come": (switched(activation_delay_ms=600), 1090, 1090),
-    "a frame that is rounded otherwise": (framed(821, 98, 481.5, 360), 1090, 1090),
-    "its title unknown": (lambda mac: mac.deny("screen_recording"), 1004, 1004),
-    "behind twenty others of its app": (behind_many, 1090, 1090),
-    "a twin by title": (beside("Form"), 1090, 1090),
-    "a twin by title, thirty points apart": (beside("Form", 850, 130, 480, 360), 1090, 1090),
-    "a twin by frame": (beside("Another", 820, 100, 480, 360), 1090, 1090),
-    "a twin by frame, its title cleaned": (with_long_title_and_twin, 1090, 1090),
-}
-
-
 def raised(desk: Desk) -> set[int]:
     """Return the windows that accessibility touched."""
     return {one["window"] for one in desk.mac.events("ax_raise", "ax_set") if "window" in one}
 
 
-@pytest.mark.parametrize(("arrange", "window_id", "raised_id"), FOCUSED.values(), ids=FOCUSED.keys())
-def test_focus_raises_only_that_window(
-    desk: Desk, arrange: Callable[[FakeMac], Any], window_id: int, raised_id: int
-) -> None:
-    arrange(desk.mac)
+@pytest.mark.parametrize(
+    ("window_id", "raised_id"), [(1004, 1004), (1060, 1060), (1041, 1040)], ids=["behind", "hidden", "sheet"]
+)
+def test_focus_raises_only_that_window(desk: Desk, window_id: int, raised_id: int) -> None:
+    desk.mac.open_window("Calendar", title="Another", bounds=[-1670, -30, 1100, 700])
     assert desk.data("focus", window_id)["is_focused"] is True
     assert (desk.focused_id(), raised(desk)) == (window_id, {raised_id})
     # AXMain directs the app's keys to the window; AXRaise alone does not
     assert "AXMain" in [one["attribute"] for one in desk.mac.events("ax_set")]
+
+
+FRAME, ELSEWHERE = [820, 100, 480, 360], [300, 300, 400, 300]
+LONG_TITLE = "two  spaces, and\u200b more than two hundred characters " + "x" * 200
+# new values of window 1090, and title and bounds of another window of its app
+FOUND: dict[str, tuple[dict[str, Any], str, list[int]]] = {
+    "a frame that is rounded otherwise": ({"ax_bounds": [821, 98, 481.5, 360]}, "Another", ELSEWHERE),
+    "a twin by title": ({}, "Form", ELSEWHERE),
+    "a twin by title, thirty points apart": ({}, "Form", [850, 130, 480, 360]),
+    "a twin by frame": ({}, "Another", FRAME),
+    "a twin by frame, its title cleaned": ({"title": LONG_TITLE}, "Another", FRAME),
+}
+NOT_FOUND: dict[str, tuple[dict[str, Any], str, list[int]]] = {
+    "a frame that is another": ({"ax_bounds": [823, 100, 480, 360]}, "Another", ELSEWHERE),
+    "a twin by title and frame": ({}, "Form", FRAME),
+}
+
+
+@pytest.mark.parametrize("name", [*FOUND, *NOT_FOUND])
+def test_focus_raises_a_window_only_if_it_is_certain(desk: Desk, name: str) -> None:
+    values, title, bounds = {**FOUND, **NOT_FOUND}[name]
+    desk.mac.change_window(1090, values)
+    desk.mac.open_window("Form", title=title, bounds=bounds)
+    error = desk.run("focus", 1090).json.get("error") or {"code": None}
+    assert error["code"] == (None if name in FOUND else "FOCUS_FAILED")
+    assert raised(desk) == ({1090} if name in FOUND else set())
+
+
+def test_focus_raises_a_window_behind_twenty_others(desk: Desk) -> None:
+    for at in range(20):
+        desk.mac.open_window("Form", title=f"Form {at}", bounds=[300 + 5 * at, 300, 400, 300])
+    assert desk.data("focus", 1090)["is_focused"] is True
+
+
+def test_focus_waits_for_a_slow_activation_and_needs_no_title(desk: Desk) -> None:
+    desk.mac.switch(activation_delay_ms=600)
+    desk.mac.deny("screen_recording")
+    assert desk.data("focus", 1004)["is_focused"] is True
 
 
 def test_focus_restores_a_minimised_window(desk: Desk) -> None:
@@ -499,13 +496,6 @@ def test_focus_of_an_app_that_declines_it_is_set_by_accessibility(desk: Desk) ->
     desk.mac.switch(activation="declined")
     assert desk.data("focus", 1031)["is_focused"] is True
     assert desk.mac.events("activate")[-1]["by"] == "AXFrontmost"
-
-
-@pytest.mark.parametrize("arrange", [framed(823, 100, 480, 360), beside("Form", 820, 100, 480, 360)])
-def test_focus_without_a_unique_match_changes_nothing(desk: Desk, arrange: Callable[[FakeMac], Any]) -> None:
-    arrange(desk.mac)
-    assert desk.refusal("focus", 1090) == (1, "FOCUS_FAILED")
-    assert raised(desk) == set()
 
 
 def test_focus_waits_for_a_minimised_window_on_a_slow_mac(

@@ -133,14 +133,10 @@ def test_capture_with_a_shadow_is_larger_and_cannot_be_clicked(desk: Desk) -> No
 
 # failures of screencapture ---------------------------------------------------------------------------------
 
-PICTURE = png_bytes(Picture(8, 8, paint(8, 8, (1, 2, 3), []), [], None))
+PICTURE = png_bytes(Picture(8, 8, paint(8, 8, (1, 2, 3), [])))
 RUBBISH = b"rubbish, and more than twenty-four bytes of it"
 NO_IMAGE = "could not create image from window"
 Arrange = Callable[[FakeMac], Any]
-
-
-def as_it_is(mac: FakeMac) -> None:
-    pass
 
 
 def protect(mac: FakeMac) -> None:
@@ -159,10 +155,10 @@ def leave(exit_code: int, file: bytes) -> Arrange:
 NOT_CAPTURED: dict[str, tuple[Arrange, int, int, str, int]] = {
     "the screen is locked": (FakeMac.lock_screen, 1090, 1, "SCREEN_LOCKED", 1),
     "there is no GUI session": (FakeMac.no_gui_session, 1090, 1, "NO_GUI_SESSION", 0),
-    "the window is minimised": (as_it_is, 1005, 14, "CAPTURE_FAILED", 1),
+    "the window is minimised": (FakeMac.heal, 1005, 14, "CAPTURE_FAILED", 1),
     "the window is protected": (protect, 1090, 14, "CAPTURE_FAILED", 1),
     "the grant is stale": (stale, 1090, 14, "CAPTURE_FAILED", 4),
-    "no window has the id": (as_it_is, 4242, 15, "WINDOW_NOT_FOUND", 0),
+    "no window has the id": (FakeMac.heal, 4242, 15, "WINDOW_NOT_FOUND", 0),
     "exit 0 and an empty file": (leave(0, b""), 1090, 14, "CAPTURE_FAILED", 4),
     "exit 1 and a picture": (leave(1, PICTURE), 1090, 14, "CAPTURE_FAILED", 4),
     "exit 0 and no picture": (leave(0, RUBBISH), 1090, 14, "CAPTURE_FAILED", 4),

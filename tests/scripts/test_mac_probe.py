@@ -73,7 +73,7 @@ def test_mac_probe_is_refused_on_x11(tmp_path: Path) -> None:
     assert (finished.code, finished.out, finished.err) == (2, "", f"{SCRIPT}: run this on a Mac\n")
 
 
-_SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
+_SMALL = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), [])))
 CONTRADICTIONS: dict[str, tuple[Callable[[FakeMac], Any], str]] = {
     "a layout that the bridge cannot read": (
         lambda mac: mac.switch(key_events_have_characters=False),

@@ -33,11 +33,8 @@ def xcode_select(folder: Folder, state: State, argv: list[str]) -> int:
 def xcrun(folder: Folder, state: State, argv: list[str]) -> int:
     if state["developer_tools"] == "none":
         install_dialog(folder)
-    words, has_sdk = list(argv), False
-    if words[:1] == ["--sdk"]:
-        if words[1:2] != ["macosx"]:
-            raise Exit(72, f'xcrun: error: SDK "{" ".join(words[1:2])}" cannot be located')
-        words, has_sdk = words[2:], True
+    has_sdk = argv[:2] == ["--sdk", "macosx"]
+    words = argv[2:] if has_sdk else argv
     if words[:1] != ["swiftc"]:
         raise Exit(72, f'xcrun: error: unable to find utility "{" ".join(words[:1])}"')
     # xcrun sets SDKROOT for what it runs, when it was asked for an SDK

@@ -7,7 +7,7 @@ Its labels carry the text that Vision can read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 Colour = tuple[int, int, int]
 Band = tuple[int, bytes]
@@ -18,13 +18,12 @@ class NotAPicture(Exception):
 
 
 class Picture(NamedTuple):  # dataclasses take a third of a small program's time
-    """A picture. labels: [{"text", "rect": [x, y, width, height] in pixels}]; dpi is None if unknown."""
+    """A picture. labels: [{"text", "rect": [x, y, width, height] in pixels}]."""
 
     width: int
     height: int
     bands: list[Band]
     labels: Sequence[dict[str, Any]] = ()
-    dpi: Optional[int] = 72
 
     def row(self, y: int) -> bytes:
         for count, row in self.bands:
