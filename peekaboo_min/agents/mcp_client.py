@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError
 from ..core.settings import child_environment
-from ..system.programs import how_to_install, own_command
+from ..system.programs import mcp_version, own_command
 
 _LONGEST_CALL_S = 150.0  # a Keynote tool may take 120 s
 
@@ -39,12 +39,13 @@ class McpClient(NamedTuple):
         result = self._request("call_tool", name, arguments)
         text = "\n".join(block.text for block in result.content if block.type == "text")
         images = tuple(base64.b64decode(block.data) for block in result.content if block.type == "image")
-        data = dict(result.structured_content or {})
-        last_line = text.rpartition("\n")[2]
-        if last_line.startswith("{") and not data:  # a result with images has its data in the text
-            with suppress(ValueError):
-                data = json.loads(last_line)
-        return ToolAnswer(text, data, images, _error_in(result.meta) if result.is_error else None)
+        # a result with images has its data in the last line of its text
+        data = json.loads(text.rpartition("\n")[2]) if images else dict(result.structured_content or {})
+        error = None
+        if result.is_error:
+            code = ErrorCode.__members__.get(result.meta["backend_error_code"], ErrorCode.INTERNAL_ERROR)
+            error = PeekabooError(code, result.meta["message"], result.meta["next_step"])
+        return ToolAnswer(text, data, images, error)
 
     def _request(self, method: str, *arguments: Any) -> Any:
         from mcp import MCPError
@@ -56,23 +57,16 @@ class McpClient(NamedTuple):
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="see its log") from e
 
 
-def _error_in(meta: dict[str, Any]) -> PeekabooError:
-    code = ErrorCode.__members__.get(meta["backend_error_code"], ErrorCode.INTERNAL_ERROR)
-    return PeekabooError(code, meta["message"], meta["next_step"])
-
-
 @contextmanager
 def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
     """Run our own server as a child during the block, whose exceptions pass through unchanged.
 
     Raises INVALID_ARGUMENT if the package mcp is missing, PROGRAM_FAILED if the server does not start.
     """
-    try:
-        from anyio.from_thread import start_blocking_portal
-        from mcp import Client, StdioServerParameters
-    except ModuleNotFoundError as e:
-        message = "the agent is an MCP client; it needs the package mcp and Python 3.10 or newer"
-        raise invalid(message, hint=how_to_install()) from e
+    mcp_version()
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters
+
     argv = own_command()
     environment = {**child_environment(), **extra_environment}
     parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)

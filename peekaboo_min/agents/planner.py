@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+import zlib
 from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any, Optional
@@ -21,7 +22,7 @@ from ..ai.grid import (
     unit_by_variable,
     unit_for,
 )
-from ..ai.providers import Question, sent_text
+from ..ai.providers import prompt_with_schema
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import ImageData, ImageInfo, Point, Result
 from ..core.settings import settings
@@ -48,8 +49,8 @@ class Planner:
         images = self._images(step)
         prompt = question = self._prompt(step, [image.label for image in images])
         for _ in range(2):
-            whole = Question(self._choice.model, question, (), self._run.system_prompt, ACTION_SCHEMA)
-            exchange = Exchange(sent_text(self._choice.provider, whole))
+            sent = prompt_with_schema(self._choice.provider, question, ACTION_SCHEMA)
+            exchange = Exchange(f"{self._run.system_prompt}\n\n{sent}")
             step.exchanges.append(exchange)
             exchange.reply = self._ask(step, images, question)
             try:
@@ -70,8 +71,7 @@ class Planner:
     def _images(self, step: AgentStep) -> list[ImageData]:
         images: list[ImageData] = []
         if step.image and step.window:
-            model, is_in_pixels = self._choice.model, self._unit == PIXELS
-            fitted = fit_for_model(this_desktop(), model, step.image, is_in_pixels)
+            fitted = fit_for_model(this_desktop(), self._choice.model, step.image)
             current = fitted._replace(label=step.window.title or "")
             images = [self._previous, current] if self._previous else [current]
             step.grid = grid_over(self._unit, current.info.width, current.info.height)
@@ -85,7 +85,6 @@ class Planner:
             history += ["", _DOUBT.format(self._run.doubt)]
         elements = elements_text(step.elements, step.grid) if step.grid else []
         steps_left = self._run.max_steps - step.number + 1
-        history = history or ["nothing yet"]
         return agent_prompt(self._run.goal, titles, step.grid, elements, history, steps_left)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str) -> str:
@@ -99,7 +98,6 @@ class Planner:
                 choice=self._choice,
                 system=self._run.system_prompt,
                 schema=ACTION_SCHEMA,
-                are_fitted=True,
                 timeout_s=max(0.001, min(left_s, settings().ai_timeout_s)),
             )
         except PeekabooError:
@@ -147,7 +145,7 @@ def agent_prompt(
     titles: Sequence[str],
     grid: Optional[Grid],
     elements: Sequence[str] = (),
-    history: Sequence[str] = ("nothing yet",),
+    history: Sequence[str] = (),
     steps_left: int = 1,
 ) -> str:
     """Return the prompt for one step.
@@ -165,7 +163,7 @@ def agent_prompt(
         lines.append(f"The first image is from before your last action: {before}.")
         lines.append(f"The last image shows the present state: {now}, {grid_text}.")
     lines += ["", _ELEMENTS, *elements] if elements else []
-    lines += ["", "Your actions so far, with their effects:", *history]
+    lines += ["", "Your actions so far, with their effects:", *(history or ["nothing yet"])]
     lines += ["", f"Steps left: {steps_left}. Your next action?"]
     return "\n".join(lines)
 
@@ -195,20 +193,17 @@ def _as_json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-# A size that no known vendor resizes: whole patches of 28 and of 32 pixels, and more than 1024 of 28 pixels.
-# So a model that answers in pixels of its resized image answers in pixels of this one.
+# No known vendor resizes an image of this size: both sides are multiples of 28 and of 32, and it has more
+# than 1024 patches of 28x28 pixels. A model that answers in pixels therefore means pixels of this image.
 _WIDTH, _HEIGHT = 1344, 672
 _SQUARES = {"1": Point(0.83, 0.22), "2": Point(0.31, 0.86)}  # their centres, as shares of the image
-# A one-bit PNG: two black squares on white, with a white number in each.
-_IMAGE = b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAABUAAAAKgAQAAAABynuqaAAACG0lEQVR42u3azQmEMBAG0AELsARLsTO1tC1pjx7ESLACIQsb533kGn"
-    "inMD+J0kkCFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU"
-    "FBQUFBT0zdBv3BlBQUFBQUFBn0IXUFDQXNDpBAUFzQX1joKCgoKCgoKCgoKCgoKC9gudyg4KCpoKahcKCgoKCgr6g4CCgoKCgoKCgo"
-    "KCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKC"
-    "goKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgo"
-    "KCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKC"
-    "toJucWcFBQUFBQUFfQgt5QMKCpoJOkc9oKCgeaABCgqaDTr0Uj2BgoI2gh69DCBAQUGbtSKgoKC5oPUaKChoIqhdKCgoKCgoqB+5oK"
-    "CgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCgoKCg/54LzPPArOkz4SQAAAAASUVORK5CYII="
+# A compressed one-bit PNG: two black squares on white, with a white number in each.
+_IMAGE = zlib.decompress(
+    b64decode("""
+eNrrDPBz5+WS4mJgYOD19HAJYmBgdWBgYFrACBRgKJr3ahaQI+3p4hhScevtrbOcLQYCbBcYuTeweG803rpFN7Nf7ojHBiZFbunntU+kKp
+Yb2Hde8mQSoRr4cvZC/h1JRwiY7yQeEHAh5sJLFlbWs6xf+5pQwDfuuaf4uLhmcWWJc4HBr+aGphEFtjXlFaazQkAth+5TZmBocFq52y5Y
+sKByASOQw2v1Jci2sanJrEluL4+Cg6Pj7K1KQMmdC75KaWhkKK2I1QCDFfI7FxAH/s/jPvP5wJqXxg9VQMnF09XPZZ1TQhMARRXtEw==
+""")
 )
 # Within 6 % of the image, and the other grid at least 2.5 times worse. Simulated with 4,000 replies and noise
 # of 2 % of the image: 97.7 % right, none wrong.
@@ -247,7 +242,6 @@ def _reply_of(choice: ModelChoice, digit: str) -> str:
         choice=choice,
         system=agent_system_prompt(unit),
         schema=ACTION_SCHEMA,
-        are_fitted=True,
     ).text
 
 

@@ -21,9 +21,9 @@ from ..desktop.images import load_image
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, write_privately
 from .actions import Action
-from .run import AgentRun, AgentStep, save
+from .run import AgentRun, AgentStep
 
-# The policy is a second defence behind the escaping: the page loads nothing and runs nothing.
+# If the escaping fails, the Content-Security-Policy still keeps the page from loading or running anything.
 _PAGE = Template("""\
 <!doctype html>
 <html lang="en">
@@ -170,7 +170,8 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
     try:
         result = function(**arguments)
         step.effect = result.text
-        _note_data(step, tool, result.data)
+        step.note(result.data)
+        step.pixel_action = _action_in_pixels(step, tool, result.data)
         _, step.image_after = _look(arguments.get("window_id", result.data.get("window_id")), is_after=True)
         return result
     except PeekabooError as e:
@@ -179,7 +180,10 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
     finally:
         step.milliseconds = round((time.monotonic() - start) * 1000)
         step.pixel_action = step.pixel_action or Action(tool)
-        _save(path, step)
+        try:
+            step.save(path)
+        except PeekabooError as e:  # the act is done; after an error the caller would repeat it
+            log_warning(f"the act could not be recorded: {e.message}")
 
 
 def _new_record(folder: Path) -> Optional[Path]:
@@ -209,28 +213,14 @@ def _look(window_id: Any, is_after: bool = False) -> tuple[Optional[Window], Opt
         return None, None
 
 
-def _note_data(step: AgentStep, tool: str, data: dict[str, Any]) -> None:
-    if not (step.window and step.image):
-        return
-    bounds, width = step.window.bounds, step.image.info.width
+def _action_in_pixels(step: AgentStep, tool: str, data: dict[str, Any]) -> Action:
     values: dict[str, Any] = {}
     for prefix, name in (("", "point"), ("to_", "to_point")):
-        if name in data:
-            pixel = Rect(*Point(**data[name]), 0, 0).in_image_of(bounds, width)
+        if name in data and step.window and step.image:
+            place = Rect(*Point(**data[name]), 0, 0)
+            pixel = place.in_image_of(step.window.bounds, step.image.info.width)
             values.update({f"{prefix}x": round(pixel.x), f"{prefix}y": round(pixel.y)})
-    step.pixel_action = Action(tool, values)
-    if rect := data.get("changed_rect"):
-        numbers = [rect[name] for name in ("x", "y", "width", "height")]
-        step.changed_rect = Rect(*numbers).scaled(width / rect["image_width"])
-
-
-def _save(path: Path, step: AgentStep) -> None:
-    try:
-        save(path, step.as_data(), step.image)
-        if step.image_after:
-            write_privately(path.with_name(f"{path.stem}_after.jpg"), step.image_after.data)
-    except PeekabooError as e:  # the act is done; after an error the caller would repeat it
-        log_warning(f"the act could not be recorded: {e.message}")
+    return Action(tool, values)
 
 
 def report(folder: Annotated[str, "the folder that PEEKABOO_RECORD named"]) -> Result:

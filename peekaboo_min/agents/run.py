@@ -66,6 +66,22 @@ class AgentStep:
     tokens_in: int = 0
     tokens_out: int = 0
 
+    def note(self, data: dict[str, Any]) -> None:
+        """Store the place of an act and of its effect, from the data of its result."""
+        if "point" in data:
+            self.point = Point(**data["point"])
+        if "changed_rect" in data and self.image:
+            rect = dict(data["changed_rect"])
+            factor = self.image.info.width / rect.pop("image_width")
+            self.changed_rect = Rect(**rect).scaled(factor)
+
+    def save(self, path: Path) -> None:
+        """Write `path`.json, and the images as `path`.jpg and `path`_after.jpg. Raises FILE_IO_ERROR."""
+        for suffix, image in (("", self.image), ("_after", self.image_after)):
+            if image:
+                write_privately(path.with_name(f"{path.stem}{suffix}.jpg"), image.data)
+        save(path, self.as_data())
+
     def describe_action(self, shows_text: bool = True) -> str:
         return self.pixel_action.describe(shows_text) if self.pixel_action else "no action"
 
@@ -149,9 +165,7 @@ def new_run_folder(requested: Optional[str]) -> Path:
     return path
 
 
-def save(path: Path, data: dict[str, Any], image: Optional[ImageData] = None) -> None:
-    """Write `path`.json, and the image as `path`.jpg. Raises FILE_IO_ERROR."""
-    if image:
-        write_privately(path.with_suffix(".jpg"), image.data)
+def save(path: Path, data: dict[str, Any]) -> None:
+    """Write `path`.json. Raises FILE_IO_ERROR."""
     # ASCII: a reply may contain a lone surrogate, which UTF-8 cannot encode
     write_privately(path.with_suffix(".json"), without_secrets(json.dumps(data, indent=2)) + "\n")

@@ -7,7 +7,7 @@ from typing import Any, Optional
 from ..automation.act import effect_text
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError
-from ..core.models import App, ImageData, Point, Rect, Scene, Window
+from ..core.models import App, ImageData, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, owner_of, windows_of, windows_titled
 from ..system.bitmaps import sniff_image
 from .actions import ACTIONS
@@ -136,7 +136,10 @@ class AgentTarget:
             step.effect, step.changed = f"{window.title!r} of {window.app_name} is in front now", True
             return
         else:
-            _note_effect(step, answer.data)
+            step.effect = effect_text(answer.data) or "its effect is not known"
+            step.changed = True if "new_window" in answer.data else answer.data.get("changed")
+            step.is_delivered = answer.data.get("delivered") is not False
+            step.note(answer.data)
         self.follow()
         after = self.window
         if after is None or (step.window and after.window_id != step.window.window_id):
@@ -181,15 +184,3 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
     message = f"{len(matches) or 'no'} windows have {title[:80]!r} in their title"
     hint = "list the windows, then give a window's id, or add its app"
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint, details=names)
-
-
-def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
-    step.effect = effect_text(data) or "its effect is not known"
-    step.changed = True if "new_window" in data else data.get("changed")
-    step.is_delivered = data.get("delivered") is not False
-    if "point" in data:
-        step.point = Point(**data["point"])
-    if "changed_rect" in data and step.image:
-        rect = dict(data["changed_rect"])
-        factor = step.image.info.width / rect.pop("image_width")
-        step.changed_rect = Rect(**rect).scaled(factor)

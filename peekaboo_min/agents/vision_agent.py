@@ -169,7 +169,7 @@ class AgentLoop:
                 raise
             finally:
                 step.milliseconds = round((time.monotonic() - started_at) * 1000)
-                save(folder / f"step_{number:03d}", step.as_data(), step.image)
+                step.save(folder / f"step_{number:03d}")
                 _show_progress(step)
             if status:
                 return status

@@ -7,8 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from itertools import count
-from pathlib import Path
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 from ..core.call import in_parallel, pause, report_progress, within_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -18,8 +17,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..desktop.images import load_image
-from ..system.bitmaps import image_file
-from ..system.files import asked_path
+from ..system.files import asked_path, temporary_file
 from ..system.web import WebError
 from .grid import fit_for_model
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
@@ -66,8 +64,8 @@ def analyze_file(
     """Ask a configured model about an image file, for the tool `analyze`.
 
     An empty question asks for a description, like the original Peekaboo. Raises, in the order that the
-    specification demands: INVALID_ARGUMENT (file name), AI_NOT_CONFIGURED, AI_PROVIDER_ERROR (no operational
-    provider), FILE_IO_ERROR and INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
+    specification demands: INVALID_ARGUMENT (file name), the errors of choose_provider, FILE_IO_ERROR and
+    INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
     """
     path = asked_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
@@ -75,7 +73,7 @@ def analyze_file(
         raise invalid(f"Unsupported image format: {suffix}. Supported formats: {', '.join(_SUPPORTED)}")
     choice = choose_provider(provider_type, model)
     question = question.strip() or "Please describe what you see in this image."
-    answer = ask_model(desktop, [path], question, choice=choice)
+    answer = ask_model(desktop, [load_image(path)], question, choice=choice)
     text = without_secrets(answer.text)
     data = {"analysis_text": text, "model_used": answer.model_used, "seconds": round(answer.seconds, 2)}
     return Result(text, {**data, "tokens_in": answer.tokens_in, "tokens_out": answer.tokens_out})
@@ -88,16 +86,7 @@ def choose_model(name: str) -> ModelChoice:
     """
     if re.search("[,;]", name):
         raise invalid(f"{name[:60]!r} names more than one model", hint="write PROVIDER/MODEL")
-    choice = _checked(_read_choice(name))
-    _check_key(choice)
-    return choice
-
-
-def _check_key(choice: ModelChoice) -> None:
-    vendor = VENDORS.get(choice.provider)
-    if vendor and vendor.lacks_key:
-        message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
-        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, "set it, or choose another provider")
+    return _checked(_read_choice(name))
 
 
 def choose_provider(
@@ -107,8 +96,9 @@ def choose_provider(
 
     `auto` skips unknown providers, and those that have no key or cannot be reached. Any other problem is an
     error: a mistyped name of a local model must not send the image to a cloud.
-    Raises AI_NOT_CONFIGURED, INVALID_ARGUMENT (there is no such provider), AI_PROVIDER_ERROR (no provider is
-    operational, or the first that can be reached lacks the model).
+    Raises AI_NOT_CONFIGURED (also if a requested provider has no key), INVALID_ARGUMENT (there is no such
+    provider), AI_PROVIDER_ERROR (no provider is operational, or the first that can be reached lacks the
+    model).
     """
     configured = parse_providers(settings().ai_providers)
     if not configured:
@@ -123,7 +113,9 @@ def choose_provider(
     problems = []
     for candidate in candidates:
         choice = candidate._replace(model=requested_model or candidate.model)
-        status = _status_of(choice) if name == "auto" else ProviderStatus(_checked(choice))
+        if name != "auto":
+            return _checked(choice)
+        status = _status_of(choice)
         if not status.problem:
             return choice
         if not status.is_absent:
@@ -148,6 +140,10 @@ def _read_choice(text: str) -> ModelChoice:
 def _checked(choice: ModelChoice) -> ModelChoice:
     if choice.provider not in _DEFAULT_MODELS:
         raise invalid(_unknown_provider(choice.provider), hint=_EXAMPLE)
+    vendor = VENDORS.get(choice.provider)
+    if vendor and vendor.lacks_key:
+        message = f"{vendor.title} needs a key, and {vendor.key_variable} is not set"
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, "set it, or choose another provider")
     return choice
 
 
@@ -162,58 +158,51 @@ def _unknown_provider(provider: str) -> str:
 
 def _status_of(choice: ModelChoice) -> ProviderStatus:
     # a cloud is not asked: only its key is checked
-    if choice.provider == OCR:
-        return ProviderStatus(choice)
     vendor = VENDORS.get(choice.provider)
-    if vendor is None:
+    if vendor is None and choice.provider != OCR:
         log_warning(f"PEEKABOO_AI_PROVIDERS: {_unknown_provider(choice.provider)}; {choice.name} is skipped")
         return ProviderStatus(choice, _unknown_provider(choice.provider), is_absent=True)
-    if vendor.lacks_key:
+    if vendor and vendor.lacks_key:
         return ProviderStatus(choice, f"{vendor.key_variable} is not set", is_absent=True)
-    try:
-        if vendor.is_local:
+    if vendor and vendor.is_local:
+        try:
             # it answers within milliseconds, unless it is loading a model
             check_ollama(choice.model, within_budget(3.0))
-    except WebError as e:
-        problem = explain(vendor, choice.model, e)[0].sentence()
-        return ProviderStatus(choice, problem, is_absent=e.status == 0)  # 0: it did not answer
+        except WebError as e:
+            problem = explain(vendor, choice.model, e)[0].sentence()
+            return ProviderStatus(choice, problem, is_absent=e.status == 0)  # 0: it did not answer
     return ProviderStatus(choice)
 
 
 def ask_model(
     desktop: Desktop,
-    images: Sequence[Union[Path, ImageData]],
+    images: Sequence[ImageData],
     prompt: str,
     *,
     choice: ModelChoice,
     system: str = "",
     schema: Optional[dict[str, Any]] = None,
-    are_fitted: bool = False,
     timeout_s: Optional[float] = None,
 ) -> Answer:
     """Ask a model one question, with or without images.
 
-    schema: of the JSON object to answer with; check the answer, not every vendor enforces it. are_fitted:
-    the images come from fit_for_model. timeout_s: includes retries; None means PEEKABOO_AI_TIMEOUT.
+    schema: of the JSON object to answer with; check the answer, not every vendor enforces it. timeout_s:
+    includes retries; None means PEEKABOO_AI_TIMEOUT.
     The answer's text is complete, to be parsed; call without_secrets before you show or save it.
-    Raises AI_NOT_CONFIGURED (no key), AI_PROVIDER_ERROR, CANCELLED, and the errors of load_image and
-    fit_for_model.
+    Raises AI_PROVIDER_ERROR, CANCELLED, and the errors of fit_for_model.
     """
     started = time.monotonic()
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
-    loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
-        answer = _read_all_text(desktop, loaded, schema is not None)
+        answer = _read_all_text(desktop, images, schema is not None)
     else:
-        _check_key(choice)
         vendor = VENDORS[choice.provider]
-        if not are_fitted:
-            loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]
-        question = Question(choice.model, prompt, loaded, system, schema)
+        images = [fit_for_model(desktop, choice.model, image) for image in images]
+        question = Question(choice.model, prompt, images, system, schema)
         answer = _read_answer(vendor, _ask_vendor(vendor, question, deadline))
     answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)
-    sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in loaded)]
+    sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in images)]
     tokens = f"tokens {answer.tokens_in} in, {answer.tokens_out} out"
     log_info(f"{choice.name} answered in {answer.seconds:.2f} s; {', '.join(sizes) or 'no image'}; {tokens}")
     return answer
@@ -225,7 +214,7 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
     lines = []
     for image in images:
-        with image_file(image.info.kind, image.data) as path:
+        with temporary_file(image.info.kind, image.data) as path:
             # clean_text's default of 200 characters would cut a line of small print
             lines += [clean_text(line.text, 1000) for line in desktop.read_text(path)]
     return Answer("\n".join(filter(None, lines)) or "No text was found in this image.")

@@ -42,39 +42,45 @@ class Answer(NamedTuple):
 
 
 class Vendor(NamedTuple):
-    """One vendor's API. base_field and key_field name fields of Settings; key_field may be empty."""
+    """One vendor's API. Its key and address are the fields NAME_key and NAME_base_url of Settings."""
 
     title: str
     default_model: str
-    key_field: str
-    base_field: str
     ask_path: str  # the URL path for questions; {model} is replaced by the model's name
-    key_headers: Mapping[str, str]  # headers that are sent only if there is a key; {key} is replaced by it
+    key_headers: Mapping[str, str]  # sent if there is a key, which replaces {key}; empty if none is needed
     body: Callable[[Question], dict[str, Any]]  # builds the request; None values are left out
     read: Callable[[Any], Answer]  # KeyError, IndexError, TypeError, AttributeError: a reply of another form
-    is_local: bool = False  # True if it runs on the user's machine (Ollama): started and pulled by the user
+
+    @property
+    def name(self) -> str:
+        return self.title.lower()
+
+    @property
+    def is_local(self) -> bool:
+        """Return True for Ollama: the user starts it and pulls its models."""
+        return not self.key_headers
 
     @property
     def key_variable(self) -> str:
-        return VARIABLES[self.key_field].name if self.key_field else ""
+        return "" if self.is_local else VARIABLES[f"{self.name}_key"].name
 
     @property
     def base_variable(self) -> str:
-        return VARIABLES[self.base_field].name
+        return VARIABLES[f"{self.name}_base_url"].name
 
     @property
     def base_url(self) -> str:
-        return str(getattr(settings(), self.base_field)).rstrip("/")
+        return str(getattr(settings(), f"{self.name}_base_url")).rstrip("/")
 
     @property
     def key(self) -> str:
-        return str(getattr(settings(), self.key_field)) if self.key_field else ""
+        return str(getattr(settings(), f"{self.name}_key", ""))
 
     @property
     def lacks_key(self) -> bool:
         # a compatible server on this machine or in this network may need no key
         is_own_server = self.title == "OpenAI" and is_local_address(self.base_url)
-        return bool(self.key_field) and not self.key and not is_own_server
+        return not (self.is_local or self.key or is_own_server)
 
     def ask(self, question: Question, deadline: float) -> Any:
         """Send a question and return the JSON reply. deadline: monotonic. Raises WebError."""
@@ -82,7 +88,9 @@ class Vendor(NamedTuple):
             check_ollama(question.model, max(0.001, deadline - time.monotonic()))
         url = self.base_url + self.ask_path.replace("{model}", quote(question.model, safe=""))
         headers = {name: value.replace("{key}", self.key) for name, value in self.key_headers.items()}
-        body = {name: value for name, value in self.body(question).items() if value is not None}
+        prompt = prompt_with_schema(self.name, question.prompt, question.schema)
+        fields = self.body(question._replace(prompt=prompt))
+        body = {name: value for name, value in fields.items() if value is not None}
         timeout_s = max(0.001, deadline - time.monotonic())
         reply = ask_json(url, headers=headers if self.key else {}, body=body, timeout_s=timeout_s)
         if isinstance(reply, dict) and reply.get("error"):  # some gateways report errors with status 200
@@ -94,24 +102,19 @@ def _as_base64(image: ImageData) -> str:
     return base64.b64encode(image.data).decode()
 
 
-def sent_text(provider: str, question: Question) -> str:
-    """Return all text of a question as it is sent: system prompt, prompt, perhaps the schema."""
-    is_plain = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
-    prompt = question.prompt if is_plain else _with_schema_text(question)
-    return f"{question.system}\n\n{prompt}" if question.system else prompt
-
-
-def _with_schema_text(question: Question) -> str:
-    if question.schema is None:
-        return question.prompt
+def prompt_with_schema(provider: str, prompt: str, schema: Optional[dict[str, Any]]) -> str:
+    """Return the prompt as it is sent: with the schema, unless there is none or the vendor enforces it."""
+    enforces = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
+    if schema is None or enforces:
+        return prompt
     request = "Answer with one JSON object that fits this JSON schema, and with nothing else:"
-    return f"{question.prompt}\n\n{request}\n{json.dumps(question.schema)}"
+    return f"{prompt}\n\n{request}\n{json.dumps(schema)}"
 
 
 def _ollama_body(question: Question) -> dict[str, Any]:
     return {
         "model": question.model,
-        "prompt": _with_schema_text(question),
+        "prompt": question.prompt,
         "system": question.system or None,
         "images": [_as_base64(image) for image in question.images] or None,
         "format": question.schema,
@@ -147,8 +150,7 @@ def _is_compatible_server() -> bool:
 def _openai_body(question: Question) -> dict[str, Any]:
     # compatible servers may ignore response_format, and reject max_completion_tokens (or max_tokens)
     is_compatible = _is_compatible_server()
-    prompt = _with_schema_text(question) if is_compatible else question.prompt
-    content: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
+    content: list[dict[str, Any]] = [{"type": "text", "text": question.prompt}]
     for image in question.images:
         url = f"data:{image.info.mime_type};base64,{_as_base64(image)}"
         content.append({"type": "image_url", "image_url": {"url": url, "detail": "high"}})
@@ -227,26 +229,17 @@ def _read_anthropic(reply: Any) -> Answer:
     return Answer(text, *tokens, stop if stop in problems else "")
 
 
-VENDORS: dict[str, Vendor] = {
-    "ollama": Vendor(
-        "Ollama", "qwen3-vl:8b", "", "ollama_base_url", "/api/generate", {},
-        _ollama_body, _read_ollama, is_local=True,
-    ),
-    "openai": Vendor(
-        "OpenAI", "gpt-5.4-mini", "openai_key", "openai_base_url", "/chat/completions",
-        {"Authorization": "Bearer {key}"}, _openai_body, _read_openai,
-    ),
-    "gemini": Vendor(
-        "Gemini", "gemini-3.6-flash", "gemini_key", "gemini_base_url",
-        "/v1beta/models/{model}:generateContent",
+_ALL = (
+    Vendor("Ollama", "qwen3-vl:8b", "/api/generate", {}, _ollama_body, _read_ollama),
+    Vendor("OpenAI", "gpt-5.4-mini", "/chat/completions", {"Authorization": "Bearer {key}"},
+        _openai_body, _read_openai),
+    Vendor("Gemini", "gemini-3.6-flash", "/v1beta/models/{model}:generateContent",
         {"x-goog-api-key": "{key}"},  # not ?key=, which ends up in logs
-        _gemini_body, _read_gemini,
-    ),
-    "anthropic": Vendor(
-        "Anthropic", "claude-sonnet-5", "anthropic_key", "anthropic_base_url", "/v1/messages",
-        {"x-api-key": "{key}", "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic,
-    ),
-}  # fmt: skip
+        _gemini_body, _read_gemini),
+    Vendor("Anthropic", "claude-sonnet-5", "/v1/messages",
+        {"x-api-key": "{key}", "anthropic-version": "2023-06-01"}, _anthropic_body, _read_anthropic),
+)  # fmt: skip
+VENDORS = {vendor.name: vendor for vendor in _ALL}
 
 
 _NO_ANSWER, _OTHER = "did not answer", "choose another provider"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
@@ -28,11 +27,8 @@ class Screenshot(NamedTuple):
     bounds: Rect
     image_width: int
     image_height: int
-    taken_at: float  # seconds since 1970, for people; the system clock may be set back
     identity: str = ""  # Window.identity at that time
-    supersedes_older: bool = (
-        False  # True if older screenshots of the window count only if their ids are given
-    )
+    supersedes_older: bool = False  # True if the window's older screenshots count only by their ids
     number: int = 0  # counts the window's screenshots; two that are taken at once may have the same
 
     @property
@@ -54,7 +50,7 @@ def save_record(session: str, window: Window, info: ImageInfo, supersedes_older:
     shown = (window.window_id, window.app_name, window.pid, window.bounds, info.width, info.height)
     number = 1 + max((other.number for other in _records(session, window.window_id)), default=0)
     screenshot_id = os.urandom(8).hex()
-    record = Screenshot(screenshot_id, *shown, time.time(), window.identity, supersedes_older, number)
+    record = Screenshot(screenshot_id, *shown, window.identity, supersedes_older, number)
     write_privately(_record_path(session, window.window_id, screenshot_id), json.dumps(as_plain(record)))
     return record
 

@@ -30,34 +30,6 @@ class Step(NamedTuple):
         return bool(self.arguments.get("window_id") == OPENED)
 
 
-class _Windows:
-    """The windows that the steps used (newest last), and the newest that a step reported as new."""
-
-    def __init__(self) -> None:
-        self.used: list[int] = []
-        self._opened: Optional[int] = None
-
-    def arguments_of(self, step: Step) -> dict[str, Any]:
-        window_id = step.arguments.get("window_id")
-        if window_id == OPENED:
-            window_id = self._opened
-            if window_id is None:
-                hint = "put wait_for with the new window's title before this step"
-                raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "no earlier step reported a new window", hint)
-        if window_id is None:
-            return step.arguments
-        self.used.append(window_id)
-        return {**step.arguments, "window_id": window_id}
-
-    def note(self, step: Step, data: dict[str, Any]) -> None:
-        new = data.get("new_window", {}).get("window_id")
-        if step.tool == "wait_for" and "window_id" not in step.arguments:
-            new = data.get("window_id")
-        if new is not None:
-            self._opened = new
-            self.used.append(new)
-
-
 def perform_steps(
     desktop: Desktop, steps: Sequence[Step], look: Optional[Callable[[int], Result]] = None
 ) -> Result:
@@ -68,7 +40,9 @@ def perform_steps(
     """
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
-    windows, failure = _Windows(), None
+    used: list[int] = []  # the windows of the steps, newest last
+    opened: Optional[int] = None
+    failure = None
     start = time.monotonic()
     with input_lock(desktop.session):
         with time_budget(LONGEST_S):
@@ -78,8 +52,12 @@ def perform_steps(
                     if time.monotonic() - start > LONGEST_S - _LEAST_S:
                         message = f"the {LONGEST_S:g} s of one call are used up"
                         raise PeekabooError(ErrorCode.TIMEOUT, message, "call again with the other steps")
-                    result = step.call(windows.arguments_of(step))
-                    windows.note(step, result.data)
+                    arguments = _arguments(step, opened)
+                    used += filter(None, [arguments.get("window_id")])
+                    result = step.call(arguments)
+                    if new := _opened_by(step, result.data):
+                        opened = new
+                        used.append(new)
                     rows.append(_row(step, result.data))
                     lines.append(f"{number} {step.tool}: {result.summary}")
                     if rows[-1]["outcome"] == "done":
@@ -90,16 +68,29 @@ def perform_steps(
                         raise
                     rows.append({"tool": step.tool, "outcome": "failed", "error": e.code_name})
                     failure = e
-                left = f"; the {len(steps) - number} step(s) after it were not done" * (number < len(steps))
-                failure.message = f"step {number} of {len(steps)}, {step.tool}: {failure.message}{left}"
+                failure.message = f"step {number} of {len(steps)}, {step.tool}: {failure.message}"
                 break
-        picture = _picture(look, windows.used) if look else Result("")
+        picture = _picture(look, used) if look else Result("")
     done = sum(row["outcome"] == "done" for row in rows)
     rows += [{"tool": step.tool, "outcome": "not reached"} for step in steps[len(rows) :]]
     lines += [f"{number} {row['tool']}: {row['outcome']}" for number, row in enumerate(rows, 1)][len(lines) :]
     data = {"steps": rows, **({"screenshot": picture.data} if picture.data else {})}
     text = "\n".join([f"{done} of {len(steps)} steps done", *lines])
     return Result(text, data, picture.images, picture.messages, failure)
+
+
+def _arguments(step: Step, opened: Optional[int]) -> dict[str, Any]:
+    if not step.uses_opened:
+        return step.arguments
+    if opened is None:
+        hint = "put wait_for with the new window's title before this step"
+        raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "no earlier step reported a new window", hint)
+    return {**step.arguments, "window_id": opened}
+
+
+def _opened_by(step: Step, data: dict[str, Any]) -> Optional[int]:
+    is_search = step.tool == "wait_for" and "window_id" not in step.arguments
+    return (data if is_search else data.get("new_window", {})).get("window_id")
 
 
 def _row(step: Step, data: dict[str, Any]) -> dict[str, Any]:

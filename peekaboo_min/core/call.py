@@ -15,14 +15,8 @@ _Item = TypeVar("_Item")
 _Answer = TypeVar("_Answer")
 
 
-class CancelToken(threading.Event):
-    """An event that kills the programs and ends the pauses of the calls that use it."""
-
-    cancel = threading.Event.set
-
-
 class _Call(NamedTuple):
-    token: CancelToken = CancelToken()
+    token: threading.Event = threading.Event()
     deadline: float = float("inf")
     report: Optional[Callable[[str], None]] = None
     grace_s: float = 0.0
@@ -31,8 +25,8 @@ class _Call(NamedTuple):
 _CALL = ContextVar("call", default=_Call())  # noqa: B039 - it is never changed in place
 
 
-def use_cancel_token(token: CancelToken) -> None:
-    """Use `token` to cancel the programs and pauses of this context from now on."""
+def use_cancel_token(token: threading.Event) -> None:
+    """From now on, `token.set()` kills the programs and ends the pauses of this context."""
     _CALL.set(_CALL.get()._replace(token=token))
 
 
@@ -56,9 +50,9 @@ def time_budget(seconds: float) -> AbstractContextManager[None]:
 
 
 def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
-    """Protect this block from cancellation and timeouts, and for `grace_s` from a signal that ends us."""
+    """Ignore cancellation and the time budget in this block; a signal that ends us waits `grace_s` for it."""
     # for restoring, and for keys: a program killed between press and release leaves the key pressed
-    return _changed(token=CancelToken(), deadline=float("inf"), grace_s=grace_s)
+    return _changed(token=threading.Event(), deadline=float("inf"), grace_s=grace_s)
 
 
 def grace_s() -> float:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
 from .text import clean_text
-
-_FILE_CHECKS = {
-    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "check the permissions"),
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free some disk space"),
-}
 
 
 class ErrorCode(str, Enum):
@@ -37,7 +31,7 @@ class ErrorCode(str, Enum):
     AMBIGUOUS_APP_IDENTIFIER = "AMBIGUOUS_APP_IDENTIFIER", 19, "name one of the listed candidates"
     WINDOW_NOT_FOUND = "WINDOW_NOT_FOUND", 15, "list the windows again"
     CAPTURE_FAILED = "CAPTURE_FAILED", 14, "bring the window onto the screen and try again"
-    FILE_IO_ERROR = "FILE_IO_ERROR", 17, "check the path and the free space"
+    FILE_IO_ERROR = "FILE_IO_ERROR", 17, "check the path, its permissions and the free space"
     INVALID_ARGUMENT = "INVALID_ARGUMENT", 2
     SIPS_ERROR = "SIPS_ERROR", 1, "check the free space and try again"
     INTERNAL_SWIFT_ERROR = "INTERNAL_SWIFT_ERROR", 1, "run `peekaboo-min doctor --compile`"
@@ -127,6 +121,4 @@ def file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        check = _FILE_CHECKS.get(e.errno or 0, "check the path")
-        message, hint = f"{path}: {e.strerror or e}", f"{check}, or choose another path"
-        raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, hint) from e
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"{path}: {e.strerror or e}") from e

@@ -67,8 +67,9 @@ class Rect(NamedTuple):
         """Return the centre, truncated to whole pixels."""
         return Point(*map(int, self.centre))
 
-    def has_size_of(self, other: Rect, tolerance: float = 1.0) -> bool:
-        return abs(self.width - other.width) <= tolerance and abs(self.height - other.height) <= tolerance
+    def has_size_of(self, other: Rect) -> bool:
+        """Return True if the sizes differ by at most 1."""
+        return abs(self.width - other.width) <= 1 and abs(self.height - other.height) <= 1
 
     def scaled(self, factor: float) -> Rect:
         return Rect(self.x * factor, self.y * factor, self.width * factor, self.height * factor)
@@ -211,7 +212,6 @@ Direction = Literal["up", "down", "left", "right"]
 ACT_NAMES: dict[str, tuple[str, ...]] = {
     "button": get_args(Button),
     "direction": get_args(Direction),
-    "modifier": ("cmd", "ctrl", "alt", "shift", "super"),
 }
 ACT_LIMITS = {
     "clicks": (1, 3),
@@ -324,7 +324,7 @@ class Result(NamedTuple):
     exit_code: int = 0  # for the shell: NOTHING_FOUND, or the exit code of a program that the command ran
     stderr: str = ""  # for the shell: the stderr of a program that the command ran
     is_text_enough: bool = False  # True if the text gives a model all of the data in fewer characters
-    stdout: bytes = b""  # for the shell: bytes of an image, written to stdout instead of the text
+    stdout: Optional[bytes] = None  # for the shell: written to stdout instead of the text
     is_text_only: bool = False  # True if the text has a fixed grammar (Keynote, mail); nothing may be added
 
     @property

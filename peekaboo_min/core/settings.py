@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, NamedTuple
 
 from .errors import PeekabooError, file_errors, invalid
@@ -33,12 +32,18 @@ class Variable(NamedTuple):
 
     name: str
     help: str
-    default: Any = ""
-    alias: str = ""
-    is_secret: bool = False
+    default: Any
+    alias: str
+    is_secret: bool
 
 
-_env: Any = Variable  # Any: each field has the type of its default
+_variables: list[Variable] = []  # in the order of the fields of Settings
+
+
+def _env(name: str, help: str, default: Any = "", alias: str = "", is_secret: bool = False) -> Any:
+    """Describe a field's environment variable; return the field's default."""
+    _variables.append(Variable(name, help, default, alias, is_secret))
+    return default
 
 
 class Settings(NamedTuple):
@@ -69,12 +74,10 @@ class Settings(NamedTuple):
         "PEEKABOO_ALWAYS_LOAD", "`0`: do not ask Claude Code to load the tools of the loop at its start", True
     )
     is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: refuse all acts, hide the acting MCP tools", False)
-    allow_apps: str = _env(
-        "PEEKABOO_ALLOW_APPS", "names or bundle ids of the only apps to act on; `*` matches any text"
-    )
+    allow_apps: str = _env("PEEKABOO_ALLOW_APPS", "only act on these apps (name or bundle id); `*`: any text")
     deny_apps: str = _env(
         "PEEKABOO_DENY_APPS",
-        "names or bundle ids of apps never to act on; `*` matches any text",
+        "never act on these apps (name or bundle id); `*`: any text",
         "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
         "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain Access,com.apple.keychainaccess,"
         "Passwords,com.apple.Passwords",
@@ -82,14 +85,14 @@ class Settings(NamedTuple):
     stop_file: str = _env(
         "PEEKABOO_STOP_FILE", "while this file exists, all acts are refused; unset: STOP in the state folder"
     )
-    record_folder: str = _env(
-        "PEEKABOO_RECORD", "a folder to keep each act in, with screenshots, for `report FOLDER`"
-    )
+    record_folder: str = _env("PEEKABOO_RECORD", "keep each act in this folder, with screenshots (`report`)")
     may_focus_by_click: bool = _env(
-        "PEEKABOO_SAFE_CLICK", "`1`: allow clicking a window's title bar to raise it", False
+        "PEEKABOO_SAFE_CLICK", "`1`: may click title bars to raise windows", False
     )
     may_switch_input: bool = _env(
-        "PEEKABOO_SWITCH_INPUT", "`1`: switch from an input method to a layout while typing (macOS)", False
+        "PEEKABOO_SWITCH_INPUT",
+        "`1`: switch from an input method to a layout while typing or pressing a character's key (macOS)",
+        False,
     )
 
     default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")
@@ -137,7 +140,7 @@ class Settings(NamedTuple):
         return f"Settings({shown})"
 
 
-VARIABLES: dict[str, Variable] = Settings._field_defaults  # by the field names of Settings
+VARIABLES = dict(zip(Settings._fields, _variables))
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -254,8 +257,6 @@ def child_environment() -> dict[str, str]:
     # a relative folder, or an empty PATH, would let a child run a program of the working folder
     folders = filter(os.path.isabs, environment.get("PATH", "").split(os.pathsep))
     environment["PATH"] = os.pathsep.join(folders) or os.defpath
-    if x_authority_file() == os.devnull:
-        environment["XAUTHORITY"] = os.devnull
     return environment
 
 
@@ -265,16 +266,6 @@ def change_environment(**values: str) -> None:
     for name in filter(lambda name: not values[name], values):
         del os.environ[name]
     forget_environment()
-
-
-def x_authority_file() -> str:
-    """Return the X authority file; /dev/null for a pipe or more than 1 MB, which would block X programs."""
-    path = os.path.expanduser(settings().x_authority or "~/.Xauthority")
-    try:
-        status = os.stat(path)
-    except OSError:
-        return path
-    return path if S_ISREG(status.st_mode) and status.st_size <= 1_000_000 else os.devnull
 
 
 def forget_environment() -> None:

@@ -26,7 +26,6 @@ class Desktop(Protocol):
     config_folder: str  # where the user's programs keep their configuration, with `~`
     has_noisy_captures: bool  # True if two captures of an idle window may differ a little
     capture_cost: int  # a factor for the pause between two captures in a loop
-    answers_by_programs: bool  # True if each question starts a program: callers ask several at once
 
     @property
     def session(self) -> str:
@@ -101,9 +100,7 @@ class Desktop(Protocol):
     def open(self, kind: str, target: str, handler: Handler) -> None:
         """Open it with the system's opener. It outlives us, without our locks; the caller waits."""
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         """Resize an image file to width x height pixels. kind: png, jpg (uses `quality`) or bmp."""
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:

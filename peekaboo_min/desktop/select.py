@@ -11,13 +11,13 @@ from ..core.settings import platform_name
 from .base import Desktop
 
 
-class _DesktopIsUsed(Exception):
+class _ArgumentsAreValid(Exception):
     pass
 
 
 class _NoDesktop:
     def __getattr__(self, name: str) -> Any:
-        raise _DesktopIsUsed
+        raise _ArgumentsAreValid
 
 
 _only_checks = ContextVar("only_checks", default=False)
@@ -25,10 +25,13 @@ _only_checks = ContextVar("only_checks", default=False)
 
 @contextmanager
 def only_checking_arguments() -> Iterator[None]:
-    """End the block at the first use of the desktop: a tool that gets so far accepts its arguments."""
+    """Check the arguments of the tool that the block calls: it runs until it first uses the desktop.
+
+    Tools check their arguments before that. The block raises what these checks raise, and nothing else.
+    """
     reset = _only_checks.set(True)
     try:
-        with suppress(_DesktopIsUsed):
+        with suppress(_ArgumentsAreValid):
             yield
     finally:
         _only_checks.reset(reset)

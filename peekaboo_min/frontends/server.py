@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import threading
 from base64 import b64encode
+from mimetypes import guess_type
 from typing import Any
 
 import anyio
@@ -17,14 +19,14 @@ from mcp.types import CallToolResult, Resource, Tool, ToolAnnotations
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from .. import __version__
-from ..core.call import CancelToken, use_cancel_token, use_progress_reporter
+from ..core.call import use_cancel_token, use_progress_reporter
 from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.log import log_debug, log_error
 from ..core.models import Result
 from ..core.settings import settings
 from ..core.text import encodable, outgoing_data
 from ..desktop.select import this_desktop
-from ..system.bitmaps import SavedImage, read_saved_image, saved_images
+from ..system.bitmaps import read_saved_image, saved_images
 from ..tools.status import SERVER_NAME, initial_status
 from ..tools.table import Effect, Row, offered_tools
 from .arguments import given_arguments, read_signature
@@ -81,7 +83,10 @@ class PeekabooServer(MCPServer):
         return CallToolResult.model_validate(message)
 
     async def list_resources(self) -> list[Resource]:
-        return [_listed_resource(image) for image in itertools.islice(saved_images(), 50)]
+        return [
+            Resource(uri=path.as_uri(), name=encodable(path.name), mime_type=guess_type(path)[0], size=size)
+            for path, size in itertools.islice(saved_images(), 50)
+        ]
 
     async def read_resource(self, uri: Any, context: Any = None) -> list[ReadResourceContents]:
         return [await anyio.to_thread.run_sync(_resource_content, str(uri))]
@@ -119,7 +124,7 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
     """Run a tool in a thread; a cancelled call kills its programs. Raises ValidationError, PeekabooError."""
     function = tool.load()
     given = arguments_model.model_validate(given_arguments(read_signature(function), arguments))
-    token = CancelToken()
+    token = threading.Event()
     use_cancel_token(token)
     try:
         # drop the schema's defaults: if no format is given, the function takes it from the path
@@ -127,7 +132,7 @@ async def _run(tool: Row, arguments_model: Any, arguments: dict[str, Any]) -> Re
         work = functools.partial(tool.call, function, arguments)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except BaseException:
-        token.cancel()
+        token.set()
         raise
 
 
@@ -150,11 +155,6 @@ def _listed_tool(tool: Row, arguments_model: Any) -> Tool:
         annotations=ToolAnnotations(**hints),
         _meta={"anthropic/alwaysLoad": True} if tool.name in _LOOP and settings().always_load else None,
     )
-
-
-def _listed_resource(image: SavedImage) -> Resource:
-    name = encodable(image.path.name)
-    return Resource(uri=image.path.as_uri(), name=name, mime_type=image.mime_type, size=image.size)
 
 
 def _resource_content(uri: str) -> ReadResourceContents:

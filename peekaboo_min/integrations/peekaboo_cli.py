@@ -19,7 +19,7 @@ from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
-from ..core.text import clean_text
+from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
@@ -82,6 +82,8 @@ def peekaboo_exec(
 
     It also returns the images that the command leaves in the working folder. Without an installed peekaboo it
     runs the built-in one.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR
     if not args:
@@ -119,11 +121,13 @@ def peekaboo_exec(
     if done.text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
             data["json"] = json.loads(done.text)
-    state = "killed" if failure else f"exit code {done.code}"
-    names = " ".join(f"[{image.label}]" for image in images) or "no images"
-    left_out = f", {len(made) - len(images)} more not attached" if len(made) > len(images) else ""
-    text = f"{state}: {names}{left_out}\n{done.text}{done.stderr}"
-    return Result(text.rstrip(), data, images, failure=failure)
+    text = "killed" if failure else f"exit code {done.code}"
+    names = " ".join(f"[{image.label}]" for image in images)
+    left_out = f"{len(made) - len(images)} more not attached" if len(made) > len(images) else ""
+    messages = (f"new images in {folder}: {', '.join(filter(None, (names, left_out)))}",) if made else ()
+    code = done.code if done.code >= 0 else 128 - done.code  # a negative code is a signal
+    stdout = shown_text(done.text).encode()
+    return Result(text, data, images, messages, failure, code, done.stderr, stdout=stdout)
 
 
 def _by_number(path: Path) -> list[Union[str, int]]:

@@ -16,11 +16,9 @@ from typing import Optional, Union
 
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
-from ..core.log import log_debug, log_warning, open_own_file
+from ..core.log import log_warning, open_own_file
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
-
-_CLOCK_STEP_S = 2.0  # smaller differences are no steps
 
 
 def asked_path(text: str) -> Path:
@@ -47,7 +45,7 @@ def temporary_folder() -> Path:
 
 
 def lock_folder() -> Path:
-    """Return the private folder of the file locks, the same for all of a user. Raises FILE_IO_ERROR."""
+    """Return the private folder of the file locks, one for all processes of a user. Raises FILE_IO_ERROR."""
     # a user's servers may have different XDG_STATE_HOME, TMPDIR and HOME, but they share /tmp and the mouse
     shared = "/tmp"
     if platform_name() == "macos" and settings().bin_dir:
@@ -89,16 +87,11 @@ def default_log_file() -> Path:
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
     """Return a file name of at most 255 bytes, with `_` for characters that file systems or shells interpret.
 
-    suffix: distinguishes images with the same stem. A stem that is too long loses its middle, because names
-    differ at their start and their end.
+    suffix: distinguishes images with the same stem.
     """
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), 80)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    limit = 255 - len(ending.encode())
-    if len(cleaned.encode()) > limit:
-        start = cut_to_bytes(cleaned, limit - limit // 2)
-        cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
-    return cleaned + ending
+    return cut_to_bytes(cleaned, 255 - len(ending.encode())) + ending
 
 
 def _safe_in_names(text: str) -> str:
@@ -108,6 +101,19 @@ def _safe_in_names(text: str) -> str:
 def new_temporary_path(stem: str, kind: str) -> Path:
     """Return the path of a new file or folder in our temporary folder. Raises FILE_IO_ERROR."""
     return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
+
+
+@contextmanager
+def temporary_file(kind: str, data: bytes = b"") -> Iterator[Path]:
+    """Yield a private file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
+    path = new_temporary_path("peekaboo", kind)
+    try:
+        with file_errors(path):
+            if data:
+                write_privately(path, data)
+            yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -129,31 +135,13 @@ def sweep(ttl_seconds: Optional[float] = None) -> int:
     """Delete expired, unused files and folders in our temporary folder; return how many."""
     if ttl_seconds is None:
         ttl_seconds = settings().ttl_seconds or math.inf
-    now, shift_s = time.time(), _clock_shift()
+    now = time.time()
     paths = list(temporary_folder().iterdir())
     for path in paths:
         with suppress(FileNotFoundError):  # another process deletes, too
-            changed_at = path.lstat().st_mtime
-            if shift_s or changed_at > now + _CLOCK_STEP_S:  # a file from the future would never expire
-                moved = min(changed_at + shift_s, now)
-                os.utime(path, (moved, moved), follow_symlinks=False)
+            if path.lstat().st_mtime > now:  # the clock was set back; a file of the future would never expire
+                os.utime(path, (now, now), follow_symlinks=False)
     return len(paths) - len(_delete(paths, now - ttl_seconds))
-
-
-def _clock_shift() -> float:
-    """Return by how many seconds the clock was set forward since the last sweep; a restart counts, too."""
-    # this clock runs while the machine sleeps; on a Mac, CLOCK_MONOTONIC does
-    offset = time.time() - time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-    try:
-        path, before = state_folder() / "clock", math.nan
-        with suppress(OSError, ValueError), open(open_own_file(path, os.O_RDONLY)) as f:
-            before = float(f.read(100))
-        if not abs(offset - before) < _CLOCK_STEP_S:
-            write_privately(path, str(offset))
-    except PeekabooError as e:  # screenshots need no state folder
-        log_debug(f"clock steps are not noticed: {e.message}")
-        return 0.0
-    return offset - before if offset - before > _CLOCK_STEP_S else 0.0
 
 
 def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
@@ -206,22 +194,21 @@ def _delete_unused(path: Path) -> bool:
         os.close(descriptor)
 
 
-def write_all(contents: Mapping[Path, bytes], modes: Optional[Mapping[Path, int]] = None) -> None:
+def write_all(contents: Mapping[Path, bytes], mode: Optional[int] = None) -> None:
     """Write all of these files, or none; a reader sees the old file or the new one. Raises FILE_IO_ERROR.
 
-    modes: for the user's own files. A new one gets this mode, less the umask; an existing one keeps its mode.
-    All other files, and new ones in a folder with the sticky bit, are private (0600).
+    mode: of new files, less the umask, but 0600 in a folder with the sticky bit, such as /tmp. An existing
+    file keeps its mode. None: all of the files get 0600.
     """
-    modes = modes or {}
     # first beside the file: a full disk must not cost the existing one
     staged = {path: path.with_name(f".peekaboo_{os.urandom(6).hex()}") for path in contents}
     try:
         for path, beside in staged.items():
             with file_errors(path):
                 is_shared = path.parent.stat().st_mode & stat.S_ISVTX
-                mode = 0o600 if is_shared else modes.get(path, 0o600)
-                with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as f:
-                    if path in modes and path.exists():
+                new_mode = 0o600 if is_shared or mode is None else mode
+                with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, new_mode), "wb") as f:
+                    if mode is not None and path.exists():
                         os.fchmod(f.fileno(), path.stat().st_mode & 0o777)
                     f.write(contents[path])
         for path, beside in staged.items():

@@ -11,8 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException, InvalidURL
 from ipaddress import ip_address
+from queue import Empty, SimpleQueue
 from ssl import SSLCertVerificationError
-from typing import Any, Optional
+from typing import Any, Optional, Union
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import (
@@ -121,28 +122,24 @@ def error_text(body: Any) -> str:
 
 def _fetch(request: Request, timeout_s: float) -> bytes:
     # in a thread, abandoned on timeout: a slow server restarts a socket's own timeout with every byte
-    replies: list[bytes] = []  # the thread appends either one reply or one error
-    errors: list[Exception] = []
+    results: SimpleQueue[Union[bytes, Exception]] = SimpleQueue()
 
     def exchange() -> None:
         try:
-            replies.append(_exchange(request, timeout_s))
+            results.put(_exchange(request, timeout_s))
         except Exception as e:  # raised below, in the calling thread
-            errors.append(e)
+            results.put(_as_web_error(e, request.full_url))
 
-    thread = threading.Thread(target=exchange, name="web request", daemon=True)
-    thread.start()
+    threading.Thread(target=exchange, name="web request", daemon=True).start()
     deadline = time.monotonic() + timeout_s
-    while thread.is_alive():
-        thread.join(_POLL_S)
+    while time.monotonic() < deadline:
         check_cancelled()
-        if thread.is_alive() and time.monotonic() >= deadline:
-            message = f"{host_of(request.full_url)} did not answer within {seconds_text(timeout_s)}"
-            raise WebError("timeout", message)
-    if errors:
-        # pop: in Python 3.11.2 a stored error keeps the socket of a refusing proxy open
-        raise _as_web_error(errors.pop(), request.full_url) from None
-    return replies[0]
+        with suppress(Empty):
+            result = results.get(timeout=_POLL_S)
+            if isinstance(result, Exception):
+                raise result
+            return result
+    raise WebError("timeout", f"{host_of(request.full_url)} did not answer within {seconds_text(timeout_s)}")
 
 
 def _exchange(request: Request, timeout_s: float) -> bytes:

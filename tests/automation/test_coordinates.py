@@ -61,12 +61,11 @@ def test_record_of_another_scale_needs_its_id(records: Path) -> None:
     assert find_record("x11-0", SHOWN, new.screenshot_id) == new
 
 
-@pytest.mark.parametrize("hours", [-1, 1])
-def test_newest_record_is_found_after_a_clock_change(
-    records: Path, monkeypatch: pytest.MonkeyPatch, hours: float
+def test_newest_record_is_found_after_the_clock_was_set_back(
+    records: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old, real = save_record("x11-0", SHOWN, PICTURE), time.time
-    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    monkeypatch.setattr(time, "time", lambda: real() - 3600)
     new = save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
     assert find_record("x11-0", SHOWN) == new
     assert find_record("x11-0", SHOWN, old.screenshot_id) == old

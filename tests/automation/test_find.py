@@ -28,7 +28,7 @@ from peekaboo_min.desktop.x11.ocr import (
 )
 from peekaboo_min.system.bitmaps import Bitmap, model_size
 
-# Light text on coloured buttons.
+# Light text on coloured buttons, a disabled button, a placeholder.
 COLOURED_WINDOW = """
 wm title . Shown
 wm geometry . +500+80
@@ -43,6 +43,9 @@ foreach {text colour font} {
         -borderwidth 0 -highlightthickness 0 -padx 14 -pady 6
     pack .x$text -padx 60 -pady 7
 }
+pack [button .off -text "Export page" -state disabled -font {{DejaVu Sans} 10}] -pady 7
+pack [entry .empty -foreground #a8a8a8 -font {{DejaVu Sans} 10}] -pady 7
+.empty insert 0 "Search files"
 """
 # Frames close to text, a bold title, and a list with striped rows, two of them selected.
 FRAMED_WINDOW = """
@@ -70,7 +73,7 @@ foreach {name kind tag} {Hamburg Harbour {} Bremen Airport odd Kassel Station {}
 pack .list
 """
 TEXTS = {
-    COLOURED_WINDOW: "Requests of today|Save|Cancel|Approve|Reject|Archive",
+    COLOURED_WINDOW: "Requests of today|Save|Cancel|Approve|Reject|Archive|Export page|Search files",
     FRAMED_WINDOW: "Purchase request|Save|Cancel|Delete"
     "|Hamburg|Harbour|Bremen|Airport|Kassel|Station|Munich|Market",
 }
@@ -331,7 +334,14 @@ def test_click_text_presses_the_element_of_that_name(on_gtk: Program) -> None:
             reply = on_gtk.data("click-text", window_id, *words, **english)
             assert process.stdout and process.stdout.readline().casefold().strip() == words[0].casefold()
             assert (reply["by"], reply["delivered"]) == ("tree", True), words
-        assert on_gtk.data("find-text", window_id, "Paint it")["found"][0]["by"] == "tree"
+        for command in (
+            ["find-text", window_id, "Paint it"],
+            ["wait-for", "--window-id", window_id, "--text", "Paint it"],
+        ):
+            for options in ([], ["--role", "button"]):
+                assert [place["by"] for place in on_gtk.data(*command, *options)["found"]] == ["tree"]
+        timeout = on_gtk.error(*command, "--role", "link", "--timeout-s", "1")
+        assert timeout["code"] == "TIMEOUT"
         for words, code in ((["Twice"], "AMBIGUOUS_TEXT"), (["Twice", "--role", "link"], "TEXT_NOT_FOUND")):
             assert on_gtk.error("click-text", window_id, *words)["code"] == code
         error = on_gtk.error("click-text", window_id, "Schlüsse", **english)
@@ -385,7 +395,7 @@ def test_click_text_presses_the_keys_of_a_calculator(on_gtk: Program, tmp_path: 
         log = tmp_path / "runs"
         logged = programs_by(tmp_path / "bin", f'echo $name "$@" >> {log}')
         logged["PEEKABOO_OCR_LANGUAGES"] = "eng"  # each language is a run
-        for text, *runs in (("Xylophone", 1, 0), ("AC", 0, 0), ("7", 0, 2), ("8", 0, 0)):
+        for text, *runs in (("Xylophone", 1, 0), ("sqrt", 0, 0), ("7", 0, 2), ("8", 0, 0)):
             log.write_text("")
             on_gtk.run("find-text", window_id, text, "--json", **logged)
             assert [log.read_text().count("--psm 11"), log.read_text().count("--psm 10")] == runs, text

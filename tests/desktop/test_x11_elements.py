@@ -240,7 +240,8 @@ def test_elements_of_a_large_table_are_the_visible_cells(desktop: X11Desktop) ->
         found = elements_of(desktop, window, lambda found: [one for one in found if one.name == "3"])
         cells = [int(one.name) for one in found if one.role == "cell"]
         assert cells == sorted(cells) and 5 < len(cells) < 60
-        assert named(found, "columnheader", "N").box.y < named(found, "cell", "0").box.y
+        header = next(one for one in found if one.name == "N")  # a columnheader in GTK 3, a row in GTK 4
+        assert header.box.y < named(found, "cell", "0").box.y
 
 
 @pytest.mark.parametrize("has_bus", [True, False], ids=["bus", "no bus"])

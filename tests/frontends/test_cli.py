@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import pytest
 from worlds import PATIENCE_S, Finished, Program, bare_x_server, both_forms, need, wait_for
@@ -204,26 +204,6 @@ def test_display_that_hangs_is_a_timeout(forked: Program) -> None:
         server.wait()
     assert [process.returncode for process in running] == [22, 22]
     assert [(error["code"], "did not" in error["message"]) for error in errors] == [("TIMEOUT", True)] * 2
-
-
-AUTHORITIES: dict[str, Callable[[Path], object]] = {
-    "a pipe": os.mkfifo,
-    "a folder": Path.mkdir,
-    "a huge file": lambda path: (path.touch(), os.truncate(path, 10**12)),
-}
-
-
-@pytest.mark.parametrize("kind", AUTHORITIES)
-@pytest.mark.parametrize("name", ["XAUTHORITY", "HOME"])
-def test_special_file_as_xauthority_blocks_no_command(
-    program: Program, tmp_path: Path, empty_display: str, kind: str, name: str
-) -> None:
-    need("maim")
-    AUTHORITIES[kind](tmp_path / ".Xauthority")
-    given = str(tmp_path / ".Xauthority" if name == "XAUTHORITY" else tmp_path)
-    program = program.having(DISPLAY=empty_display, **{name: given})
-    assert program.run("windows", timeout_s=PATIENCE_S).code == 0
-    assert program.run("image", "--path", tmp_path / "a.png", timeout_s=PATIENCE_S).code == 0
 
 
 BAD_VARIABLES = {

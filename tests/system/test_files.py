@@ -103,12 +103,11 @@ def test_sweep_keeps_fresh_and_used_files() -> None:
     assert (sweep(0), list(folder.iterdir())) == (2, [])
 
 
-@pytest.mark.parametrize("hours", [1, -1, 24 * 365])
-def test_sweep_ignores_changes_of_the_clock(monkeypatch: pytest.MonkeyPatch, hours: float) -> None:
+def test_sweep_deletes_files_of_a_clock_that_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
     real, image = time.time, temporary_folder() / "shot.png"
     image.touch()
     assert sweep(600) == 0
-    monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
+    monkeypatch.setattr(time, "time", lambda: real() - 3600)
     assert (sweep(600), sweep(600), image.exists()) == (0, 0, True)
     os.utime(image, (image.stat().st_atime, image.stat().st_mtime - 601))  # as if it were older
     assert sweep(600) == 1

@@ -17,7 +17,7 @@ from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, wait_for
 
-from peekaboo_min.core.call import CancelToken, in_parallel, pause, time_budget, use_cancel_token
+from peekaboo_min.core.call import in_parallel, pause, time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_programs
@@ -197,7 +197,7 @@ def test_find_program_searches_only_the_folder_for_programs(
     assert error.code is ErrorCode.MISSING_PROGRAM
 
 
-def under(token: CancelToken, work: Callable[[], PeekabooError]) -> ErrorCode:
+def under(token: threading.Event, work: Callable[[], PeekabooError]) -> ErrorCode:
     """Return the code of the error of work() when `token` cancels it."""
 
     def run() -> ErrorCode:
@@ -208,16 +208,16 @@ def under(token: CancelToken, work: Callable[[], PeekabooError]) -> ErrorCode:
 
 
 def test_run_program_cancelled_kills_the_whole_group(tmp_path: Path) -> None:
-    path, token = tmp_path / "pids", CancelToken()
-    threading.Thread(target=lambda: pids_in(path, 2) and token.cancel()).start()
+    path, token = tmp_path / "pids", threading.Event()
+    threading.Thread(target=lambda: pids_in(path, 2) and token.set()).start()
     code = under(token, lambda: failure(STUBBORN + "wait", str(path), timeout_s=600))
     assert code is ErrorCode.CANCELLED
     assert_all_dead(pids_in(path, 2))
 
 
 def test_run_program_is_not_started_after_cancelling(tmp_path: Path) -> None:
-    token = CancelToken()
-    threading.Timer(0.1, token.cancel).start()
+    token = threading.Event()
+    threading.Timer(0.1, token.set).start()
     assert under(token, lambda: error_of(pause, 600)) is ErrorCode.CANCELLED
     assert under(token, lambda: failure("touch $1", str(tmp_path / "there"))) is ErrorCode.CANCELLED
     assert list(tmp_path.iterdir()) == []

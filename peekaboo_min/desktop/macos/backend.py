@@ -27,9 +27,8 @@ from ...system.bitmaps import read_image_info
 from ...system.files import file_lock, held_locks
 from ...system.process import ProgramTimeout, run_program
 from ..matching import find_app
-from .grants import permission_error, request_notice
 from .input import perform, window_argument
-from .osascript import WINDOW_SOURCES, mac_error, run_jxa
+from .osascript import WINDOW_SOURCES, mac_error, permission_error, request_notice, run_jxa
 from .swift_helper import build_helper, build_in_background, find_helper, last_failure
 
 _PROGRAM_S = 20.0  # a screenshot takes less than 1 s, but up to 20 s beside a screen recorder
@@ -51,7 +50,6 @@ class MacDesktop:
     config_folder = "~/Library/Application Support"
     has_noisy_captures = True
     capture_cost = 2  # macOS 26 flashes the screen at each capture
-    answers_by_programs = True
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
@@ -194,9 +192,7 @@ class MacDesktop:
         argv += [] if kind == "app" else [target]
         run_program(argv, timeout_s=_PROGRAM_S)
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         format_options = ["-s", "format", "jpeg" if kind == "jpg" else kind]
         if kind == "jpg":
             format_options += ["-s", "formatOptions", str(quality)]

@@ -39,7 +39,6 @@ class X11Desktop:
     config_folder = "~/.config"
     has_noisy_captures = False
     capture_cost = 1
-    answers_by_programs = False
 
     @property
     def session(self) -> str:
@@ -145,9 +144,7 @@ class X11Desktop:
 
         return act_by_keyboard(window, act, stop_file)
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         from ...system.process import run_program
 
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]

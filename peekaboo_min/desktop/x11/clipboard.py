@@ -1,4 +1,19 @@
-"""Paste text on X11 through a selection, then restore the user's clipboard."""
+"""Paste text on X11 through a selection, then restore the user's clipboard.
+
+A selection stores nothing: a program that pastes asks the selection's owner for the content. A paste is:
+
+1. Save what the user has copied to CLIPBOARD (`_user_copy`). Terminals paste PRIMARY, which is not saved.
+2. Start an xclip that owns the selection and answers with the text (`_serve`).
+3. Press the paste key, if xclip still owns the selection.
+4. Wait until the window's program has fetched the text and asks for nothing more (`_wait_for_fetch`).
+
+A long text is pasted in pieces: step 1 is done once, and each xclip serves until the next one owns the
+selection. At the end, another xclip serves the saved copy and outlives us (`restorer`).
+
+If a program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and nothing
+is restored. If the window's program does not fetch the text, the text stays in the selection: a hung program
+may paste later, and must not paste the user's copy.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +55,7 @@ _TERMINAL_KEYS = {
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
 _PROTOCOL_TARGETS = ("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE")  # hold no content
 _PASSWORD_TARGET = "x-kde-passwordManagerHint"
+_NOT_SERVED = "the clipboard does not hold the text"
 
 _CHANGE_ATTRIBUTES, _ATOM_NAME, _SEND_EVENT = 2, 17, 25
 _CLIENT_MESSAGE = 33
@@ -48,7 +64,7 @@ _EVENT_MASK, _SUBSTRUCTURE_NOTIFY = 1 << 11, 1 << 19
 
 @contextmanager
 def pasting(window: Window, server: XConnection, record: Record) -> Iterator[Clipboard]:
-    """Yield a clipboard to paste with. Restore the user's clipboard at the end, also after a signal."""
+    """Yield a clipboard to paste with. Restore the user's copy at the end, also after a signal."""
     clipboard = Clipboard(window, server, record)
     try:
         with restored_by(clipboard.restorer), clipboard.serving:
@@ -73,111 +89,96 @@ class _Content(NamedTuple):
 
 
 class Clipboard:
-    """Pastes text into one window. One xclip serves each text until the next.
-
-    before the first paste              `_served_id` is None
-    saved: `_restored` is the copy      None if the clipboard was empty, or for PRIMARY
-    serving, and `_is_pending`          the key is pressed; the program may still fetch the text
-    fetched                             at the end, `restorer` gives the copy back
-    not fetched (`_left`)               the text stays: `_restored` is the text, the copy is lost
-    taken (`_is_taken`)                 another program copied: xclip exited with 0; restore nothing
-    """
+    """Pastes text into one window; see the module's description."""
 
     def __init__(self, window: Window, server: XConnection, record: Record) -> None:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self._restored: Optional[_Content] = None  # what the selection holds at the end
+        self.serving = ExitStack()  # closing it ends xclip
         self._xclip: Optional[RunningProgram] = None
-        self._served_id: Optional[int] = None  # the window of xclip; None before the first paste
-        self._is_pending = False  # True while the program may still fetch the text
-        self._was_taken = False
-        self.has_lost_copy = False
-        self.serving = ExitStack()
-
-    def restorer(self) -> Optional[tuple[list[str], bytes]]:
-        """Return the argv and the stdin that restore the user's copy; None if nothing is to be restored."""
-        if self._served_id is None or self._is_taken or self._restored is None:
-            return None
-        if self._is_pending:
-            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
-        data, target = self._restored
-        option = [] if target == "UTF8_STRING" else ["-target", target]
-        return ["xclip", "-selection", self._selection, *option, "-i"], data
-
-    def wait_until_restored(self) -> None:
-        """Wait until a program that reads the clipboard gets the user's copy."""
-        if self._selection != "clipboard" or self._restored is None or self._is_taken:
-            return
-        deadline = time.monotonic() + _ANSWER_S
-        owners: list[int] = []
-        is_restored = False
-        while not is_restored and len(owners) < 2 and time.monotonic() < deadline:
-            owners += self._new_owners()
-            is_restored = bool(owners) and self._read(self._restored.target) == self._restored.data
-            owners += self._new_owners()
-            pause(_POLL_S)
-        self.has_lost_copy |= len(owners) > 1  # another program copied at the same time
-
-    def notice_copy(self) -> None:
-        """Check whether another program has taken the selection. xclip exits a moment later."""
-        is_serving = self._served_id is not None
-        self._was_taken = self._is_taken or (is_serving and self._owner() not in (0, self._served_id))
-
-    @property
-    def _is_taken(self) -> bool:
-        return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
+        # the selection's owner if no program copies: xclip's window; until that owns it, the owner before
+        self._owner_id: Optional[int] = None  # None before the first paste
+        self._was_taken = False  # True if `notice_copy` saw another owner
+        self._may_fetch = False  # True from the key press until the program has fetched the text
+        self._restored: Optional[_Content] = (
+            None  # the selection's content after the end; None: restore nothing
+        )
+        self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press the paste key, and wait until the window's program has fetched the text.
 
         press: presses the key, and calls its argument right before. Raises PROGRAM_FAILED if xclip does not
-        serve the text (then nothing was pressed), or if the program does not fetch it.
+        own the selection (then nothing was pressed), or if the program does not fetch the text.
         """
         self.notice_copy()
-        if self._selection == "clipboard" and (self._xclip is None or self._is_taken):
+        if self._selection == "clipboard" and (self._owner_id is None or self._is_taken):
             self._new_owners()
-            self._restored = self._content()
+            self._restored = self._user_copy()
             if self._new_owners():  # it changed meanwhile
-                self._restored = self._content()
-        is_served = self._serve(text.encode())
-
-        def check_served() -> None:
-            if not is_served or self._owner() != self._served_id:
-                raise _failed("the clipboard does not hold the text", "it was not pasted")
-
-        check_served()
+                self._restored = self._user_copy()
+        self._serve(text.encode())
         _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
         self._record.drop_requests()
-        self._is_pending = True
-        press(check_served)
+        self._may_fetch = True
+        press(self._check_owner)
         self._wait_for_fetch(text)
-        self._is_pending = False
+        self._may_fetch = False
 
-    def _serve(self, data: bytes) -> bool:
+    def _user_copy(self) -> Optional[_Content]:
+        """Read the clipboard; None if it is empty. Raises PROGRAM_FAILED if it could not be restored."""
+        if not self._owner():
+            return None
+        answer = _read_clipboard("TARGETS")
+        offered = (answer or b"").decode("latin-1").splitlines()
+        if _PASSWORD_TARGET in offered:
+            message = f"the clipboard holds a password ({_PASSWORD_TARGET}); nothing was pasted"
+            # a restored password would be without the mark, and clipboard managers would store it
+            raise _not_restorable(message)
+        targets = [target for target in offered if target not in _PROTOCOL_TARGETS]
+        if answer is not None and not targets:
+            return None
+        images = (target for target in targets if target.startswith("image/"))
+        kept = next((target for target in (*_TEXT_TARGETS, "image/png", *images) if target in targets), "")
+        data = _read_clipboard(kept) if kept else None
+        if data is None:
+            held = ", ".join(targets[:5]) or "content that its program does not return"
+            raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
+        if kept == "STRING":
+            data = data.decode("latin-1").encode()
+        return _Content(data, kept) if kept.startswith("image/") else _Content(data)
+
+    def _serve(self, data: bytes) -> None:
+        """Start an xclip that serves `data`; wait until it owns the selection, then end the one before."""
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        self._served_id, self._was_taken = self._owner(), False
+        self._owner_id, self._was_taken = self._owner(), False
+        owners: list[int] = []
+
+        def is_served() -> bool:
+            owners.extend(self._new_owners())
+            owner_id = self._owner()
+            (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
+            if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
+                return False
+            self._owner_id = owner_id
+            return True
+
         # The previous xclip ends after this block. If it ended before, its window's id could be used again,
         # and the two owners would look the same.
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-            owners: list[int] = []
+            if not self._wait_until(is_served, _ANSWER_S):
+                raise _failed(_NOT_SERVED, "it was not pasted")
+        if self._selection == "clipboard" and owners[0] != self._owner_id:
+            self.has_lost_copy = True  # a program copied after the user's copy was saved
 
-            def is_owner() -> bool:
-                owners.extend(self._new_owners())
-                owner_id = self._owner()
-                (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
-                if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
-                    return False
-                self._served_id = owner_id
-                return True
-
-            is_served = self._wait_until(is_owner, _ANSWER_S)
-        if self._selection == "clipboard" and is_served and owners[0] != self._served_id:
-            self.has_lost_copy = True  # somebody copied after the clipboard was saved
-        return is_served
+    def _check_owner(self) -> None:
+        if self._owner() != self._owner_id:
+            raise _failed(_NOT_SERVED, "it was not pasted")
 
     def _wait_for_fetch(self, text: str) -> None:
+        """Wait for the program's requests: first until one is answered, then until no more come."""
         requests: list[SelectionRequest] = []
 
         def is_fetched() -> bool:
@@ -189,7 +190,13 @@ class Clipboard:
         if not self._wait_until(is_fetched, _FETCH_S):
             has_answered = _answers_ping(self._window_id)
             if not self._wait_until(is_fetched, _NO_REQUEST_S):
-                raise self._not_fetched(text, does_not_paste=bool(has_answered) and not requests)
+                if self._is_taken:
+                    raise _failed("another program took the clipboard", "its content may have been pasted")
+                message = "the window's program did not fetch the text"
+                if requests or not has_answered:
+                    raise self._left(text, message)
+                self._may_fetch = False
+                raise _failed(message, "it was not pasted")
         # a program that was slow to fetch the text may be slow to fetch it again
         quiet_s = max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S))
         deadline = time.monotonic() + _FETCH_S
@@ -201,33 +208,45 @@ class Clipboard:
             pause(quiet_s)
             is_busy = bool(self._requests()) or has_answered is False
 
-    def _not_fetched(self, text: str, does_not_paste: bool) -> PeekabooError:
-        if self._is_taken:
-            return _failed("another program took the clipboard", "its content may have been pasted")
-        message = "the window's program did not fetch the text"
-        if does_not_paste:
-            self._is_pending = False
-            return _failed(message, "it was not pasted")
-        return self._left(text, message)
-
     def _left(self, text: str, message: str) -> PeekabooError:
-        """Leave the text in the selection: a hung program may paste later, but not the user's copy."""
-        self._is_pending = False
+        """Leave the text in the selection, instead of the user's copy; return the error that says so."""
+        self._may_fetch = False
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())
         return _failed(message, "it stays in the clipboard")
 
-    def _requests(self) -> list[SelectionRequest]:
-        is_same_program = partial(self._server.is_same_program, self._window_id)
-        requests = self._record.requests_to(self._served_id or 0)
-        return [request for request in requests if is_same_program(request.requestor_id)]
+    def notice_copy(self) -> None:
+        """Check whether another program owns the selection: then xclip exits, but a moment later."""
+        if self._owner_id is not None and self._owner() not in (0, self._owner_id):
+            self._was_taken = True
 
-    def _is_text(self, target: int) -> bool:
-        # xclip answers requests for other formats with the text as well; programs drop that
-        (reply,) = self._server.ask([request(_ATOM_NAME, target)])
-        (length,) = reply.fields("H")
-        name = reply[32 : 32 + length].decode("latin-1")
-        return name in (*_TEXT_TARGETS, "COMPOUND_TEXT") or name.startswith("text/plain;")
+    @property
+    def _is_taken(self) -> bool:
+        return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
+
+    def restorer(self) -> Optional[tuple[list[str], bytes]]:
+        """Return the argv and the stdin that restore the user's copy, or None to restore nothing."""
+        if self._owner_id is None or self._is_taken or self._restored is None:
+            return None
+        if self._may_fetch:
+            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
+        data, target = self._restored
+        option = [] if target == "UTF8_STRING" else ["-target", target]
+        return ["xclip", "-selection", self._selection, *option, "-i"], data
+
+    def wait_until_restored(self) -> None:
+        """Wait until a program that reads the clipboard gets the user's copy."""
+        if self._selection != "clipboard" or self._restored is None or self._is_taken:
+            return
+        deadline = time.monotonic() + _ANSWER_S
+        owners = self._new_owners()
+        while len(owners) < 2 and time.monotonic() < deadline:
+            is_restored = owners and _read_clipboard(self._restored.target) == self._restored.data
+            owners += self._new_owners()
+            if is_restored:
+                break
+            pause(_POLL_S)
+        self.has_lost_copy |= len(owners) > 1  # another program copied at the same time
 
     def _owner(self) -> int:
         (atom,) = self._server.atoms([self._selection.upper()]).values()
@@ -236,37 +255,18 @@ class Clipboard:
     def _new_owners(self) -> list[int]:
         return self._record.new_owners(self._selection.upper())
 
-    def _content(self) -> Optional[_Content]:
-        if not self._owner():
-            return None
-        answer = self._read("TARGETS")
-        offered = (answer or b"").decode("latin-1").splitlines()
-        if _PASSWORD_TARGET in offered:
-            message = f"the clipboard holds a password ({_PASSWORD_TARGET}); nothing was pasted"
-            # a restored password would be without the mark, and clipboard managers would store it
-            raise _not_restorable(message)
-        targets = [target for target in offered if target not in _PROTOCOL_TARGETS]
-        if answer is not None and not targets:
-            return None
-        texts = [target for target in _TEXT_TARGETS if target in targets]
-        images = [target for target in targets if target.startswith("image/")]
-        images.sort(key=lambda target: target != "image/png")
-        kept = next(iter(texts + images), "")
-        data = self._read(kept) if kept else None
-        if data is None:
-            held = ", ".join(targets[:5]) or "content that its program does not return"
-            raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
-        if kept == "STRING":
-            data = data.decode("latin-1").encode()
-        return _Content(data) if texts else _Content(data, kept)
+    def _requests(self) -> list[SelectionRequest]:
+        """Return the new requests of the window's program to xclip, and the answers to them."""
+        is_own = partial(self._server.is_same_program, self._window_id)
+        requests = self._record.requests_to(self._owner_id or 0)
+        return [request for request in requests if is_own(request.requestor_id)]
 
-    def _read(self, target: str) -> Optional[bytes]:
-        argv = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
-        try:
-            done = run_program(argv, timeout_s=_ANSWER_S, accept=None)
-        except ProgramTimeout:
-            return None
-        return None if done.code else done.stdout
+    def _is_text(self, target: int) -> bool:
+        # xclip answers requests for other formats with the text as well; programs drop that
+        (reply,) = self._server.ask([request(_ATOM_NAME, target)])
+        (length,) = reply.fields("H")
+        name = reply[32 : 32 + length].decode("latin-1")
+        return name in (*_TEXT_TARGETS, "COMPOUND_TEXT") or name.startswith("text/plain;")
 
     def _wait_until(self, is_true: Callable[[], bool], seconds: float) -> bool:
         assert self._xclip
@@ -276,6 +276,14 @@ class Clipboard:
                 return True
             pause(_POLL_S)
         return is_true()
+
+
+def _read_clipboard(target: str) -> Optional[bytes]:
+    argv = ["xclip", "-selection", "clipboard", "-target", target, "-o"]
+    with suppress(ProgramTimeout):
+        done = run_program(argv, timeout_s=_ANSWER_S, accept=None)
+        return None if done.code else done.stdout
+    return None
 
 
 def _failed(problem: str, consequence: str) -> PeekabooError:

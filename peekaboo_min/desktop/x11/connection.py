@@ -14,19 +14,18 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple, Optional
 
 from ...core.call import check_cancelled, within_budget
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.settings import settings, x_authority_file
+from ...core.settings import settings
 from ..matching import X_CLIENT_BITS
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
 _ANSWER_S = 5.0  # a server that is silent for so long hangs
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
-_INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
+INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
 _CAPS_LOCK_BIT = 2
 _NUM_LOCK_BIT = 16  # Mod2, on all usual keymaps
@@ -232,11 +231,11 @@ class XConnection:
         return [0, *self.containing(window_id)][-1]
 
     def is_same_program(self, window_id: int, other_id: int) -> bool:
-        """Return True if one process made both windows, or if the server knows neither's process (remote)."""
+        """Return True if one connection or one local process made both windows."""
         if is_same_client(window_id, other_id):
             return True
         pid, other_pid = self.pids_of(window_id, other_id)
-        return pid == other_pid
+        return pid == other_pid != 0  # it is 0 for every program on another machine
 
     def pids_of(self, *window_ids: int) -> list[int]:
         """Return the ids of the windows' processes (X-Resource 1.2, QueryClientIds); 0 if unknown: remote."""
@@ -265,9 +264,8 @@ class XConnection:
             if not any(_LOCK_KEYSYMS.intersection(keysyms.get(code, ())) for code in codes):
                 held |= locked & 1 << number
         names = ", ".join(name for number, name in enumerate(_STATE_BITS) if held >> number & 1)
-        return InputState(
-            focus.fields("I")[0], names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT)
-        )
+        (focused_id,) = focus.fields("I")
+        return InputState(focused_id, names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT))
 
     def check_nothing_held(self) -> InputState:
         """Return the input state. Raises WINDOW_BLOCKED if a mouse button or a modifier is held."""
@@ -283,7 +281,7 @@ class XConnection:
         """Return True if a program has grabbed the keyboard, as an open menu does."""
         # try to grab it for a window that is never mapped: that always fails, and has no effect
         window_id = self.resource_base
-        self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, _INPUT_ONLY << 16, 0, 0))
+        self.send(request(NEW_WINDOW, window_id, self.root_id, 0, 1 << 16 | 1, INPUT_ONLY << 16, 0, 0))
         (reply,) = self.ask([request(GRAB_KEYBOARD, window_id, 0, 1 << 8 | 1)])
         return reply[1] == _GRABBED_BY_ANOTHER
 
@@ -333,17 +331,14 @@ def x_connection() -> Iterator[XConnection]:
         meant = f"; did you mean ':{given}'?" if given.isdecimal() else ""
         raise _no_display(f"DISPLAY is {given!r}{meant}" if given else "DISPLAY is not set")
     check_cancelled()
-    tcp_address = (address.host, 6000 + address.number)
-    with _connection_errors():
-        plain = (
-            socket.create_connection(tcp_address, _ANSWER_S)
-            if address.host
-            else socket.socket(socket.AF_UNIX)
-        )
-    with plain:
-        if not address.host:
-            plain.settimeout(_ANSWER_S)
-            with _connection_errors():
+    with ExitStack() as opened:
+        with _connection_errors():
+            if address.host:
+                tcp = socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
+                plain = opened.enter_context(tcp)
+            else:
+                plain = opened.enter_context(socket.socket(socket.AF_UNIX))
+                plain.settimeout(_ANSWER_S)
                 plain.connect(f"/tmp/.X11-unix/X{address.number}")
         yield XConnection(plain, address)
 
@@ -365,13 +360,12 @@ def _cookie(address: Address) -> bytes:
     """Return this display's cookie from the authority file, preferably of this host."""
     host, number = (address.host or os.uname().nodename).encode(), str(address.number).encode()
     cookies: dict[bytes, bytes] = {}
-    with suppress(OSError), Path(x_authority_file()).open("rb") as f:
+    path = os.path.expanduser(settings().x_authority or "~/.Xauthority")
+    with suppress(OSError), open(path, "rb") as f:
         while len(f.read(2)) == 2:  # the family; format: Xau
-            entry_host, entry_number, name, cookie = (
-                f.read(int.from_bytes(f.read(2), "big")) for _ in range(4)
-            )
-            if entry_number in (b"", number) and name == _COOKIE:
-                cookies[entry_host] = cookie
+            of_host, of_number, name, cookie = (f.read(int.from_bytes(f.read(2), "big")) for _ in range(4))
+            if of_number in (b"", number) and name == _COOKIE:
+                cookies[of_host] = cookie
     return cookies.get(host) or next(iter(cookies.values()), b"")
 
 

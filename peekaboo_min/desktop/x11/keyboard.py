@@ -6,7 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import accumulate, chain
 from pathlib import Path
@@ -89,7 +89,7 @@ def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
 
 
 def pieces_of(text: str, pauses: Sequence[float], typable: frozenset[str] = _ASCII) -> Iterator[str]:
-    """Yield pieces: return, tab, or at most 20 characters; fewer if they are typable with long pauses."""
+    """Yield the pieces to send: a line break, a tab, or at most 20 characters, fewer if typing takes long."""
     for run in re.finditer(r"\n|\t|[^\n\t]+", text):
         start = run.start()
         while start < run.end():
@@ -130,7 +130,7 @@ class _Keys(NamedTuple):
     release: list[str]
     keysyms: list[int]  # of the keys, without modifiers
     seconds: float  # about how long it takes
-    modifiers: Optional[int] = None  # the most modifier keys to be received with them; None: do not check
+    modifiers: Optional[int] = None  # more modifier keys than this are a person's; None: do not check
     is_held: bool = False
     is_counted: bool = True  # False if the key stands for no part of the text
 
@@ -147,7 +147,8 @@ class _Keyboard:
     def __init__(self, server: XConnection, record: Record, window: Window, stop_file: Path) -> None:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
         self._own_ids = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
-        self._is_caps_locked = server.check_nothing_held().is_caps_locked
+        state = server.check_nothing_held()
+        self._is_caps_locked, self._was_num_locked = state.is_caps_locked, state.is_num_locked
         self._map = server.keyboard_map()
         self._modifier_codes = {code for codes in self._map.modifiers for code in codes}
         self._mapped = {keysym for keysyms in self._map.keysyms.values() for keysym in keysyms}
@@ -179,7 +180,7 @@ class _Keyboard:
         _check_time(act.repeat * (keys.seconds + _AGAIN_S), act.repeat, "times")
         self._total, self._unit, self._is_press = act.repeat, "key presses", True
         taken: Optional[_Undelivered] = None
-        with self._same_num_lock() if chord.key.startswith("keypad_") else nullcontext():
+        try:
             for number in range(act.repeat):
                 if number:
                     pause(_AGAIN_S)
@@ -190,20 +191,15 @@ class _Keyboard:
                     if e.message != _TAKEN:
                         raise
                     taken = e  # a shortcut may be meant
+        finally:
+            # xdotool toggles Num Lock when it presses a digit of the keypad
+            is_keypad = chord.key.startswith("keypad_")
+            if is_keypad and self._server.input_state().is_num_locked != self._was_num_locked:
+                with uninterrupted():
+                    run_xdotool(["key", *_TO_FOCUS, "Num_Lock"])
         if taken:
             raise taken
         return Delivery(True, others_typed=self._others)
-
-    @contextmanager
-    def _same_num_lock(self) -> Iterator[None]:
-        # xdotool toggles Num Lock when it presses a digit of the keypad
-        before = self._server.input_state().is_num_locked
-        try:
-            yield
-        finally:
-            if self._server.input_state().is_num_locked != before:
-                with uninterrupted():
-                    run_xdotool(["key", *_TO_FOCUS, "Num_Lock"])
 
     def type_text(self, act: Act) -> Delivery:
         text = act.text.replace("\r\n", "\n").replace("\r", "\n")
@@ -344,14 +340,12 @@ class _Keyboard:
         return is_bound or keysym in self._map.keysyms.get(code, ())
 
     def _is_received_by_window(self, event: Event) -> bool:
-        """Return False for a key that another program received, also from this window by a grab."""
+        """Return True if the window's program received a key; by a grab, another may receive it here."""
         window_id = self._window.window_id
-        if is_same_client(event.client, window_id):
-            return True
-        if event.is_by_its_own_window:  # another program's window in this one, not its frame
+        if event.is_by_its_own_window and not is_same_client(event.client, window_id):
+            # another program's window in this one, not its frame
             return event.window_id != self._window.frame_id and self._is_own(event.window_id)
-        pid, own_pid = self._server.pids_of(event.client, window_id)
-        return pid == own_pid != 0  # another connection of this program; a stranger's pid may be unknown, too
+        return self._server.is_same_program(event.client, window_id)
 
     def _is_own(self, window_id: int) -> bool:
         # some programs focus a child of their window

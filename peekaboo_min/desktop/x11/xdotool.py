@@ -69,12 +69,12 @@ def run_xdotool(
     watch: Optional[Callable[[], None]] = None,
     release: Sequence[str] = (),
 ) -> str:
-    """Run a line of xdotool commands and return stdout.
+    """Run the xdotool commands `argv`, which inherit the input lock; return stdout.
 
-    check: called between `first`, whose commands must print a line, and `argv`; if it raises, `argv` does not
-    run. watch: called every 50 ms until `argv` prints something; if it raises, xdotool is killed. release:
-    commands that release what `argv` presses, run if xdotool fails or is killed, also when this process ends.
-    xdotool inherits the input lock. Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
+    check: run the commands `first`, which must print a line; call `check`; run `argv` unless it raises.
+    watch: call it every 50 ms until `argv` prints something; kill xdotool if it raises.
+    release: run these commands if xdotool fails or is killed after `argv` began, also if this process ends.
+    Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
     """
     pressed: list[str] = []
     output = ""
@@ -173,9 +173,7 @@ class _Pointer:
                     break
                 time.sleep(pause_s)
                 if time.monotonic() > deadline:
-                    message = (
-                        f"{number} of {count} presses took {ACT_S:g} seconds, and the others were not made"
-                    )
+                    message = f"{number} of {count} presses took {ACT_S:g} seconds; no more were made"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, "take a new screenshot")
                 try:
                     delivery = press_once()
@@ -260,21 +258,18 @@ def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
     release_keys = ["keyup", "--delay", "0", keys] if keys else []
     release = ["mouseup", button, *release_keys]
     if act.kind == "drag":
-        return ["mousedown", button, *_drag_argv(*act.points), *release], release
+        start, end = act.points
+        argv = ["mousedown", button, "sleep", "0.1"]
+        for step in range(1, _DRAG_STEPS + 1):
+            # in screen points, because the drag may move the window itself
+            x = start.x + (end.x - start.x) * step / _DRAG_STEPS
+            y = start.y + (end.y - start.y) * step / _DRAG_STEPS
+            argv += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+        return [*argv, "sleep", "0.1", "getmouselocation", "--shell", *release], release
     click = ["click", "--delay", "0", button]
     if keys:
         click = ["keydown", "--delay", "0", keys, *click, "sleep", _HOLD_ON_S, *release_keys]
     return click, release
-
-
-def _drag_argv(start: Point, end: Point) -> list[str]:
-    # in screen points, because the drag may move the window itself
-    argv = ["sleep", "0.1"]
-    for step in range(1, _DRAG_STEPS + 1):
-        x = start.x + (end.x - start.x) * step / _DRAG_STEPS
-        y = start.y + (end.y - start.y) * step / _DRAG_STEPS
-        argv += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    return [*argv, "sleep", "0.1", "getmouselocation", "--shell"]
 
 
 def _listed_id(top_id: int) -> int:

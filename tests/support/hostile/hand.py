@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
-from peekaboo_min.core.call import CancelToken, use_cancel_token
+from peekaboo_min.core.call import use_cancel_token
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import Act, Point, as_plain
 from peekaboo_min.desktop.keys import read_chord
@@ -29,9 +30,9 @@ FIELDS = {
 
 
 def main(kind: str, window_id: str, arguments: str) -> int:
-    token = CancelToken()
+    token = threading.Event()
     use_cancel_token(token)
-    signal.signal(signal.SIGUSR1, lambda *_: token.cancel())
+    signal.signal(signal.SIGUSR1, lambda *_: token.set())
     end_cleanly_on_signals()
     desktop = X11Desktop()
     window = desktop.snapshot().by_id(int(window_id))
