@@ -39,6 +39,7 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     [
         ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
         ("echo x; kill -9 $$", 137, "x\n", ""),
+        ("true", 0, "", ""),
         ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000, ""),
     ],
     ids=str,

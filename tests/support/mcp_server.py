@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
@@ -17,15 +18,13 @@ import pytest
 from leftovers import replied
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
-# a program that writes its own and its child's pid, and does not end
-SLOW = """#!/bin/sh
-[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
+# a script that writes its own and its child's pid, and does not end
+SLOW = """[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
 echo $$ >> {pids}
 sleep 600 &
 echo $! >> {pids}
-wait
-"""
+wait"""
 FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
 
 
@@ -121,6 +120,38 @@ class Server:
                 stream.close()
 
 
+@dataclass(frozen=True)
+class Reply:
+    """An answer to a tool call; `code` is empty on success."""
+
+    code: str = ""
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    images: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def is_delivered(self) -> bool:
+        """Return True if the reply claims that the act reached its window."""
+        return not self.code and self.data.get("delivered", True) is True
+
+
+class Client(Server):
+    """A server whose calls return a Reply."""
+
+    def reply(self, number: int, seconds: float = 2 * PATIENCE_S) -> Reply:
+        result = self.answer_to(number, seconds)["result"]
+        text = "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
+        if result.get("isError"):
+            return Reply(result["_meta"]["backend_error_code"], text, result.get("structuredContent") or {})
+        images = tuple(block for block in result["content"] if block["type"] == "image")
+        documents = [line for line in text.splitlines() if line.startswith("{")]  # used with images
+        data = result.get("structuredContent") or json.loads((documents or ["{}"])[-1])
+        return Reply("", text, data, images)
+
+    def call(self, tool: str, **arguments: Any) -> Reply:
+        return self.reply(self.start_call(tool, **arguments))
+
+
 @contextmanager
 def serving(
     form: str, environment: dict[str, str], stdin: Any = subprocess.PIPE, python: str = sys.executable
@@ -131,6 +162,14 @@ def serving(
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def initialized(form: str, environment: dict[str, str]) -> Iterator[Server]:
+    """Start our server and shake hands."""
+    with serving(form, environment) as server:
+        server.shake_hands()
+        yield server
 
 
 def pids_in(path: Path, count: int = 2) -> list[int]:
