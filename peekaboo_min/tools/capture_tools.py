@@ -117,7 +117,7 @@ def image(
     is_temporary = (return_data or question is not None) and not (path or settings().default_save_path)
     request = ImageRequest(app, mode, *window, None, format, path, max_dimension, is_temporary)
     if program := (delegate_path() if question is None else None):
-        return image_by_cli(this_desktop(), program, request, capture_focus, return_data)
+        return image_by_cli(program, request, capture_focus, return_data)
     return image_result(this_desktop(), request, capture_focus, return_data, question)
 
 

@@ -166,7 +166,10 @@ def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
     # each of these may wait for something that hangs
     asks_version = runs_programs or "exec" in desktop.extra_tools
     slow: list[Callable[[], list[Check]]] = [
-        _provider_checks,
+        lambda: [
+            Check(each.choice.name, each.problem or "available", not each.problem, needed=False)
+            for each in provider_status()
+        ],
         lambda: [_check("peekaboo", partial(_original, asks_version), "peekaboo_exec")],
         partial(_desktop_checks, desktop),
     ]
@@ -205,13 +208,6 @@ def _language_checks(desktop: Desktop) -> list[Check]:
         advice = f"sudo apt-get install {package}" if package else ""
         return [Check("text languages", found, not package, False, advice)] if languages else []
     return []
-
-
-def _provider_checks() -> list[Check]:
-    return [
-        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
-        for status in provider_status()
-    ]
 
 
 def _original(runs_programs: bool) -> str:

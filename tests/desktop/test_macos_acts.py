@@ -228,7 +228,7 @@ def test_request_of_any_size_reaches_the_script_and_leaves_no_file(desk: Desk) -
     assert error_of(desk.backend.find_handler, "app", "x" * 200_000).code is ErrorCode.APP_NOT_FOUND
     desk.mac.fail("osascript")
     assert error_of(desk.backend.find_handler, "app", "x").code is ErrorCode.PROGRAM_FAILED
-    assert not list(desk.mac.folder.rglob("request_*"))
+    assert not list(desk.mac.folder.rglob("peekaboo_*.json"))
 
 
 @pytest.mark.parametrize("text", ["ab" * 10_000, "a" * 20_000, "a\n" * 1000])
@@ -477,11 +477,11 @@ def test_acting_child_keeps_the_lock_when_its_parent_is_killed(desk: Desk, name:
         for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             stream.close()
     assert is_script or [one["type"] for one in desk.posted()] == [10, 11]
-    requests = list(desk.mac.folder.rglob("request_*"))  # the script hung before it deleted its own
+    requests = list(desk.mac.folder.rglob("peekaboo_*.json"))  # the script hung before it deleted its own
     for request in requests:
         os.utime(request, (0, 0))
     desk.data("screenshot", 1080)  # sweeps
-    assert (len(requests), list(desk.mac.folder.rglob("request_*"))) == (is_script, [])
+    assert (len(requests), list(desk.mac.folder.rglob("peekaboo_*.json"))) == (is_script, [])
 
 
 # menus ----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.log import log_debug
-from ...system.files import new_temporary_path, write_privately
+from ...system.files import temporary_file
 from ...system.process import run_program
 from ...system.programs import native_source
 
@@ -67,12 +67,8 @@ def run_jxa(
     """
     source = "\n".join(native_source(name) for name in ("desktop/macos/read_request.js", *names))
     # not as an argument: every user can read those with `ps`, and macOS limits their size
-    path = new_temporary_path("request", "json")
-    try:
-        write_privately(path, json.dumps(request))
+    with temporary_file("json", json.dumps(request).encode()) as path:
         output = _run_script(["-l", "JavaScript", "-", str(path)], source, timeout_s, pass_fds)
-    finally:
-        path.unlink(missing_ok=True)
     try:
         return dict(json.loads(output))
     except ValueError as e:
