@@ -26,7 +26,7 @@ from fake_ai import FakeAI, picture, script
 from fakemac import FakeMac, image_size, pixel, window_colour
 from macs import mac_environment
 from mcp_server import Server, initialized
-from worlds import Form, clean_environment, executable, wait_for
+from worlds import Form, add_script, clean_environment, wait_for
 
 from peekaboo_min import __version__
 from peekaboo_min.system.bitmaps import sniff_image
@@ -34,6 +34,8 @@ from peekaboo_min.system.bitmaps import sniff_image
 NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
 )
+NEEDS_APP = "For 'application_windows', 'app' identifier is required."
+NO_FORMAT = "Unsupported image format: none. Supported formats: .png, .jpg, .jpeg, .webp"
 NOT_APPLICABLE = "'app' and 'include_window_details' not applicable for 'server_status'."
 ONE_PROVIDER = "ollama/llava:latest"
 CALCULATOR: dict[str, Any] = {"app": "Calculator", "max_dimension": 64, "return_data": True}
@@ -49,24 +51,25 @@ def status_text(providers: str) -> str:
 @pytest.fixture(scope="module")
 def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
     """Start a server on the fake Mac with a model and a `peekaboo` that runs shell lines."""
-    executable(mac.bin_dir / "peekaboo", 'eval "$1"')
+    add_script(mac.bin_dir / "peekaboo", 'eval "$1"')
     (mac.folder / "a.png").write_bytes(picture())
     with initialized("package", mac_environment(mac, **ai.env("ollama", "llava:latest"))) as started:
         started.call("list")  # consumes the status text, which is sent once
         yield started
 
 
-LIST_REFUSALS = [
-    ({"item_type": "application_windows"}, "For 'application_windows', 'app' identifier is required."),
-    ({"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
-    ({"item_type": "server_status", "app": "Safari"}, NOT_APPLICABLE),
-    ({"item_type": "server_status", "include_window_details": ["ids"]}, NOT_APPLICABLE),
+SPECIFIED = [
+    ("list", {"item_type": "application_windows"}, NEEDS_APP),
+    ("list", {"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
+    ("list", {"item_type": "server_status", "app": "Safari"}, NOT_APPLICABLE),
+    ("list", {"item_type": "server_status", "include_window_details": ["ids"]}, NOT_APPLICABLE),
+    ("analyze", {"image_path": "/a", "question": "?"}, NO_FORMAT),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "text"), LIST_REFUSALS)
-def test_list_refusal_has_the_specified_text(server: Server, arguments: dict[str, Any], text: str) -> None:
-    assert refused(server.call("list", **arguments)) == {"code": "INVALID_ARGUMENT", "said": text}
+@pytest.mark.parametrize(("tool", "arguments", "text"), SPECIFIED)
+def test_refusal_has_the_specified_text(server: Server, tool: str, arguments: Any, text: str) -> None:
+    assert refused(server.call(tool, **arguments)) == {"code": "INVALID_ARGUMENT", "said": text}
 
 
 CLICK: dict[str, Any] = {"window_id": 7, "x": 1, "y": 1}

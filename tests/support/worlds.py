@@ -102,12 +102,16 @@ def processes_of(folder: Path) -> dict[int, str]:
     return found
 
 
-def executable(path: Path, script: str) -> Path:
-    """Create a program that runs a shell script."""
+def executable(path: Path, text: str) -> Path:
+    """Write an executable script, with its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.write_text(text)
     path.chmod(0o755)
     return path
+
+
+def add_script(path: Path, lines: str) -> Path:
+    return executable(path, f"#!/bin/sh\n{lines}\n")
 
 
 @cache
@@ -341,11 +345,3 @@ class Form:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-
-
-def executable(path: Path, text: str) -> Path:
-    """Write an executable script, with its folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
