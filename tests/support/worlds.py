@@ -180,9 +180,7 @@ class Program:
 
     def data(self, *arguments: Any, **variables: Any) -> Any:
         """Run a command that succeeds; return its data."""
-        if "--" in arguments:
-            return self.run("--json-output", *arguments, **variables).data
-        return self.run(*arguments, "--json-output", **variables).data
+        return self.run("--json-output", *arguments, **variables).data
 
     def error(self, *arguments: Any, **variables: Any) -> Any:
         """Run a command that fails; return its error."""
@@ -336,12 +334,14 @@ class Form:
         place = [one for one in self.events("layout") if one["widget"] == widget][-1]
         return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
-    def xdotool(self, *words: str) -> None:
-        """Change the window with xdotool instead of our program."""
-        subprocess.run(
-            ["xdotool", *words], env={**os.environ, "DISPLAY": self.display}, check=True, capture_output=True
-        )
+    def xdotool(self, *words: str) -> str:
+        """Act with xdotool instead of our program; return its stdout."""
+        argv, environment = ["xdotool", *words], {**os.environ, "DISPLAY": self.display}
+        return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
 
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+OpenForm = Callable[..., Form]  # see the fixture `open_form`
