@@ -108,6 +108,7 @@ NO_WINDOW = "the 'Notes' process is running, but no capturable windows were foun
 REFUSALS = [
     *((tool, arguments, f"INVALID_ARGUMENT: {message}") for tool, arguments, message in INVALID),
     ("image", {"app": "Ca"}, f"AMBIGUOUS_APP_IDENTIFIER: 'Ca' matches 2 applications. Next step: {TWO}"),
+    ("focus_window", {"window_id": 7}, "WINDOW_NOT_FOUND: there is no window 7. Next step: list the windows"),
     ("image", {"app": "Notes"}, "WINDOW_NOT_FOUND:"),
     ("image", {**SAFARI_APP, "window_specifier": {"index": 2}}, "WINDOW_NOT_FOUND:"),
     ("image", {"window_id": 999}, "WINDOW_NOT_FOUND:"),
