@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from hostile.slow import SlowDisplay
-from hostile.stage import XWitness
+from slow_display import SlowDisplay
 from tk_windows import programs_by, typed
+from witness import XWitness
 from worlds import Form, Program, group_of
 
 from peekaboo_min.desktop.x11.connection import InputState, x_connection

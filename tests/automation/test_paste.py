@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from accessible import group_of
-from hostile.paste import SlowField
-from hostile.slow import SlowDisplay
 from mcp_server import serving
+from slow_display import SlowDisplay
 from tk_windows import Opened, clipboard, copy, programs_by, typed, window_titled
+from witness import SlowField
 from worlds import PATIENCE_S, Form, Program, wait_for
 
 PNG = b"\x89PNG and pixels"

@@ -15,10 +15,10 @@ from types import SimpleNamespace
 from typing import Any, Callable
 
 import pytest
-from hostile.slow import SlowDisplay
-from hostile.stage import XWitness
 from samples import window
+from slow_display import SlowDisplay
 from tk_windows import Opened, Wish, clipboard, copy, programs_by, typed, window_titled
+from witness import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, wait_for
 
 from peekaboo_min.automation import act as acts
@@ -166,7 +166,7 @@ def test_acts_are_refused_under_a_foreign_menu(peek: Program, form: Form, form_i
         peek.data(*words)
 
 
-HAND = ROOT / "tests" / "support" / "hostile" / "hand.py"
+X11_ACT = ROOT / "tests" / "support" / "x11_act.py"
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def act(peek: Program, w: int) -> Iterator[Act]:
     started: list[subprocess.Popen[str]] = []
 
     def start(method: str, *arguments: Any) -> subprocess.Popen[str]:
-        words = [sys.executable, str(HAND), method, str(w), json.dumps(arguments)]
+        words = [sys.executable, str(X11_ACT), method, str(w), json.dumps(arguments)]
         environment = {**peek.environment, "PYTHONPATH": str(ROOT)}
         started.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True))
         return started[-1]

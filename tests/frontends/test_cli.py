@@ -13,7 +13,7 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
-from worlds import PATIENCE_S, Finished, Program, add_script, bare_x_server, both_forms, need, wait_for
+from worlds import PATIENCE_S, Finished, Program, bare_x_server, both_forms, executable, need, wait_for
 
 from peekaboo_min import __version__
 from peekaboo_min.core.errors import ErrorCode
@@ -174,7 +174,7 @@ def test_doctor_names_folders_and_odd_variables(forked: Program, tmp_path: Path,
 
 
 def test_doctor_names_the_package_of_missing_gi(forked: Program, tmp_path: Path, empty_display: str) -> None:
-    python = add_script(tmp_path / "bin" / "python3", "exit 1")
+    python = executable(tmp_path / "bin" / "python3", "exit 1")
     for name in ("maim", "xdotool", "xclip", "convert"):
         need(name)
         (python.parent / name).symlink_to(str(shutil.which(name)))
@@ -361,7 +361,7 @@ echo done > result.txt"""
 
 
 def test_clean_keeps_the_folder_of_a_running_exec(forked: Program, tmp_path: Path) -> None:
-    delegate = str(add_script(tmp_path / "waiting", WAITING))
+    delegate = str(executable(tmp_path / "waiting", WAITING))
     with forked.start("exec", "--json-output", "--", tmp_path, PEEKABOO_CLI_PATH=delegate) as process:
         wait_for((tmp_path / "started").exists, "the program is started")
         folder = Path((tmp_path / "started").read_text().strip())

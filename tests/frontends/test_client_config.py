@@ -24,8 +24,8 @@ from worlds import (
     ForeignFolder,
     Form,
     Program,
-    add_script,
     clean_environment,
+    executable,
     need,
 )
 
@@ -54,7 +54,7 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
 
 def console_script(folder: Path) -> list[Any]:
     """Create a console script in an oddly named folder; return its argv."""
-    return [add_script(folder / "bin" / "peekaboo-min", CONSOLE_SCRIPT)]
+    return [executable(folder / "bin" / "peekaboo-min", CONSOLE_SCRIPT)]
 
 
 def copied_file(folder: Path) -> list[Any]:

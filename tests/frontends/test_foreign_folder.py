@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from fake_ai import FakeAI, script
 from fakemac import FakeMac
-from worlds import ROOT, SINGLE_FILE, ForeignFolder, Program, add_script, clean_environment
+from worlds import ROOT, SINGLE_FILE, ForeignFolder, Program, clean_environment, executable
 
 PACKAGE = ROOT / "peekaboo_min" / "__main__.py"
 FORMS = {"package": PACKAGE, "single file": SINGLE_FILE}
@@ -102,7 +102,7 @@ def test_agents_server_imports_no_foreign_module(own_mac: FakeMac, foreign: Fore
 
 def test_program_in_a_foreign_folder_is_ignored(tmp_path: Path, foreign: ForeignFolder, display: str) -> None:
     for name in ("maim", "xdotool", "peekaboo"):
-        add_script(foreign.path / name, f"echo {name} >> {foreign.path}.log")
+        executable(foreign.path / name, f"echo {name} >> {foreign.path}.log")
     path = os.pathsep.join([".", "", os.environ["PATH"]])
     environment = clean_environment(tmp_path, DISPLAY=display, PATH=path, PYTHONPATH="")
     program = Program([sys.executable, str(PACKAGE)], environment)

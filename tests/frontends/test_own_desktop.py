@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import pytest
 from accessible import need_elements
-from worlds import PATIENCE_S, X_PROGRAMS, Program, add_script, both_forms, need, processes_of, wait_for
+from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, executable, need, processes_of, wait_for
 
 from peekaboo_min.system.bitmaps import read_image_info
 from peekaboo_min.system.programs import PACKAGES
@@ -141,7 +141,7 @@ def test_desktop_names_the_package_of_a_broken_program(program: Program, tmp_pat
         (tmp_path / other).symlink_to(shutil.which(other) or "/missing")
     argv, found = ["desktop", *options, "--", "true"], {"PEEKABOO_BIN_DIR": str(tmp_path)}
     missing = program.error(*argv, **found)
-    add_script(tmp_path / name, "exit 1")
+    executable(tmp_path / name, "exit 1")
     broken = program.error(*argv, **found)
     assert (missing["code"], broken["code"]) == ("MISSING_PROGRAM", "PROGRAM_FAILED")
     assert missing["message"].endswith(f"sudo apt-get install {PACKAGES[name]}")

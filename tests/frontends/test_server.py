@@ -24,7 +24,7 @@ from fakemac import FakeMac
 from macs import mac_environment
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp_server import FORMS, SLOW, Server, assert_all_dead, initialized, is_alive, pids_in, serving
-from worlds import PATIENCE_S, Form, add_script, clean_environment, wait_for
+from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 
 from peekaboo_min.frontends.server import _as_error, _resource_content
 from peekaboo_min.system.bitmaps import note_saved, sniff_image
@@ -48,7 +48,7 @@ def slow_world(tmp_path: Path, display: str) -> dict[str, str]:
     """Return an environment whose programs record their pids and hang for longer than SOON_S."""
     maim, delegate = tmp_path / "bin" / "maim", tmp_path / "bin" / "other_peekaboo"
     for path in (maim, delegate):
-        add_script(path, SLOW.format(pids=tmp_path / "pids"))
+        executable(path, SLOW.format(pids=tmp_path / "pids"))
     variables = {"PEEKABOO_BIN_DIR": str(maim.parent), "PEEKABOO_CLI_PATH": str(delegate)}
     return clean_environment(tmp_path, DISPLAY=display, **variables)
 

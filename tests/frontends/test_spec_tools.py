@@ -26,7 +26,7 @@ from fake_ai import FakeAI, picture, script
 from fakemac import FakeMac, image_size, pixel, window_colour
 from macs import mac_environment
 from mcp_server import Server, initialized
-from worlds import Form, add_script, clean_environment, wait_for
+from worlds import Form, clean_environment, executable, wait_for
 
 from peekaboo_min import __version__
 from peekaboo_min.system.bitmaps import sniff_image
@@ -51,7 +51,7 @@ def status_text(providers: str) -> str:
 @pytest.fixture(scope="module")
 def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
     """Start a server on the fake Mac with a model and a `peekaboo` that runs shell lines."""
-    add_script(mac.bin_dir / "peekaboo", 'eval "$1"')
+    executable(mac.bin_dir / "peekaboo", 'eval "$1"')
     (mac.folder / "a.png").write_bytes(picture())
     with initialized("package", mac_environment(mac, **ai.env("ollama", "llava:latest"))) as started:
         started.call("list")  # consumes the status text, which is sent once

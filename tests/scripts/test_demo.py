@@ -21,8 +21,8 @@ from worlds import (
     Finished,
     Form,
     Program,
-    add_script,
     clean_environment,
+    executable,
     need,
     processes_of,
     wait_for,
@@ -81,7 +81,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 def fake_first(path: Path, body: str) -> str:
     """Return a PATH with a fake program before the real ones."""
-    return f"{add_script(path, body).parent}{os.pathsep}{os.environ['PATH']}"
+    return f"{executable(path, body).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def test_demo_reports_a_broken_form_and_dead_displays(tmp_path: Path) -> None:

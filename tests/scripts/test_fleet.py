@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from worlds import ROOT, Finished, Program, add_script, clean_environment, group_of, need, wait_for, x_server
+from worlds import ROOT, Finished, Program, clean_environment, executable, group_of, need, wait_for, x_server
 
 from peekaboo_min.system.bitmaps import read_image_info
 
@@ -33,7 +33,7 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     script = f'exec "{sys.executable}" "{ROOT}/scripts/peekaboo.py" "$@"'
-    program = add_script(folder / "peekaboo-min", script)
+    program = executable(folder / "peekaboo-min", script)
     config = folder / "sshd_config"
     config.write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
@@ -97,7 +97,7 @@ def test_fleet_reports_a_hanging_or_unreachable_host(ssh: dict[str, str], tmp_pa
     stale.mkdir(parents=True)
     (stale / "exit_code").write_text("0\n")
     with x_server() as display:
-        sleeper = add_script(tmp_path / "sleeps", "[ $DISPLAY = :99 ] && exec sleep 300; echo quick")
+        sleeper = executable(tmp_path / "sleeps", "[ $DISPLAY = :99 ] && exec sleep 300; echo quick")
         hosts = tmp_path / "hosts.txt"
         hosts.write_text(f"{host(display)}  # an office\n\n{host(':99')}\nnobody@127.0.0.1/:7\n")
         argv = ["-t", "2", str(hosts), "--", "list", "apps"]
@@ -120,7 +120,7 @@ if mkdir {tmp_path}/second 2>/dev/null; then
     ln -s {victim} link && exec tar -cf - exit_code stdout stderr link
 fi
 mkdir link && echo written >link/file && exec tar -cf - exit_code stdout stderr link/file"""
-    script = add_script(tmp_path / "ssh", answer)
+    script = executable(tmp_path / "ssh", answer)
     for _ in range(2):
         done = fleet(tmp_path, "box", "--", "windows", FLEET_SSH=str(script))
         assert (done.code, done.out) == (1, "box\t1\t\n"), done.err

@@ -14,7 +14,7 @@ from typing import Any
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from worlds import PATIENCE_S, ROOT, Program, add_script, clean_environment, need
+from worlds import PATIENCE_S, ROOT, Program, clean_environment, executable, need
 
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.frontends.arguments import JSON_FLAGS, read_signature, shell_arguments
@@ -66,7 +66,7 @@ INSTALLERS = {
 def run_blocks(blocks: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
     """Run the blocks in a folder with the files that they name; return stdout."""
     for name, script in INSTALLERS.items():
-        add_script(folder / "bin" / name, script)
+        executable(folder / "bin" / name, script)
     (folder / "scripts").symlink_to(ROOT / "scripts")
     shell = Program(["sh", "-euc", "\n".join(f"({block})" for block in blocks)], environment)
     done = shell.run(folder=folder, timeout_s=3 * PATIENCE_S, PATH=f"{folder}/bin:{os.environ['PATH']}")

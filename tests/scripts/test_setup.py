@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from worlds import ROOT, Finished, Program, add_script
+from worlds import ROOT, Finished, Program, executable
 
 # programs that setup.sh itself runs; it never reports these as missing
 TOOLS = "sh dirname id mktemp mkdir rm grep cat tail tr find cksum sort cp ln"
@@ -40,7 +40,7 @@ class Machine:
 
     def program(self, name: str, script: str = ":", where: str = "programs") -> None:
         (self.folder / where / name).unlink(missing_ok=True)  # it may be a link to a real program
-        add_script(self.folder / where / name, script)
+        executable(self.folder / where / name, script)
 
     def have(self, *names: str, where: str = "programs") -> None:
         for name in names:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable
 
-from hostile.rpc import Client, Reply, server_words
+from mcp_server import Client, Reply
 from worlds import (
     PATIENCE_S,
     bare_x_server,
@@ -33,7 +33,7 @@ class RealDesktop:
         self.environment = clean_environment(
             folder, DISPLAY=display, PEEKABOO_LOG_FILE=str(folder / "log"), NO_AT_BRIDGE="1", GTK_CSD="0"
         )
-        self.client = Client(server_words(), self.environment, folder)
+        self.client = Client("package", self.environment)
         self.client.shake_hands()
         self._applications: list[subprocess.Popen[str]] = []
         # the window manager's own bar
@@ -128,13 +128,8 @@ def real_desktop(
             display = stack.enter_context(x_server())
         else:
             display = stack.enter_context(bare_x_server())
-            environment = {
-                **os.environ,
-                "DISPLAY": display,
-                "XDG_RUNTIME_DIR": str(folder),
-                "HOME": str(folder),
-            }
-            stack.enter_context(group_of(manager, environment))
+            own = {"DISPLAY": display, "XDG_RUNTIME_DIR": str(folder), "HOME": str(folder)}
+            stack.enter_context(group_of(manager, {**os.environ, **own}))
             wait_for(ready.exists, f"{window_manager} is ready")
         desktop = RealDesktop(display, window_manager, folder)
         desktop.environment["XDG_RUNTIME_DIR"] = str(folder)

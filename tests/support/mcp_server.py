@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional
 
@@ -117,6 +118,38 @@ class Server:
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer to a tool call; `code` is empty on success."""
+
+    code: str = ""
+    text: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    images: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def is_delivered(self) -> bool:
+        """Return True if the reply claims that the act reached its window."""
+        return not self.code and self.data.get("delivered", True) is True
+
+
+class Client(Server):
+    """A server whose calls return a Reply."""
+
+    def reply(self, number: int, seconds: float = 2 * PATIENCE_S) -> Reply:
+        result = self.answer_to(number, seconds)["result"]
+        text = "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
+        if result.get("isError"):
+            return Reply(result["_meta"]["backend_error_code"], text, result.get("structuredContent") or {})
+        images = tuple(block for block in result["content"] if block["type"] == "image")
+        documents = [line for line in text.splitlines() if line.startswith("{")]  # used with images
+        data = result.get("structuredContent") or json.loads((documents or ["{}"])[-1])
+        return Reply("", text, data, images)
+
+    def call(self, tool: str, **arguments: Any) -> Reply:
+        return self.reply(self.start_call(tool, **arguments))
 
 
 @contextmanager

@@ -102,16 +102,12 @@ def processes_of(folder: Path) -> dict[int, str]:
     return found
 
 
-def executable(path: Path, text: str) -> Path:
-    """Write an executable script, with its folders."""
+def executable(path: Path, script: str) -> Path:
+    """Create a program, and its folders, of a script; without `#!`, a shell script."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
-
-
-def add_script(path: Path, lines: str) -> Path:
-    return executable(path, f"#!/bin/sh\n{lines}\n")
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Any, Callable
 import pytest
 from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
-from worlds import PATIENCE_S, ROOT, Program, add_script, executable, wait_for
+from worlds import PATIENCE_S, ROOT, Program, executable, wait_for
 
 from peekaboo_min.core.call import in_parallel, pause, time_budget, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -175,7 +175,7 @@ def test_missing_program_is_an_error_with_a_next_step() -> None:
 
 
 def test_find_program_searches_only_its_folder(environment: Callable[..., None], tmp_path: Path) -> None:
-    add_script(tmp_path / "mine", "echo mine")
+    executable(tmp_path / "mine", "echo mine")
     executable(tmp_path / "broken", "#!/no/such/interpreter\n")
     (tmp_path / "text").write_text("not a program")
     (tmp_path / "folder").mkdir()
@@ -249,7 +249,7 @@ SIGNALS = [("package", signal.SIGINT), ("package", signal.SIGHUP), ("single file
 def test_signal_ends_a_command_and_its_programs(
     program: Program, tmp_path: Path, display: str, number: signal.Signals
 ) -> None:
-    maim = add_script(tmp_path / "bin" / "maim", SLOW.format(pids=tmp_path / "pids"))
+    maim = executable(tmp_path / "bin" / "maim", SLOW.format(pids=tmp_path / "pids"))
     variables = {"PEEKABOO_BIN_DIR": str(maim.parent), "DISPLAY": display}
     with program.start("image", "--json-output", **variables) as process:
         children = pids_in(tmp_path / "pids")

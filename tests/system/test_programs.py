@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from worlds import ROOT, Program, add_script, need
+from worlds import ROOT, Program, executable, need
 
 from peekaboo_min.automation import find
 from peekaboo_min.system.programs import PACKAGES, find_programs
@@ -26,7 +26,7 @@ def tools() -> None:
 
 def logged(path: Path, script: str) -> Path:
     """Create a program that runs `script` and logs its arguments in PATH.log."""
-    return add_script(path, f'echo "$*" >> "$0.log"\n{script}')
+    return executable(path, f'echo "$*" >> "$0.log"\n{script}')
 
 
 def calls(path: Path) -> list[str]:

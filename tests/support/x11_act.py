@@ -1,6 +1,6 @@
-"""Run one act of the X11 desktop in its own process: hand.py KIND WINDOW_ID JSON-ARRAY; prints JSON.
+"""Run one act of the X11 desktop in its own process: x11_act.py KIND WINDOW_ID JSON-ARRAY; prints JSON.
 
-A pair of numbers in the arguments is a point in the window. SIGUSR1 cancels the act like a client.
+A pair of numbers in the arguments is a point in the window. SIGUSR1 cancels the act, like a client.
 """
 
 from __future__ import annotations

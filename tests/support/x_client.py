@@ -1,4 +1,4 @@
-"""A small X client that opens windows on demand and reports every press and key that they receive.
+"""An X client that opens windows on demand and reports every press and key that they receive.
 
 Reads a JSON object per line from stdin ({"do": "open", "name": "a", ...}) and writes one per line to stdout.
 It calls Xlib by ctypes, because no toolkit makes windows without a class or windows that steal the focus.
@@ -7,7 +7,6 @@ It calls Xlib by ctypes, because no toolkit makes windows without a class or win
 from __future__ import annotations
 
 import ctypes
-import heapq
 import json
 import os
 import select
@@ -48,66 +47,52 @@ class XClient:
             raise SystemExit("no display")
         self._display = ctypes.c_void_p(display)
         self._root = ctypes.c_ulong(_X.XDefaultRootWindow(self._display))
-        self._replays_after = 0.0  # the seconds after which a grabbed key is passed on
+        self._replays_after = 0.0  # seconds until a grabbed key is passed on
         self._ids: dict[str, int] = {}
         self._names: dict[int, str] = {}  # never removed: an event may come after the window closes
-        self._later: list[tuple[float, int, dict[str, Any]]] = []
 
     def run(self) -> None:
         pending = b""
         while True:
             self._read_events()
-            timeout = max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
-            readable = select.select([0, _X.XConnectionNumber(self._display)], [], [], timeout)[0]
-            while self._later and self._later[0][0] <= time.monotonic():
-                self._do(heapq.heappop(self._later)[2])
+            readable = select.select([0, _X.XConnectionNumber(self._display)], [], [])[0]
             if 0 in readable:
                 data = os.read(0, 1 << 16)
                 if not data:
                     return
                 *lines, pending = (pending + data).split(b"\n")
-                for order in map(json.loads, lines):
-                    if order["after"]:
-                        due = time.monotonic() + order["after"]
-                        heapq.heappush(self._later, (due, order["number"], order))
-                    else:
-                        self._do(order)
+                for line in lines:
+                    self._do(**json.loads(line))
 
-    def _do(self, order: dict[str, Any]) -> None:
-        what, name, number = order.pop("do"), order.pop("name"), order.pop("number")
-        order.pop("after")
-        if what == "forget":  # drop scheduled orders
-            self._later.clear()
-        elif what == "open":
+    def _do(self, do: str, name: str, number: int, **order: Any) -> None:
+        window = ctypes.c_ulong(self._ids.get(name, 0))
+        if do == "open":
             self._open(name, **order)
-        elif what == "focus":
-            self._focus(ctypes.c_ulong(self._ids.get(name, 0)))
-        elif what == "listen":  # to the keys of any window, by a connection of its own
+        elif do == "focus":
+            _X.XSetInputFocus(self._display, window, 1, ctypes.c_ulong(0))
+        elif do == "listen":  # to the keys of any window, by a connection of its own
             second = ctypes.c_void_p(_X.XOpenDisplay(None))
             _X.XSelectInput(second, ctypes.c_ulong(order["window_id"]), ctypes.c_long(_KEY_PRESS))
             _X.XSync(second, 0)
-        elif what == "controls":  # of the XKB extension: slow keys are 2, bounce keys 4, sticky keys 8
+        elif do == "controls":  # of the XKB extension: slow keys are 2, bounce keys 4, sticky keys 8
             bits = (ctypes.c_uint(order[key]) for key in ("affected", "on"))
             _X.XkbChangeEnabledControls(self._display, _CORE_KEYBOARD, *bits)
-        elif what == "grab":
+        elif do == "grab":
             code = _X.XKeysymToKeycode(self._display, ctypes.c_ulong(order["keysym"]))
             self._replays_after = order.get("replays_after", 0.0)
             how = (0, _ASYNCHRONOUS, _SYNCHRONOUS if self._replays_after else _ASYNCHRONOUS)
             _X.XGrabKey(self._display, code, _ANY_MODIFIER, self._root, *how)
-        elif what == "grab keyboard":
+        elif do == "grab keyboard":
             how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
-            _X.XGrabKeyboard(self._display, ctypes.c_ulong(self._ids[name]), *how)
-        elif what == "rename":
-            _X.XStoreName(self._display, ctypes.c_ulong(self._ids[name]), order["title"].encode())
-        elif what == "release":  # all grabbed keys
-            _X.XUngrabKey(self._display, 0, _ANY_MODIFIER, self._root)
-        elif what in _CALLS:
-            function, *keys = _CALLS[what]
-            window = ctypes.c_ulong(self._ids.get(name, 0))
+            _X.XGrabKeyboard(self._display, window, *how)
+        elif do == "rename":
+            _X.XStoreName(self._display, window, order["title"].encode())
+        elif do in _CALLS:
+            function, *keys = _CALLS[do]
             getattr(_X, function)(self._display, window, *(order[key] for key in keys))
         _X.XSync(self._display, 0)
         self._read_events()
-        self._say("done", name, do=what, number=number, held=self._held_keys() if what == "sync" else 0)
+        self._report("done", name, number=number, held=self._held_keys() if do == "sync" else 0)
 
     def _held_keys(self) -> int:
         """Return the number of keys and buttons that the X server reports as held."""
@@ -119,7 +104,7 @@ class XClient:
 
     def _open(
         self, name: str, x: int, y: int, w: int, h: int, popup: bool = False, app: str = "", title: str = "",
-        pid: bool = True, takes_focus: bool = False, takes_buttons: bool = True, takes_keys: bool = True,
+        pid: bool = True, takes_buttons: bool = True, takes_keys: bool = True,
         input_hint: bool = True, inside: int = 0,
     ) -> None:  # fmt: skip
         """inside: the id of a window, of any program, that contains the new one."""
@@ -143,19 +128,13 @@ class XClient:
         if pid:
             self._set(window, b"_NET_WM_PID", _CARDINAL, os.getpid())
         _X.XMapRaised(self._display, window)
-        if takes_focus:
-            _X.XSync(self._display, 0)
-            self._focus(window)
-        self._say("opened", name, id=number)
+        self._report("opened", name, id=number)
 
     def _set(self, window: Any, name: bytes, kind: int, *values: int) -> None:
         """Set a property of 32-bit numbers; kind: the atom of its type."""
         atom = ctypes.c_ulong(_X.XInternAtom(self._display, name, 0))
         data = (ctypes.c_long * len(values))(*values)
         _X.XChangeProperty(self._display, window, atom, ctypes.c_ulong(kind), 32, 0, data, len(values))
-
-    def _focus(self, window: Any) -> None:
-        _X.XSetInputFocus(self._display, window, 1, ctypes.c_ulong(0))
 
     def _read_events(self) -> None:
         event = ctypes.create_string_buffer(192)
@@ -165,19 +144,19 @@ class XClient:
             if not what:
                 continue
             name = self._names.get(struct.unpack_from("@L", event, 32)[0], "?")
-            x, y, _, _, state, button = struct.unpack_from("@4i2I", event, 64)
             if what != "key":
-                self._say(what, name, x=x, y=y, button=button, state=state)
+                x, y = struct.unpack_from("@2i", event, 64)
+                self._report(what, name, x=x, y=y)
                 continue
             text, keysym = ctypes.create_string_buffer(16), ctypes.c_ulong()
             length = _X.XLookupString(event, text, 16, ctypes.byref(keysym), None)
-            if self._replays_after:  # as a window manager does that looks at each key first
+            if self._replays_after:  # like a window manager that checks each key first
                 time.sleep(self._replays_after)
                 _X.XAllowEvents(self._display, _REPLAY_KEYBOARD, ctypes.c_ulong(0))
             elif keysym.value not in _MODIFIER_KEYSYMS:
-                self._say("key", name, text=text.raw[:length].decode("latin-1"))
+                self._report("key", name, text=text.raw[:length].decode("latin-1"))
 
-    def _say(self, event: str, name: str, **more: Any) -> None:
+    def _report(self, event: str, name: str, **more: Any) -> None:
         print(json.dumps({"event": event, "name": name, **more, "at": time.monotonic()}), flush=True)
 
 

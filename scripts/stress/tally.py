@@ -1,13 +1,15 @@
-"""Counts of a trial class, rules that compare a reply with the facts, and the result table."""
+"""The counts of a trial class, the rules that compare a reply with the facts, and the result table."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from .rpc import GONE, HUNG, Reply
+from mcp_server import Reply
 
+NO_ANSWER = "NO_ANSWER"  # the code of a Reply if the server hangs or has died
 COLUMNS = {
     "trials": "the number of trials",
     "acted": "acts that reached the intended window and are reported as delivered",
@@ -17,7 +19,7 @@ COLUMNS = {
     "doubted": "acts that reached the intended window but are not reported as delivered",
     "leaked": "files, processes and pressed keys left behind",
     "hung": "no answer, or a process that does not end",
-    "tracebacks": "unexpected exceptions, INTERNAL_ERROR, bytes that are not JSON, servers that died",
+    "tracebacks": "unexpected exceptions and internal errors",
 }
 
 
@@ -36,26 +38,18 @@ class Tally:
             assert column in COLUMNS
             self.counts[column] += 1
         if note:
-            self.note(note)
-
-    def note(self, text: str) -> None:
-        self.notes[text[:220]] += 1
-
-    def violations(self, *allowed: str) -> dict[str, int]:
-        """Return the nonzero counts of columns that should be zero."""
-        harmless = ("trials", "acted", "doubted", *allowed)
-        return {column: number for column, number in self.counts.items() if column not in harmless}
+            self.notes[note[:220]] += 1
 
     def has_failed(self, what: str, reply: Reply) -> bool:
-        """Return True and count the reply if it is a hang, a dead server or an internal error."""
-        if reply.code not in (HUNG, GONE, "INTERNAL_ERROR"):
-            return False
-        # Stage.finish counts the traceback of an INTERNAL_ERROR, which is in the log
-        columns = {HUNG: "hung", GONE: "tracebacks"}.get(reply.code, "")
-        self.count(columns, f"{reply.code}: {what}: {reply.text[:80]}")
-        return True
+        """Return True and count the reply if there is no answer, or an internal error."""
+        column = {NO_ANSWER: "hung", "INTERNAL_ERROR": "tracebacks"}.get(reply.code)
+        if column:
+            self.count(column, f"{reply.code}: {what}: {reply.text[:80]}")
+        return bool(column)
 
-    def judge(self, what: str, reply: Reply, has_arrived: bool, elsewhere: str = "", lost: str = "") -> None:
+    def judge(
+        self, what: str, reply: Reply, has_arrived: bool, elsewhere: str = "", lost: str = "lost unreported"
+    ) -> None:
         """Compare the reply with the facts: the act arrived, or had an effect elsewhere.
 
         lost: columns for a delivered act that did not arrive; the window may close right after its press.
@@ -69,7 +63,20 @@ class Tally:
         elif has_arrived:
             self.count(*(["acted"] if reply.is_delivered else ["doubted", f"{what}: it arrived, {report}"]))
         elif reply.is_delivered:
-            self.count(lost or "lost unreported", f"{what}: it did not arrive, or not all, {report}")
+            self.count(lost, f"{what}: it did not arrive, or not all, {report}")
+
+    def judge_text(self, what: str, reply: Reply, text: str, got: str, elsewhere: str = "") -> None:
+        """Judge typing. got: what arrived, which must be part of the text; an error must report how much."""
+        rest = iter(text)
+        if not elsewhere and not all(character in rest for character in got):
+            elsewhere = f"{text!r} arrived as {got!r}"
+        self.judge(what, reply, got == text, elsewhere)
+        reported = re.search(r"delivered (at least )?(\d+) of \d+ characters", reply.text)
+        if not reported:
+            if reply.code in ("FOCUS_LOST", "TIMEOUT") or (reply.data.get("delivered") is False and got):
+                self.count("wrong", f"{what}: {len(got)} characters arrived, none are reported: {reply.code}")
+        elif int(reported[2]) > len(got) or (not reported[1] and int(reported[2]) < len(got)):
+            self.count("wrong", f"{what}: {len(got)} characters arrived, but {reply.text[:150]}")
 
 
 def table(tallies: list[Tally]) -> str:

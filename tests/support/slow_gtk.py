@@ -1,7 +1,15 @@
 """A GTK text field that is slow to paste; the system's own python3 runs it, which has `gi`.
 
 A line of JSON on stdin, such as {"how": "blocked twice", "pause_s": 0.1}, empties the field and sets how it
-pastes: words of HOW. Each text that the field holds is printed as a line of JSON.
+pastes, by these words. Each text that the field holds is printed as a line of JSON.
+
+blocked     handles nothing between two requests of a paste
+waiting     pauses between two requests of a paste, and handles other events
+late        starts to paste after a pause, and handles other events
+twice       requests the text, then pastes
+deaf        pastes nothing
+asking      requests the formats, and pastes nothing
+listening   requests the text of each new owner after a pause, and handles nothing before
 """
 
 from __future__ import annotations
@@ -16,16 +24,6 @@ import gi
 gi.require_version("Gdk", "3.0")  # or a newer one is loaded first
 gi.require_version("Gtk", "3.0")
 from gi.repository import Gdk, GLib, Gtk  # noqa: E402
-
-HOW = {
-    "blocked": "handles nothing between two requests of a paste",
-    "waiting": "pauses between two requests of a paste, and handles other events",
-    "late": "starts to paste after a pause, and handles other events",
-    "twice": "requests the text, then pastes",
-    "deaf": "pastes nothing",
-    "asking": "requests the formats, and pastes nothing",
-    "listening": "requests the text of each new owner after a pause, and handles nothing before",
-}
 
 
 class SlowField:
