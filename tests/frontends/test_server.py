@@ -292,10 +292,18 @@ def test_empty_arguments_of_strict_clients_count_as_absent(shared: Server) -> No
     assert len(seen(shared.call("image", **left_out))["saved_files"]) == 1
 
 
-def test_screenshot_for_a_model_is_a_jpeg_of_the_whole_window(shared: Server, window_id: int) -> None:
-    answer = shared.call("take_window_screenshot", window_id=window_id)
-    (data,), bounds = pictures_of(answer), seen(answer)["bounds"]
-    assert sniff_image(data) == ("jpg", bounds["width"], bounds["height"])
+def test_screenshot_is_the_window_and_a_click_at_its_point_arrives(
+    shared: Server, form: Form, window_id: int
+) -> None:
+    result = shared.call("take_window_screenshot", window_id=window_id)
+    (data,), shot = pictures_of(result), seen(result)
+    assert {*shot} == {"window_id", "bounds", "image_width", "image_height", "scale", "screenshot_id"}
+    assert sniff_image(data) == ("jpg", shot["image_width"], shot["image_height"])
+    assert (shot["bounds"]["width"], shot["scale"]) == (shot["image_width"], 1.0) and len(data) < 700_000
+    x, y = form.centre("agree")
+    answer = seen(shared.call("click", window_id=window_id, x=x, y=y, verify=True))
+    assert form.wait_for_event("toggle")["value"] == 1
+    assert (answer["delivered"], answer["clamped"], answer["changed"]) == (True, False, True)
 
 
 def test_unexpected_error_sends_no_traceback() -> None:

@@ -158,3 +158,9 @@ def test_list_on_x11_has_no_bundle_id(display: str, form: Form, tmp_path: Path) 
     assert app == {"app_name": "Form", "pid": ANY, "is_active": ANY, "window_count": 1}
     listed = x11.data("list", "windows", "--app", "Form")
     assert listed["target_application_info"] == {"app_name": "Form", "pid": app["pid"]}
+
+
+def test_image_suffix_overrides_the_format(shell: Program, tmp_path: Path) -> None:
+    argv = ["image", "--app", "Form", "--format", "png", "--path", tmp_path / "a.jpg"]
+    (row,) = shell.data(*argv)["saved_files"]
+    assert (row["mime_type"], (tmp_path / "a.jpg").read_bytes()[:3]) == ("image/jpeg", b"\xff\xd8\xff")

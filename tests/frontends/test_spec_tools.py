@@ -34,6 +34,8 @@ from peekaboo_min.system.bitmaps import sniff_image
 NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."
 )
+NEEDS_APP = "For 'application_windows', 'app' identifier is required."
+NO_FORMAT = "Unsupported image format: none. Supported formats: .png, .jpg, .jpeg, .webp"
 NOT_APPLICABLE = "'app' and 'include_window_details' not applicable for 'server_status'."
 ONE_PROVIDER = "ollama/llava:latest"
 CALCULATOR: dict[str, Any] = {"app": "Calculator", "max_dimension": 64, "return_data": True}
@@ -56,17 +58,18 @@ def server(mac: FakeMac, ai: FakeAI) -> Iterator[Server]:
         yield started
 
 
-LIST_REFUSALS = [
-    ({"item_type": "application_windows"}, "For 'application_windows', 'app' identifier is required."),
-    ({"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
-    ({"item_type": "server_status", "app": "Safari"}, NOT_APPLICABLE),
-    ({"item_type": "server_status", "include_window_details": ["ids"]}, NOT_APPLICABLE),
+SPECIFIED = [
+    ("list", {"item_type": "application_windows"}, NEEDS_APP),
+    ("list", {"include_window_details": ["ids"]}, "'include_window_details' only for 'application_windows'."),
+    ("list", {"item_type": "server_status", "app": "Safari"}, NOT_APPLICABLE),
+    ("list", {"item_type": "server_status", "include_window_details": ["ids"]}, NOT_APPLICABLE),
+    ("analyze", {"image_path": "/a", "question": "?"}, NO_FORMAT),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "text"), LIST_REFUSALS)
-def test_list_refusal_has_the_specified_text(server: Server, arguments: dict[str, Any], text: str) -> None:
-    assert refused(server.call("list", **arguments)) == {"code": "INVALID_ARGUMENT", "said": text}
+@pytest.mark.parametrize(("tool", "arguments", "text"), SPECIFIED)
+def test_refusal_has_the_specified_text(server: Server, tool: str, arguments: Any, text: str) -> None:
+    assert refused(server.call(tool, **arguments)) == {"code": "INVALID_ARGUMENT", "said": text}
 
 
 CLICK: dict[str, Any] = {"window_id": 7, "x": 1, "y": 1}
@@ -105,6 +108,7 @@ NO_WINDOW = "the 'Notes' process is running, but no capturable windows were foun
 REFUSALS = [
     *((tool, arguments, f"INVALID_ARGUMENT: {message}") for tool, arguments, message in INVALID),
     ("image", {"app": "Ca"}, f"AMBIGUOUS_APP_IDENTIFIER: 'Ca' matches 2 applications. Next step: {TWO}"),
+    ("focus_window", {"window_id": 7}, "WINDOW_NOT_FOUND: there is no window 7. Next step: list the windows"),
     ("image", {"app": "Notes"}, "WINDOW_NOT_FOUND:"),
     ("image", {**SAFARI_APP, "window_specifier": {"index": 2}}, "WINDOW_NOT_FOUND:"),
     ("image", {"window_id": 999}, "WINDOW_NOT_FOUND:"),

@@ -176,7 +176,7 @@ def test_missing_program_is_an_error_with_a_next_step() -> None:
 
 def test_find_program_searches_only_its_folder(environment: Callable[..., None], tmp_path: Path) -> None:
     executable(tmp_path / "mine", "echo mine")
-    executable(tmp_path / "broken", "").write_text("#!/no/such/interpreter\n")
+    executable(tmp_path / "broken", "#!/no/such/interpreter\n")
     (tmp_path / "text").write_text("not a program")
     (tmp_path / "folder").mkdir()
     assert list(find_programs("true"))
