@@ -6,7 +6,7 @@ list; tests/test_architecture.py enforces that.
 core          errors models settings log call text: imports nothing else of ours
 system        ending process (the only subprocess) programs web (the only urllib.request) files bitmaps
 desktop       base: the contract of a platform; select keys matching images
-              macos: backend osascript grants input swift_helper, and the sources that they run
+              macos: backend osascript input swift_helper, and the sources that they run
               x11: backend connection windows xdotool record keyboard clipboard
                    elements elements_atspi ocr opening
 ai            client providers grid: ask a model

@@ -27,8 +27,7 @@ from peekaboo_min import __version__  # noqa: E402
 from peekaboo_min.core.errors import ErrorCode, PeekabooError  # noqa: E402
 from peekaboo_min.core.models import Rect  # noqa: E402
 from peekaboo_min.core.settings import platform_name  # noqa: E402
-from peekaboo_min.desktop.macos.grants import permission_error  # noqa: E402
-from peekaboo_min.desktop.macos.osascript import WINDOW_SOURCES, run_applescript, run_jxa  # noqa: E402
+from peekaboo_min.desktop.macos.osascript import WINDOW_SOURCES, permission_error, run_applescript, run_jxa  # noqa: E402
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
 from peekaboo_min.system.bitmaps import Bitmap, read_bitmap, read_image_info  # noqa: E402
 from peekaboo_min.system.files import write_privately  # noqa: E402

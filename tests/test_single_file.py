@@ -190,15 +190,11 @@ def test_single_file_alone_runs_on_python_3_9_without_mcp(tmp_path: Path, argv: 
 
 
 def test_serve_without_mcp_names_the_install_command(tmp_path: Path) -> None:
-    (tmp_path / "mcp.py").write_text("raise ModuleNotFoundError(\"No module named 'mcp'\", name='mcp')")
     package = Program(
-        [sys.executable, "-m", "peekaboo_min"],
-        clean_environment(tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}"),
+        [sys.executable, "-S", "-m", "peekaboo_min"], clean_environment(tmp_path, PYTHONPATH=str(ROOT))
     ).run()
     assert (package.code, package.out, package.err.count("\n")) == (2, "", 1)
     assert f"uv tool install {ROOT}" in package.err and f".venv/bin/pip install {ROOT}" in package.err
     done = run_on_python_3_9(tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert done.stderr.startswith(
-        "peekaboo-min: serving MCP needs Python 3.10 or newer and the package mcp: "
-    )
+    assert done.stderr.startswith("peekaboo-min: MCP needs the package mcp 2 and Python 3.10 or newer; ")

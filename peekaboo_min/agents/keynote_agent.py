@@ -28,7 +28,6 @@ _ACTION_LINE = re.compile(
 )
 
 KEYNOTE_QUERY = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
-DEFAULT_TEXT = "Hello from MCP on macOS."  # the example of the specification
 NO_CALL_FOUND = (
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
     "Respond with exactly one such line and nothing else."
@@ -110,7 +109,7 @@ def run_keynote_agent(
     if text is not None and query is not None:
         raise invalid("TEXT and --query exclude each other", hint="put the text into the query")
     if text is None and query is None:
-        text = DEFAULT_TEXT
+        text = "Hello from MCP on macOS."  # the example of the specification
     if not (query or text or "").strip():
         raise invalid("the text is empty", hint="give the text to write, or omit it")
     line = " ".join(text.splitlines()) if text else None  # a FUNCTION_CALL is one line

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Optional
 
-from ..core.errors import ErrorCode, PeekabooError, invalid
+from ..core.errors import ErrorCode, PeekabooError
 from ..core.settings import child_environment
-from ..system.programs import how_to_install, own_command
+from ..system.programs import mcp_version, own_command
 
 _LONGEST_CALL_S = 150.0  # a Keynote tool may take 120 s
 
@@ -63,12 +63,10 @@ def own_server(extra_environment: dict[str, str]) -> Iterator[McpClient]:
 
     Raises INVALID_ARGUMENT if the package mcp is missing, PROGRAM_FAILED if the server does not start.
     """
-    try:
-        from anyio.from_thread import start_blocking_portal
-        from mcp import Client, StdioServerParameters
-    except ModuleNotFoundError as e:
-        message = "the agent is an MCP client; it needs the package mcp and Python 3.10 or newer"
-        raise invalid(message, hint=how_to_install()) from e
+    mcp_version()
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters
+
     argv = own_command()
     environment = {**child_environment(), **extra_environment}
     parameters = StdioServerParameters(command=argv[0], args=argv[1:], env=environment)

@@ -71,8 +71,7 @@ class Planner:
     def _images(self, step: AgentStep) -> list[ImageData]:
         images: list[ImageData] = []
         if step.image and step.window:
-            model, is_in_pixels = self._choice.model, self._unit == PIXELS
-            fitted = fit_for_model(this_desktop(), model, step.image, is_in_pixels)
+            fitted = fit_for_model(this_desktop(), self._choice.model, step.image)
             current = fitted._replace(label=step.window.title or "")
             images = [self._previous, current] if self._previous else [current]
             step.grid = grid_over(self._unit, current.info.width, current.info.height)
@@ -86,7 +85,6 @@ class Planner:
             history += ["", _DOUBT.format(self._run.doubt)]
         elements = elements_text(step.elements, step.grid) if step.grid else []
         steps_left = self._run.max_steps - step.number + 1
-        history = history or ["nothing yet"]
         return agent_prompt(self._run.goal, titles, step.grid, elements, history, steps_left)
 
     def _ask(self, step: AgentStep, images: list[ImageData], question: str) -> str:
@@ -100,7 +98,6 @@ class Planner:
                 choice=self._choice,
                 system=self._run.system_prompt,
                 schema=ACTION_SCHEMA,
-                are_fitted=True,
                 timeout_s=max(0.001, min(left_s, settings().ai_timeout_s)),
             )
         except PeekabooError:
@@ -148,7 +145,7 @@ def agent_prompt(
     titles: Sequence[str],
     grid: Optional[Grid],
     elements: Sequence[str] = (),
-    history: Sequence[str] = ("nothing yet",),
+    history: Sequence[str] = (),
     steps_left: int = 1,
 ) -> str:
     """Return the prompt for one step.
@@ -166,7 +163,7 @@ def agent_prompt(
         lines.append(f"The first image is from before your last action: {before}.")
         lines.append(f"The last image shows the present state: {now}, {grid_text}.")
     lines += ["", _ELEMENTS, *elements] if elements else []
-    lines += ["", "Your actions so far, with their effects:", *history]
+    lines += ["", "Your actions so far, with their effects:", *(history or ["nothing yet"])]
     lines += ["", f"Steps left: {steps_left}. Your next action?"]
     return "\n".join(lines)
 
@@ -196,18 +193,17 @@ def _as_json_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-# A size that no known vendor resizes: whole patches of 28 and of 32 pixels, and more than 1024 of 28 pixels.
-# So a model that answers in pixels of its resized image answers in pixels of this one.
+# No known vendor resizes an image of this size: both sides are multiples of 28 and of 32, and it has more
+# than 1024 patches of 28x28 pixels. A model that answers in pixels therefore means pixels of this image.
 _WIDTH, _HEIGHT = 1344, 672
 _SQUARES = {"1": Point(0.83, 0.22), "2": Point(0.31, 0.86)}  # their centres, as shares of the image
 # A compressed one-bit PNG: two black squares on white, with a white number in each.
 _IMAGE = zlib.decompress(
-    b64decode(
-        "eNrrDPBz5+WS4mJgYOD19HAJYmBgdWBgYFrACBRgKJr3ahaQI+3p4hhScevtrbOcLQYCbBcYuTeweG803rpFN7Nf7ojHBiZFbunn"
-        "tU+kKpYb2Hde8mQSoRr4cvZC/h1JRwiY7yQeEHAh5sJLFlbWs6xf+5pQwDfuuaf4uLhmcWWJc4HBr+aGphEFtjXlFaazQkAth+5T"
-        "ZmBocFq52y5YsKByASOQw2v1Jci2sanJrEluL4+Cg6Pj7K1KQMmdC75KaWhkKK2I1QCDFfI7FxAH/s/jPvP5wJqXxg9VQMnF09XP"
-        "ZZ1TQhMARRXtEw=="
-    )
+    b64decode("""
+eNrrDPBz5+WS4mJgYOD19HAJYmBgdWBgYFrACBRgKJr3ahaQI+3p4hhScevtrbOcLQYCbBcYuTeweG803rpFN7Nf7ojHBiZFbunntU+kKp
+Yb2Hde8mQSoRr4cvZC/h1JRwiY7yQeEHAh5sJLFlbWs6xf+5pQwDfuuaf4uLhmcWWJc4HBr+aGphEFtjXlFaazQkAth+5TZmBocFq52y5Y
+sKByASOQw2v1Jci2sanJrEluL4+Cg6Pj7K1KQMmdC75KaWhkKK2I1QCDFfI7FxAH/s/jPvP5wJqXxg9VQMnF09XPZZ1TQhMARRXtEw==
+""")
 )
 # Within 6 % of the image, and the other grid at least 2.5 times worse. Simulated with 4,000 replies and noise
 # of 2 % of the image: 97.7 % right, none wrong.
@@ -246,7 +242,6 @@ def _reply_of(choice: ModelChoice, digit: str) -> str:
         choice=choice,
         system=agent_system_prompt(unit),
         schema=ACTION_SCHEMA,
-        are_fitted=True,
     ).text
 
 

@@ -23,7 +23,7 @@ from ..system.files import asked_path, write_privately
 from .actions import Action
 from .run import AgentRun, AgentStep
 
-# The policy is a second defence behind the escaping: the page loads nothing and runs nothing.
+# If the escaping fails, the Content-Security-Policy still keeps the page from loading or running anything.
 _PAGE = Template("""\
 <!doctype html>
 <html lang="en">

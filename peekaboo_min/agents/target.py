@@ -136,7 +136,10 @@ class AgentTarget:
             step.effect, step.changed = f"{window.title!r} of {window.app_name} is in front now", True
             return
         else:
-            _note_effect(step, answer.data)
+            step.effect = effect_text(answer.data) or "its effect is not known"
+            step.changed = True if "new_window" in answer.data else answer.data.get("changed")
+            step.is_delivered = answer.data.get("delivered") is not False
+            step.note(answer.data)
         self.follow()
         after = self.window
         if after is None or (step.window and after.window_id != step.window.window_id):
@@ -181,10 +184,3 @@ def _only_one_titled(windows: list[Window], title: str) -> Window:
     message = f"{len(matches) or 'no'} windows have {title[:80]!r} in their title"
     hint = "list the windows, then give a window's id, or add its app"
     raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, message, hint, details=names)
-
-
-def _note_effect(step: AgentStep, data: dict[str, Any]) -> None:
-    step.effect = effect_text(data) or "its effect is not known"
-    step.changed = True if "new_window" in data else data.get("changed")
-    step.is_delivered = data.get("delivered") is not False
-    step.note(data)

@@ -7,8 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from itertools import count
-from pathlib import Path
-from typing import Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional
 
 from ..core.call import in_parallel, pause, report_progress, within_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
@@ -18,8 +17,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..desktop.images import load_image
-from ..system.bitmaps import image_file
-from ..system.files import asked_path
+from ..system.files import asked_path, temporary_file
 from ..system.web import WebError
 from .grid import fit_for_model
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
@@ -75,7 +73,7 @@ def analyze_file(
         raise invalid(f"Unsupported image format: {suffix}. Supported formats: {', '.join(_SUPPORTED)}")
     choice = choose_provider(provider_type, model)
     question = question.strip() or "Please describe what you see in this image."
-    answer = ask_model(desktop, [path], question, choice=choice)
+    answer = ask_model(desktop, [load_image(path)], question, choice=choice)
     text = without_secrets(answer.text)
     data = {"analysis_text": text, "model_used": answer.model_used, "seconds": round(answer.seconds, 2)}
     return Result(text, {**data, "tokens_in": answer.tokens_in, "tokens_out": answer.tokens_out})
@@ -178,36 +176,33 @@ def _status_of(choice: ModelChoice) -> ProviderStatus:
 
 def ask_model(
     desktop: Desktop,
-    images: Sequence[Union[Path, ImageData]],
+    images: Sequence[ImageData],
     prompt: str,
     *,
     choice: ModelChoice,
     system: str = "",
     schema: Optional[dict[str, Any]] = None,
-    are_fitted: bool = False,
     timeout_s: Optional[float] = None,
 ) -> Answer:
     """Ask a model one question, with or without images.
 
-    schema: of the JSON object to answer with; check the answer, not every vendor enforces it. are_fitted:
-    the images come from fit_for_model. timeout_s: includes retries; None means PEEKABOO_AI_TIMEOUT.
+    schema: of the JSON object to answer with; check the answer, not every vendor enforces it. timeout_s:
+    includes retries; None means PEEKABOO_AI_TIMEOUT.
     The answer's text is complete, to be parsed; call without_secrets before you show or save it.
-    Raises AI_PROVIDER_ERROR, CANCELLED, and the errors of load_image and fit_for_model.
+    Raises AI_PROVIDER_ERROR, CANCELLED, and the errors of fit_for_model.
     """
     started = time.monotonic()
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)
-    loaded = [load_image(image) if isinstance(image, Path) else image for image in images]
     report_progress(f"asking {choice.name}")
     if choice.provider == OCR:
-        answer = _read_all_text(desktop, loaded, schema is not None)
+        answer = _read_all_text(desktop, images, schema is not None)
     else:
         vendor = VENDORS[choice.provider]
-        if not are_fitted:
-            loaded = [fit_for_model(desktop, choice.model, image) for image in loaded]
-        question = Question(choice.model, prompt, loaded, system, schema)
+        images = [fit_for_model(desktop, choice.model, image) for image in images]
+        question = Question(choice.model, prompt, images, system, schema)
         answer = _read_answer(vendor, _ask_vendor(vendor, question, deadline))
     answer = answer._replace(model_used=choice.name, seconds=time.monotonic() - started)
-    sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in loaded)]
+    sizes = [f"{info.width}x{info.height} {info.kind}" for info in (image.info for image in images)]
     tokens = f"tokens {answer.tokens_in} in, {answer.tokens_out} out"
     log_info(f"{choice.name} answered in {answer.seconds:.2f} s; {', '.join(sizes) or 'no image'}; {tokens}")
     return answer
@@ -219,7 +214,7 @@ def _read_all_text(desktop: Desktop, images: Sequence[ImageData], wants_json: bo
         raise invalid(message, hint="choose a model: " + ", ".join(VENDORS))
     lines = []
     for image in images:
-        with image_file(image.info.kind, image.data) as path:
+        with temporary_file(image.info.kind, image.data) as path:
             # clean_text's default of 200 characters would cut a line of small print
             lines += [clean_text(line.text, 1000) for line in desktop.read_text(path)]
     return Answer("\n".join(filter(None, lines)) or "No text was found in this image.")

@@ -107,8 +107,9 @@ def describe_unit(model: str) -> str:
 def fitted_size(model: str, width: int, height: int, in_pixels: bool = False) -> tuple[int, int]:
     """Return the largest size with these proportions that the vendor does not resize, by the model's name.
 
-    A model answers in pixels of the resized image. Fitting a fitted size changes nothing. in_pixels: the user
-    set PEEKABOO_AI_GRID=pixels; a model of no known pixel family gets a size that no known vendor resizes.
+    A model answers in pixels of the resized image. Fitting a fitted size changes nothing. in_pixels: True if
+    the user set PEEKABOO_AI_GRID=pixels; then a model that is not known to answer in pixels gets a size that
+    no known vendor resizes.
     """
     name = base_name(model)
     if re.search(_SMART_RESIZED, name) or (in_pixels and unit_by_name(model) != PIXELS):
@@ -130,7 +131,7 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
     return columns * _PATCH, rows * _PATCH
 
 
-def fit_for_model(desktop: Desktop, model: str, image: ImageData, in_pixels: bool = False) -> ImageData:
+def fit_for_model(desktop: Desktop, model: str, image: ImageData) -> ImageData:
     """Resize an image for a model, see fitted_size. An image that fits is returned unchanged."""
-    size = fitted_size(model, image.info.width, image.info.height, in_pixels)
+    size = fitted_size(model, image.info.width, image.info.height, unit_by_variable() == PIXELS)
     return fit(desktop, image, size, _MAX_IMAGE_BYTES)

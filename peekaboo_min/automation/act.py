@@ -26,10 +26,11 @@ from .policy import audited, check_may_act, denied, stop_file, write_audit_line
 
 _LOCK_S = 20.0  # leaves 30 of a call's 50 s to the act
 _POLL_S = 0.05  # about as long as a listing takes
-# Pauses between the screenshots after an act: with equal ones, a window that blinks as often looks still.
+# Unequal pauses between the screenshots after an act: with equal pauses, a window that blinks at the same
+# rate looks still.
 _AFTER_S = (0.05, 0.08, 0.14, 0.22)
-_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # without a change, and with one
-_STAYS_S = 1.1  # a change that stays so long is an effect; a window that changes so slowly is counted, too
+_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # the wait if nothing changed, and if something changed
+_STAYS_S = 1.1  # a change that stays this long is an effect, also in a window that changes by itself
 _LONGEST_TEXT, _MOST_LINES, _LONGEST_MS = 20_000, 1000, 40_000  # these fit into a tool's 50 seconds
 # In these programs, the keys for "select all" go to the start of the line, or select the output.
 _NO_SELECT_ALL = re.compile(
@@ -39,7 +40,7 @@ _NO_SELECT_ALL = re.compile(
 
 def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
-    # localhost:1 may be the display :1. If it is another one (ssh), the two only wait for each other.
+    # localhost:1 may be the display :1. If it is another display (ssh), the two share a lock needlessly.
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
     return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
 
@@ -88,33 +89,28 @@ def perform(
         try:
             delivery = desktop.act(window, act, stop_file())
         except PeekabooError as e:
-            own_popups = [cover for cover in _covers(scene, window, act) if _is_popup_of(cover, window)]
+            popups = [cover for cover in _covers(scene, window, act) if cover.is_popup]
+            own_popups = [popup for popup in popups if owner_of(popup) == owner_of(window)]
             if e.code is ErrorCode.WINDOW_COVERED and own_popups:
                 e.hint = f"press escape, or act in the popup's window {own_popups[0].window_id}"
             raise
         effect = watch.effect(record) if watch else {"changed": None}
     data: dict[str, Any] = {"window_id": window_id}
-    if not pixels:
-        sent = {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
-        notes = {"reason": delivery.reason, "others_typed": delivery.others_typed}
-        notes["copy_lost"] = delivery.has_lost_copy
-        known = {name: value for name, value in notes.items() if value}
-        return _result(done, {**data, **sent, "delivered": delivery.delivered, **known, **effect})
-    point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
-    data.update(pixel=pixels[0].as_data(), point=point.as_data())
-    if len(pixels) > 1:
-        data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-    data.update(clamped=pixels != given, delivered=delivery.delivered, **effect)
-    if delivery.reached_id is not None:
-        data["reached_window_id"] = delivery.reached_id
-    return _result(done, data)
-
-
-def _result(done: str, data: dict[str, Any]) -> Result:
-    if "point" in data:
+    if pixels:
+        point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
+        data.update(pixel=pixels[0].as_data(), point=point.as_data(), clamped=pixels != given)
         done += " at screen point {x:g},{y:g}".format(**data["point"])
-    if "to_point" in data:
-        done += " to {x:g},{y:g}".format(**data["to_point"])
+        if len(pixels) > 1:
+            data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
+            done += " to {x:g},{y:g}".format(**data["to_point"])
+    elif act.kind == "type":
+        data["characters"] = len(act.text)
+    else:
+        data["key"] = str(act.chord)
+    data["delivered"] = delivery.delivered
+    notes = {"reached_window_id": delivery.reached_id, "reason": delivery.reason}
+    notes.update(others_typed=delivery.others_typed, copy_lost=delivery.has_lost_copy)
+    data.update({name: value for name, value in notes.items() if value}, **effect)
     return Result("; ".join(filter(None, (done, effect_text(data)))), data)
 
 
@@ -156,22 +152,22 @@ def _audited_act(act: Act) -> dict[str, Any]:
 class _Watch:
     """Compares a window's screenshots before and after an act, byte by byte.
 
-    Differences are dicts: row -> an integer with 0xFF in place of each byte of the row that differs. A byte
-    that changed, and later has an earlier value again, blinks: it is ignored.
+    Each set of bytes is a dict: row -> an integer with 0xFF in place of each byte of the row that is in it.
+    A byte blinks if it changed and later got its earlier value back. Blinking bytes are ignored. A byte stays
+    changed if it differs from its value before the act in each screenshot of the last _STAYS_S seconds.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        self._before = take_bitmap(desktop, window)
-        # screenshots before the act, `_before` last, each with the bytes that differed in any later one
-        self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(self._before, {})]
+        # the different screenshots before the act, each with its bytes that differed in any later screenshot
+        self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(take_bitmap(desktop, window), {})]
         self._blinking: dict[int, int] = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
             pause(0.1)
-            self._before, changed = self._take()
+            bitmap, changed = self._take()
             if self._earlier[-1][1]:
-                self._earlier.append((self._before, {}))
+                self._earlier.append((bitmap, {}))
             self._is_still = not self._is_large(changed)
             if self._is_still:
                 break
@@ -196,7 +192,8 @@ class _Watch:
         is_closed = scene.find(self._window.window_id) is None
         data: dict[str, Any] = {"changed": is_closed or has_changed}
         if rect:
-            width, image_width = self._before.width, record.image_width if record else self._before.width
+            width = self._earlier[-1][0].width
+            image_width = record.image_width if record else width
             place = rect.scaled(image_width / width).as_data()
             data["changed_rect"] = {**place, "image_width": image_width}
         if is_closed:
@@ -210,7 +207,7 @@ class _Watch:
     def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
         """Return True and the rectangle, False if no change stays, None if the window changes by itself."""
         start, since = time.monotonic(), 0.0
-        staying: dict[int, int] = {}  # the bytes that have differed in every screenshot since `since`
+        staying: dict[int, int] = {}  # the bytes that are changed in each screenshot since `since`
         for count in itertools.count(1):
             pause(_AFTER_S[count % len(_AFTER_S)])
             try:
@@ -236,7 +233,7 @@ class _Watch:
         return (None if changes_by_itself else False), None
 
     def _take(self) -> tuple[Bitmap, dict[int, int]]:
-        """Return a new screenshot, and its bytes that differ from `_before` and do not blink."""
+        """Return a new screenshot, and its bytes that are changed and do not blink."""
         bitmap, changed = take_bitmap(self._desktop, self._window), {}
         for earlier, differed in self._earlier:
             changed = changed_bytes(earlier, bitmap)
@@ -244,12 +241,13 @@ class _Watch:
                 self._blinking[row] = self._blinking.get(row, 0) | differing & ~changed.get(row, 0)
             for row, differing in changed.items():
                 differed[row] = differed.get(row, 0) | differing
-        # `changed` is now the difference from the last one, `_before`
+        # `changed` is now the difference from the last screenshot before the act
         return bitmap, _common(changed, {row: ~self._blinking.get(row, 0) for row in changed})
 
     def _is_large(self, changed: Mapping[int, int]) -> bool:
-        rect = rect_of_bytes(changed, self._before)
-        return rect is not None and not is_caret(rect, self._before.width, self._window)
+        before = self._earlier[-1][0]
+        rect = rect_of_bytes(changed, before)
+        return rect is not None and not is_caret(rect, before.width, self._window)
 
 
 def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
@@ -306,10 +304,6 @@ def _covers(scene: Scene, window: Window, act: Act) -> list[Window]:
     return [cover for place in places if (cover := cover_of(place, window, scene.windows))]
 
 
-def _is_popup_of(popup: Window, window: Window) -> bool:
-    return popup.is_popup and owner_of(popup) == owner_of(window)
-
-
 def _check_not_blocked(window: Window, scene: Scene) -> None:
     if dialog := blocking_dialog(window, scene):
         dialog_name = f"its dialog {dialog.title!r} (window {dialog.window_id})"
@@ -335,7 +329,7 @@ def _without_menu(
 
 
 def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
-    # request the focus repeatedly: a window manager may refuse it, a window cannot take it while it maps
+    # request the focus repeatedly: a window manager may refuse it, and a window that opens cannot take it yet
     request_at, deadline = time.monotonic(), 0.0
     window = scene.by_id(window_id)
     was_shown = window.is_on_screen

@@ -17,14 +17,13 @@ from ..desktop.matching import cover_of
 from ..system.bitmaps import (
     Bitmap,
     changed_rect,
-    image_file,
     model_size,
     note_saved,
     prepare_target,
     read_bitmap,
     whole_image,
 )
-from ..system.files import sweep, write_all
+from ..system.files import sweep, temporary_file, write_all
 from .coordinates import RegionNumbers, Screenshot, find_record, find_region, save_record
 
 _SETTLE_S = 0.15  # a window that opens or is restored is usually painted after two of these
@@ -113,7 +112,7 @@ def take_image(
     if subject.window:
         return _capture_settled(desktop, subject, kind, with_shadow)
     assert subject.display
-    with image_file(kind) as path:
+    with temporary_file(kind) as path:
         desktop.capture_display(subject.display, path, kind)
         return CapturedImage(_read_captured(path), subject)
 
@@ -127,14 +126,20 @@ def capture_window_or_region(
     """
     scene = scene_to_capture(desktop)
     window = scene.by_id(window_id)
-    if part := find_region(desktop.session, window, region, screenshot_id):
-        return screenshot_region(desktop, window, *part)
-    return screenshot_window(desktop, scene, window, kind)
+    part = find_region(desktop.session, window, region, screenshot_id)
+    if part is None:
+        return screenshot_window(desktop, scene, window, kind)
+    whole = take_image(desktop, Subject(window=window), "bmp")
+    assert whole.subject.window
+    record = find_record(desktop.session, whole.subject.window, part[0].screenshot_id)
+    bitmap = read_bitmap(whole.content.data).cropped(part[1], record.image_width)
+    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
+    return whole._replace(content=content, screenshot=record, region=part[1])
 
 
 def screenshot_rect(desktop: Desktop, window: Window, kind: str) -> CapturedImage:
     """Capture the window's rectangle of the screen, also if other windows are in it."""
-    with image_file(kind) as path:
+    with temporary_file(kind) as path:
         desktop.capture_rect(window.bounds, path, kind)
         return CapturedImage(_read_captured(path), Subject(window=window))
 
@@ -164,16 +169,6 @@ def _is_all_visible(window: Window, scene: Scene) -> bool:
     return is_shown and is_on_a_display and cover_of(place, listed, scene.windows) is None
 
 
-def screenshot_region(desktop: Desktop, window: Window, record: Screenshot, region: Rect) -> CapturedImage:
-    """Capture a part of a window as a PNG; `region` is in pixels of `record`. Raises STALE_SCREENSHOT."""
-    whole = take_image(desktop, Subject(window=window), "bmp")
-    assert whole.subject.window
-    record = find_record(desktop.session, whole.subject.window, record.screenshot_id)
-    bitmap = read_bitmap(whole.content.data).cropped(region, record.image_width)
-    content = ImageData(bitmap.as_png(), ImageInfo("png", bitmap.width, len(bitmap.rows)))
-    return whole._replace(content=content, screenshot=record, region=region)
-
-
 def _read_captured(path: Path) -> ImageData:
     data = path.read_bytes() if path.is_file() else b""
     info = whole_image(data)
@@ -184,14 +179,14 @@ def _read_captured(path: Path) -> ImageData:
 
 
 def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow: bool) -> CapturedImage:
-    """Capture a window, again if it moves, is resized or is not ready: its record must fit the image."""
+    """Capture a window; retry if it moved, was resized or was not ready: its record must fit the image."""
     for tries_left in (2, 1, 0):  # a window that opens or moves is usually at rest after two
         window = subject.window
         assert window
         failure: PeekabooError = WindowMoves(window.window_id)
         image = None
         try:
-            with image_file(kind) as path:
+            with temporary_file(kind) as path:
                 bounds = desktop.capture_window(window, path, kind, with_shadow)
                 image = CapturedImage(_read_captured(path), subject)
             has_size = with_shadow or image.points(window.scale).has_size_of(window.bounds)
@@ -268,7 +263,7 @@ def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
 
 def take_bitmap(desktop: Desktop, window: Window) -> Bitmap:
     """Capture a window's pixels for a comparison. Raises CAPTURE_FAILED."""
-    with image_file("bmp") as path:
+    with temporary_file("bmp") as path:
         desktop.capture_window(window, path, "bmp")
         bitmap = read_bitmap(_read_captured(path).data)
     scale = bitmap.width / max(1.0, window.bounds.width)

@@ -12,7 +12,8 @@ from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.bitmaps import image_file, is_other_within
+from ..system.bitmaps import is_other_within
+from ..system.files import temporary_file
 from .act import perform
 from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
 from .coordinates import RegionNumbers, Screenshot, find_region
@@ -135,7 +136,7 @@ def _read_text(desktop: Desktop, image: CapturedImage, characters: bool = False)
     key = (hashlib.sha256(image.content.data).digest(), characters)
     lines = _LAST_READING.get(key)
     if lines is None:
-        with image_file(image.info.kind, image.content.data) as path:
+        with temporary_file(image.info.kind, image.content.data) as path:
             lines = desktop.read_text(path, characters)
         if not any(digest == key[0] for digest, _ in list(_LAST_READING)):
             _LAST_READING.clear()
@@ -169,10 +170,11 @@ def find_text(
 ) -> Result:
     """Find a text or list the lines. Raises INVALID_ARGUMENT, the errors of find_region and recognition."""
     wanted = wanted_text(text) if text is not None else ""
+    role = wanted_role(role, text)
     window = scene_to_capture(desktop).by_id(window_id)
     part = find_region(desktop.session, window, region, screenshot_id)
     image = take_image(desktop, Subject(window=window))
-    search = search_image(desktop, image, wanted, part, _role(role))
+    search = search_image(desktop, image, wanted, part, role)
     if wanted:
         return search.result()
     rows = []
@@ -207,7 +209,7 @@ def click_label(
     part = find_region(desktop.session, window, region, screenshot_id)
     before = take_bitmap(desktop, window)
     image = take_image(desktop, Subject(window=window))
-    search = search_image(desktop, image, wanted, part, _role(role))
+    search = search_image(desktop, image, wanted, part, wanted_role(role, text))
     place = _place_to_click(search, has_region=part is not None)
     if is_other_within(before, take_bitmap(desktop, window), place.box, search.record.image_width):
         change = f"changed at {place.text!r} during text recognition"
@@ -250,7 +252,10 @@ def _place_to_click(search: TextSearch, has_region: bool) -> Place:
     raise PeekabooError(ErrorCode.TEXT_NOT_FOUND, message, hint)
 
 
-def _role(role: Optional[str]) -> str:
+def wanted_role(role: Optional[str], text: Optional[str]) -> str:
+    """Return a role as elements have it, empty for any. Raises INVALID_ARGUMENT if there is no text."""
+    if role and text is None:
+        raise invalid("a role is given, and no text", "give the text, or call find_elements")
     return (role or "").strip().lower()
 
 
@@ -261,11 +266,11 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
     record = record_to_read(desktop, take_image(desktop, Subject(window=window)))
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
-    wanted, wanted_role = (text or "").strip().casefold(), _role(role)
+    wanted, role = (text or "").strip().casefold(), wanted_role(role, "")
     matches = [
         element
         for element in elements
-        if wanted_role in ("", element.role)
+        if role in ("", element.role)
         and any(wanted in shown.casefold() for shown in (element.name, element.value))
     ]
     boxes = [element.box.in_image_of(window.bounds, record.image_width) for element in matches]

@@ -24,10 +24,7 @@ from .capture import CapturedImage, Subject
 from .policy import check_may_act
 
 # Extensions of image formats that we do not write: refuse them instead of creating a folder of that name.
-_OTHER_EXTENSIONS = (
-    *(".avif", ".bmp", ".eps", ".heic", ".heif", ".ico", ".jfif", ".jp2", ".jpe", ".jxl"),
-    *(".pdf", ".psd", ".svg", ".tga", ".tif", ".tiff"),
-)
+_OTHER_EXTENSIONS = ".avif .bmp .eps .heic .heif .ico .jfif .jp2 .jpe .jxl .pdf .psd .svg .tga .tif .tiff"
 # A window that cannot be raised for these reasons can still be captured.
 _MAY_STAY_BEHIND = (ErrorCode.FOCUS_FAILED, ErrorCode.TIMEOUT, ErrorCode.PERMISSION_DENIED_ACCESSIBILITY)
 
@@ -152,7 +149,7 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
 
 
 def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False) -> list[Subject]:
-    # to be raised: hidden windows, too, after the others, and no close spelling of the app
+    # a window to raise may be hidden (those come last), but its app's name must not be a close spelling
     if request.window_id is not None:
         window = scene.by_id(request.window_id)
         app = find_app(request.app, scene.apps, acts=will_raise) if request.app else None
@@ -222,7 +219,7 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
     if not given:
         return None, False
     path = asked_path(given)
-    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS)
+    has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS.split())
     with file_errors(Path(given)):  # a name that no file system accepts
         return path, has_extension and not given.endswith("/") and not path.is_dir()
 

@@ -19,7 +19,7 @@ from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
 
 _ADDRESS = re.compile(r"(?i)https?://[^\s\x00-\x20\x7f\"'<>\\^`{|}/?#][^\s\x00-\x20\x7f\"'<>\\^`{|}]{,4000}")
-# Openers execute, install or follow these files. Do not ask a program for the type: their answers differ.
+# Openers execute, install or follow these files. Judge by the name: programs that detect types disagree.
 _EXECUTED = (
     ".app .action .command .tool .terminal .workflow .scpt .scptd .applescript .jxa .osax .pkg .mpkg "
     ".prefpane .saver .qlgenerator .mobileconfig .desktop .appimage .run .deb .rpm .flatpakref .flatpak "
@@ -37,8 +37,8 @@ def open_and_wait(
     Raises INVALID_ARGUMENT, POLICY_DENIED (also for executable files), APP_NOT_FOUND,
     AMBIGUOUS_APP_IDENTIFIER, TIMEOUT.
     """
-    targets = {"app": app, "path": path, "url": url}
-    given = [(kind, value) for kind, value in targets.items() if value is not None]
+    targets = (("app", app), ("path", path), ("url", url))
+    given = [(kind, value) for kind, value in targets if value is not None]
     if len(given) != 1:
         raise invalid(f"{len(given)} of app, path and url are given", "give exactly one")
     check_range("timeout_s", timeout_s, 1, 45.0)

@@ -14,9 +14,10 @@ from ..desktop.base import Desktop
 from ..desktop.matching import catalogue_windows, find_app, windows_of
 from ..system.bitmaps import Bitmap, changed_rect, is_caret
 from .capture import Subject, scene_to_capture, take_bitmap, take_image
-from .find import search_image, wanted_text
+from .find import search_image, wanted_role, wanted_text
 from .listing import window_data
 
+_MAY_PASS = (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.NO_ELEMENTS, ErrorCode.TIMEOUT)
 # Returns the result if these windows meet the condition, else a description of them.
 _Look = Callable[[Sequence[Window]], Union[Result, str]]
 
@@ -26,13 +27,14 @@ def wait_for(
     window_id: Optional[int],
     app: Optional[str],
     text: Optional[str],
+    role: Optional[str],
     title: Optional[str],
     closed: bool,
     still: bool,
     timeout_s: float,
     longest_s: float = 45.0,  # an MCP call ends within 50 s
 ) -> Result:
-    """Wait until a window, or any window of an app, meets one condition.
+    """Wait until a window, or any window of an app, meets one condition. role: of the element `text`.
 
     With an app and no condition, wait until it has a window.
     Raises INVALID_ARGUMENT, TIMEOUT with the last observation, WINDOW_NOT_FOUND if the window is gone, and
@@ -46,10 +48,11 @@ def wait_for(
         raise invalid("neither a window nor an app is given", "give one, or wait for a title")
     if window_id is not None and text is title is None and not (closed or still):
         raise invalid("no condition is given", "wait for text, title, closed or still")
+    role = wanted_role(role, text)
     check_range("timeout_s", timeout_s, 1, longest_s)
     timeout_s = within_budget(timeout_s)
     where = f"window {window_id}" if window_id is not None else f"a window of {app!r}" if app else "a window"
-    goal, look = _condition(desktop, where, text, title, closed, still)
+    goal, look = _condition(desktop, where, text, role, title, closed, still)
     start = time.monotonic()
     pause_s, last = 0.1 * desktop.capture_cost, "nothing yet"
     with time_budget(timeout_s + 4.0):  # a look that began in time may finish
@@ -60,7 +63,7 @@ def wait_for(
             except PeekabooError as e:
                 if closed and e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.WINDOW_NOT_FOUND):
                     answer = _closed([])
-                elif e.code in (ErrorCode.APP_NOT_FOUND, ErrorCode.CAPTURE_FAILED, ErrorCode.TIMEOUT):
+                elif e.code in _MAY_PASS:
                     answer = e.message
                 else:
                     raise
@@ -79,10 +82,16 @@ def wait_for(
 
 
 def _condition(
-    desktop: Desktop, where: str, text: Optional[str], title: Optional[str], closed: bool, still: bool
+    desktop: Desktop,
+    where: str,
+    text: Optional[str],
+    role: str,
+    title: Optional[str],
+    closed: bool,
+    still: bool,
 ) -> tuple[str, _Look]:
     if text is not None:
-        return f"the text {text[:80]!r} in {where}", _text_look(desktop, wanted_text(text))
+        return f"the text {text[:80]!r} in {where}", _text_look(desktop, wanted_text(text), role)
     if closed:
         return f"{where} to close", _closed
     if still:
@@ -116,8 +125,11 @@ def _closed(windows: Sequence[Window]) -> Union[Result, str]:
     return f"{windows[0]} is open" if windows else Result("it is closed", {"closed": True})
 
 
-def _text_look(desktop: Desktop, wanted: str) -> _Look:
-    """Read the text of the front windows; skip an image that was read before, as when a caret blinks."""
+def _text_look(desktop: Desktop, wanted: str, role: str) -> _Look:
+    """Read the text of the front windows; skip an image that was read before, as when a caret blinks.
+
+    With a role, ask the tree each time: an element may change its name before its picture.
+    """
     read: set[int] = set()
     last = "no window"
 
@@ -127,9 +139,9 @@ def _text_look(desktop: Desktop, wanted: str) -> _Look:
         for window in shown[:3]:
             image = take_image(desktop, Subject(window=window))
             state = hash((window.window_id, image.content.data))
-            if state in read:
+            if state in read and not role:
                 continue
-            search = search_image(desktop, image, wanted)
+            search = search_image(desktop, image, wanted, role=role)
             read.add(state)
             if search.found:
                 return search.result()

@@ -324,7 +324,7 @@ class Result(NamedTuple):
     exit_code: int = 0  # for the shell: NOTHING_FOUND, or the exit code of a program that the command ran
     stderr: str = ""  # for the shell: the stderr of a program that the command ran
     is_text_enough: bool = False  # True if the text gives a model all of the data in fewer characters
-    stdout: bytes = b""  # for the shell: bytes of an image, written to stdout instead of the text
+    stdout: Optional[bytes] = None  # for the shell: written to stdout instead of the text
     is_text_only: bool = False  # True if the text has a fixed grammar (Keynote, mail); nothing may be added
 
     @property

@@ -74,12 +74,10 @@ class Settings(NamedTuple):
         "PEEKABOO_ALWAYS_LOAD", "`0`: do not ask Claude Code to load the tools of the loop at its start", True
     )
     is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: refuse all acts, hide the acting MCP tools", False)
-    allow_apps: str = _env(
-        "PEEKABOO_ALLOW_APPS", "names or bundle ids of the only apps to act on; `*` matches any text"
-    )
+    allow_apps: str = _env("PEEKABOO_ALLOW_APPS", "only act on these apps (name or bundle id); `*`: any text")
     deny_apps: str = _env(
         "PEEKABOO_DENY_APPS",
-        "names or bundle ids of apps never to act on; `*` matches any text",
+        "never act on these apps (name or bundle id); `*`: any text",
         "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
         "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain Access,com.apple.keychainaccess,"
         "Passwords,com.apple.Passwords",
@@ -87,14 +85,14 @@ class Settings(NamedTuple):
     stop_file: str = _env(
         "PEEKABOO_STOP_FILE", "while this file exists, all acts are refused; unset: STOP in the state folder"
     )
-    record_folder: str = _env(
-        "PEEKABOO_RECORD", "a folder to keep each act in, with screenshots, for `report FOLDER`"
-    )
+    record_folder: str = _env("PEEKABOO_RECORD", "keep each act in this folder, with screenshots (`report`)")
     may_focus_by_click: bool = _env(
-        "PEEKABOO_SAFE_CLICK", "`1`: allow clicking a window's title bar to raise it", False
+        "PEEKABOO_SAFE_CLICK", "`1`: may click title bars to raise windows", False
     )
     may_switch_input: bool = _env(
-        "PEEKABOO_SWITCH_INPUT", "`1`: switch from an input method to a layout while typing (macOS)", False
+        "PEEKABOO_SWITCH_INPUT",
+        "`1`: switch from an input method to a layout while typing or pressing a character's key (macOS)",
+        False,
     )
 
     default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")

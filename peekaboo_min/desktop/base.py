@@ -13,6 +13,7 @@ class Desktop(Protocol):
     """Listings, screenshots and input of one desktop.
 
     A platform acts; the caller decides. Every method may raise PeekabooError; any other exception is a bug.
+    A method with a `return` here is inherited by the platform that has no such thing.
 
     The caller of `focus` and `act` holds the input lock. The child process that acts inherits the lock's
     descriptor (system.files.held_locks), so the lock lasts until that child exits, even if we are killed.
@@ -26,7 +27,6 @@ class Desktop(Protocol):
     config_folder: str  # where the user's programs keep their configuration, with `~`
     has_noisy_captures: bool  # True if two captures of an idle window may differ a little
     capture_cost: int  # a factor for the pause between two captures in a loop
-    answers_by_programs: bool  # True if each question starts a program: callers ask several at once
 
     @property
     def session(self) -> str:
@@ -34,18 +34,23 @@ class Desktop(Protocol):
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         """Return whether each is granted (None: unknown), by its error code. Opens no dialog."""
+        return {}
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
         """Return the error for a refused operation (`what`), with the app to grant it to and how."""
+        return PeekabooError(code, what)
 
     def warnings(self) -> tuple[str, ...]:
         """Return warnings about windows of this session that cannot be seen."""
+        return ()
 
     def prepare(self, in_background: bool) -> None:
         """Make acts faster, for example by compiling a helper. Acts work without it."""
+        return None
 
     def request_permissions(self, announce: Callable[[str], None]) -> None:
         """Announce in whose name the system asks for its permissions; let it ask the person at the screen."""
+        return None
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
         """List all windows, apps and displays in one call, unfiltered.
@@ -101,9 +106,7 @@ class Desktop(Protocol):
     def open(self, kind: str, target: str, handler: Handler) -> None:
         """Open it with the system's opener. It outlives us, without our locks; the caller waits."""
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         """Resize an image file to width x height pixels. kind: png, jpg (uses `quality`) or bmp."""
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
@@ -114,12 +117,14 @@ class Desktop(Protocol):
 
     def text_languages(self) -> list[str]:
         """Return the languages of text recognition, best first; empty if the system chooses them."""
+        return []
 
     def missing_language(self, text: str) -> str:
         """Return the package without which letters of `text`, or of the user's language, may be misread.
 
         Empty if there is none, or if the system brings all languages.
         """
+        return ""
 
     def input_backend(self) -> str:
         """Name the program that clicks and types, in a few words for `doctor`."""

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..core.errors import file_errors, invalid
 from ..core.models import ImageData
-from ..system.bitmaps import MODEL_BYTES, image_file, model_size, whole_image
+from ..system.bitmaps import MODEL_BYTES, model_size, whole_image
+from ..system.files import temporary_file
 from .base import Desktop
 
 # A larger image could fill our memory.
@@ -54,7 +55,7 @@ def resized(
     desktop: Desktop, image: ImageData, size: tuple[int, int], kind: str, quality: int = 80
 ) -> ImageData:
     """Resize an image. Raises the errors of Desktop.fit_image."""
-    with image_file(image.info.kind, image.data) as source, image_file(kind) as target:
+    with temporary_file(image.info.kind, image.data) as source, temporary_file(kind) as target:
         desktop.fit_image(source, target, *size, kind, quality)
         data = target.read_bytes()
     info = whole_image(data)

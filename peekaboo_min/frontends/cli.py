@@ -20,7 +20,6 @@ from ..desktop.matching import window_named
 from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
-from ..system.programs import how_to_install
 from ..tools.table import COMMANDS, TOOLS
 from .arguments import (
     HELP_FLAGS,
@@ -55,7 +54,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     if not given:
         # an MCP client connects pipes
         is_person = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-        return _print(_help([]), sys.stdout, 0) if is_person else _serve()
+        if is_person:
+            return _print(_help([]), sys.stdout, 0)
+        from .serve import serve  # 30 ms that a command does not need
+
+        return serve()
     end = options_end(given)
     arguments = [argument for argument in given[:end] if argument not in JSON_FLAGS] + given[end:]
     wants_json = len(arguments) < len(given)
@@ -88,8 +91,10 @@ def _envelope(result: Result, debug_lines: list[str]) -> str:
 
 
 def _print_text(result: Result, code: int) -> int:
-    if result.stdout or result.text or not (result.stderr or result.failure):
-        code = _print(result.stdout or shown_text(result.text), sys.stdout, code)
+    if result.stdout is not None:
+        code = _print(result.stdout, sys.stdout, code)
+    elif result.text or not result.failure:
+        code = _print(shown_text(result.text), sys.stdout, code)
     notes = [f"note: {message}" for message in result.messages]
     if result.failure:
         notes.append(f"{PROGRAM}: {result.failure.sentence()}")
@@ -117,20 +122,6 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     return code
 
 
-def _serve() -> int:
-    try:
-        from .serve import serve
-
-        return serve()
-    except ModuleNotFoundError as e:
-        if (e.name or "").split(".")[0] not in ("mcp", "pydantic", "anyio"):
-            raise
-        need = "Python 3.10 or newer and " if sys.version_info < (3, 10) else ""
-        problem = f"serving MCP needs {need}the package mcp: {how_to_install()}"
-        print(f"{PROGRAM}: {problem}; for commands see {PROGRAM} --help", file=sys.stderr)
-        return 2
-
-
 def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     """Run one command line and return its result. Raises PeekabooError."""
     before_dashes = arguments[: options_end(arguments)]
@@ -145,6 +136,8 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     values = shell_arguments(name, read_signature(command), rest)
     if name.startswith("keynote "):  # it holds SCREENSHOT_PATH and KEYNOTE_THEME
         settings_with_env_file(Path.cwd())
+    if name == "wait-for":
+        values["longest_s"] = 600.0  # no client ends the call
     is_piped = name in ("image", "screenshot") and values.get("path") == "-"
     if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
         hint = "redirect stdout, and omit --json"

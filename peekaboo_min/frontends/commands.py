@@ -8,40 +8,28 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Callable, Literal, Optional
+from typing import Annotated, Any, Callable, Literal, Optional
 
-from ..automation.listing import window_catalogue
+from ..automation import capture
+from ..automation.image import ImageRequest, image_result
 from ..automation.policy import check_may_act, stop_file
+from ..automation.steps import MOST_STEPS, OPENED, Step, perform_steps
 from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..desktop.matching import window_named
 from ..desktop.select import only_checking_arguments, this_desktop
+from ..system.bitmaps import kind_by_name
+from ..system.files import asked_path, new_temporary_path
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
+from ..tools.look_tools import take_window_screenshot
 from ..tools.table import TOOLS, offered_tools
 from .arguments import checked_arguments, read_signature
 
-if TYPE_CHECKING:
-    from ..automation.steps import Step
-
-# Each function imports its job: `windows`, the most frequent command, must start fast.
 SavePath = Annotated[
     Optional[str], "a file (.png, .jpg), a folder, or - for stdout; default: a temporary file"
 ]
 MaxDimension = Annotated[Optional[int], "shrink to this many pixels on the long side"]
-
-
-def windows(
-    app: Annotated[Optional[str], "only this app's windows"] = None,
-    all: Annotated[bool, "include docks, menus, minimised and tiny windows"] = False,
-) -> Result:
-    """List the windows, front to back: id, owner, title, bounds in screen points.
-
-    The other commands take these ids.
-
-    Example: peekaboo-min windows --app Safari
-    """
-    return window_catalogue(this_desktop(), app, all)
 
 
 def screenshot(
@@ -59,10 +47,6 @@ def screenshot(
     Example: peekaboo-min screenshot 14680078 --path window.png
     leaves window.png
     """
-    from ..automation import capture
-    from ..system.bitmaps import kind_by_name
-    from ..system.files import asked_path, new_temporary_path
-
     desktop = this_desktop()
     target = asked_path(path) if path else None
     kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
@@ -108,34 +92,9 @@ def image(
     Example: peekaboo-min image --app Safari --path shot.png
     leaves shot.png; with --mode multi and two windows, shot_window0_TITLE.png and shot_window1_TITLE.png
     """
-    from ..automation.image import ImageRequest, image_result
-
     window = (window_title, window_index, window_id)
     request = ImageRequest(app, mode, *window, screen_index, format, path, max_dimension, in_shell=True)
     return image_result(this_desktop(), request, capture_focus, question=question)
-
-
-def wait_for(
-    window_id: Annotated[Optional[int], "the window; give this or --app"] = None,
-    app: Annotated[Optional[str], "an app's name or bundle id: any of its windows"] = None,
-    text: Annotated[
-        Optional[str], "wait until the window shows this text: whole words, case is ignored"
-    ] = None,
-    title: Annotated[Optional[str], "wait until a window title contains this text"] = None,
-    closed: Annotated[bool, "wait until the window, or the app's last window, is closed"] = False,
-    still: Annotated[bool, "wait until the window has not changed for a second"] = False,
-    timeout_s: Annotated[float, "seconds, 1 to 600; default 10"] = 10.0,
-) -> Result:
-    """Wait until a window shows a text or a title, opens, closes, or stops changing.
-
-    Give one of --text (the result has its x and y), --title, --closed and --still, or only --app to wait for
-    its first window.
-
-    Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
-    """
-    from ..automation import wait
-
-    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s, 600.0)
 
 
 _STEP_TOOLS = (
@@ -159,8 +118,6 @@ def run_steps(
 
     Example: peekaboo-min run-steps steps.json
     """
-    from ..tools.look_tools import take_window_screenshot
-
     offered = {row.name for row in offered_tools()}
     tools = [name for name in _STEP_TOOLS if name in offered]
     return _run_steps(steps, tools, take_window_screenshot if screenshot else None)
@@ -179,8 +136,6 @@ def run_steps_of_file(
 
     Example: peekaboo-min run-steps steps.json
     """
-    from ..system.files import asked_path
-
     if file == "-":
         text = sys.stdin.read() if sys.stdin else ""
     else:
@@ -199,8 +154,6 @@ def run_steps_of_file(
 
 
 def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], Result]]) -> Result:
-    from ..automation.steps import MOST_STEPS, perform_steps
-
     check_may_act("run_steps")
     if not isinstance(steps, list) or not 1 <= len(steps) <= MOST_STEPS:
         raise invalid(f"there are not 1 to {MOST_STEPS} steps", _STEP_HINT)
@@ -219,8 +172,6 @@ def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], 
 
 def _bound(step: Any, tools: Sequence[str]) -> Step:
     """Check a step as its tool would, without using the desktop. Raises INVALID_ARGUMENT."""
-    from ..automation.steps import OPENED, Step
-
     given = dict(step) if isinstance(step, dict) else {}
     tool = given.pop("tool", None)
     if tool not in tools:
@@ -250,31 +201,6 @@ def analyze(
 
     settings_with_env_file(Path.cwd())
     return analyze_file(this_desktop(), image_path, question, provider, (model or "").strip() or None)
-
-
-def run_peekaboo(
-    args: Annotated[list[str], "the arguments after `peekaboo`"],
-    cwd: Annotated[Optional[str], "working folder; default: a temporary one"] = None,
-    timeout_seconds: Annotated[
-        float, "seconds until it is killed with all that it started; default 120"
-    ] = 120,
-    max_attachments: Annotated[int, "how many of the images that it leaves are named; default 8"] = 8,
-) -> Result:
-    """Run the Peekaboo command line: PEEKABOO_CLI_PATH, else `peekaboo`, else this one.
-
-    Names the images that it leaves.
-
-    Example: peekaboo-min exec -- image --app Safari --path .
-    """
-    from ..integrations.peekaboo_cli import peekaboo_exec
-
-    result = peekaboo_exec(args, cwd, timeout_seconds, max_attachments)
-    data, code = result.data, result.data["exit_code"] or 0
-    names = " ".join(f"[{name}]" for name in data["attachments"])
-    messages = (f"new images in {data['cwd']}: {names}",) if names else ()
-    code = code if code >= 0 else 128 - code  # a negative code is a signal
-    text = data["stdout"].rstrip("\n")
-    return result._replace(text=text, messages=messages, exit_code=code, stderr=data["stderr"])
 
 
 def stop() -> Result:

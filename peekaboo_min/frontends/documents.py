@@ -14,8 +14,7 @@ from ..core.errors import ErrorCode, invalid
 from ..core.models import Result
 from ..core.settings import child_environment
 from ..desktop.select import this_desktop
-from ..system.programs import native_source, own_command, single_file
-from ..tools.status import mcp_version
+from ..system.programs import mcp_version, native_source, own_command, single_file
 from ..tools.table import COMMANDS, TOOLS
 from .arguments import JSON_KINDS, PROGRAM, Parameter, command_parser, read_signature
 
@@ -45,14 +44,11 @@ def client_configuration(
     Example: peekaboo-min config claude-desktop
     """
     names, here = env or [], child_environment()
-    unset = [name for name in names if name not in here]
-    if unset and "=" in unset[0]:
-        name, _, value = unset[0].partition("=")
-        hint = f"write {name[:40]}={value[:40]} {PROGRAM} config {client} --env {name[:40]}"
-        raise invalid("--env takes the name of a variable, and copies its value from here", hint)
-    if unset:
-        problem = f"the environment variable {unset[0][:40]} is not set here"
-        raise invalid(problem, f"set it: NAME=VALUE {PROGRAM} config ... --env NAME")
+    for given in names:
+        if given not in here:
+            name, _, value = given.partition("=")
+            hint = f"write {name[:40]}={value[:40] or 'VALUE'} {PROGRAM} config {client} --env {name[:40]}"
+            raise invalid(f"the environment variable {given[:40]} is not set here", hint)
     this = this_desktop()
     needed = () if desktop else this.variables
     usual = {name: here[name] for name in needed if here.get(name)}

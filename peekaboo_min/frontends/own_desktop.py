@@ -1,12 +1,13 @@
-"""A desktop of its own for one command, which ends with the command.
+"""Run a command on an X desktop of its own; both end together.
 
     this process --fork--> supervisor, which adopts the orphans of all that it starts
        |                        |
        +------ a pipe ----------+-- Xvfb or Xephyr, xcompmgr, dbus-daemon, openbox
                                 +-- the command, in this process's group: Ctrl-C reaches it
 
-The supervisor ends everything when the command or the X server ends, or when the pipe closes: the kernel
-closes it however this process ends. If somebody kills the supervisor, this process ends the rest.
+The supervisor ends everything as soon as the command, the X server or this process ends. It notices the end
+of this process, even a kill, because the kernel then closes the pipe. If the supervisor is killed, this
+process ends the rest.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // One JSON request in, JSON out, by its "do":
-// {"do": "find"} -> {"bundle_id": text|null}: the installed Keynote. Sends nothing to it.
+// {"do": "find"} -> {"bundle_id": text}, or {"problem": "not_installed"}. Sends nothing to Keynote.
 // {"do": "open", bundle_id, only_open, theme, always_new, width, height} -> {document_id, name, is_new, has_theme, is_blank, width, height}
 //   only_open: use a document that is already open, without activating Keynote or creating a document.
 // {"do": "size", bundle_id, document_id} -> {width, height, is_skipped} of slide 1
@@ -28,8 +28,8 @@ function retryWhileStarting(work) {
 // Asks Launch Services: addressing an application that is not installed would open the dialog "Where is Keynote?".
 function find() {
     const workspace = $.NSWorkspace.sharedWorkspace;
-    const installed = BUNDLE_IDS.filter(id => !workspace.URLForApplicationWithBundleIdentifier(id).isNil());
-    return {bundle_id: installed.length ? installed[0] : null};
+    const installed = BUNDLE_IDS.find(id => !workspace.URLForApplicationWithBundleIdentifier(id).isNil());
+    return installed ? {bundle_id: installed} : {problem: 'not_installed'};
 }
 
 function open(KN, request) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import shutil
 import time
 from typing import Annotated, Any, Callable, NamedTuple, Optional
@@ -16,10 +15,9 @@ from ..core.log import log_for_agent
 from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
-from ..desktop.macos.grants import permission_error
-from ..desktop.macos.osascript import run_applescript, run_jxa
+from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
 from ..system.bitmaps import note_saved, prepare_target, whole_image
-from ..system.files import asked_path, file_lock, state_folder, temporary_folder, write_all, write_privately
+from ..system.files import asked_path, file_lock, new_temporary_path, state_folder, write_all, write_privately
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the AppleScript contains the first one
 KEYNOTE_S = 120.0  # an export of many slides needs this long; the AppleScript gives up after 110
@@ -59,20 +57,18 @@ class Deck(NamedTuple):
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
 
 
-# A server keeps its deck in memory (the specification's SERVER_STATE), a shell command in a file.
-_is_in_memory = False
-_deck_in_memory: Optional[Deck] = None
+# A server keeps its deck here (the specification's SERVER_STATE), a shell command in a file.
+_in_memory: list[Optional[Deck]] = []
 
 
 def keep_deck_in_memory() -> None:
     """From now on, keep the deck of this process in memory; start without one."""
-    global _is_in_memory, _deck_in_memory
-    _is_in_memory, _deck_in_memory = True, None
+    _in_memory[:] = [None]
 
 
 def _load_deck() -> Optional[Deck]:
-    if _is_in_memory:
-        return _deck_in_memory
+    if _in_memory:
+        return _in_memory[0]
     try:
         return Deck(**json.loads((state_folder() / _DECK_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -80,9 +76,8 @@ def _load_deck() -> Optional[Deck]:
 
 
 def _save_deck(deck: Deck) -> None:
-    global _deck_in_memory
-    if _is_in_memory:
-        _deck_in_memory = deck
+    if _in_memory:
+        _in_memory[0] = deck
     else:
         write_privately(state_folder() / _DECK_FILE, json.dumps(deck._asdict()))
 
@@ -90,7 +85,7 @@ def _save_deck(deck: Deck) -> None:
 def _current_deck() -> Deck:
     deck = _load_deck()
     if deck is None:
-        bundle_id = _find_bundle_id()
+        bundle_id = _ask_keynote("find")["bundle_id"]
         _check_may_act("keynote", bundle_id)
         opened = _ask_keynote("open", bundle_id=bundle_id, only_open=True)
         log_for_agent("[server]", _note_open_document(opened))
@@ -101,13 +96,6 @@ def _current_deck() -> Deck:
 
 def _note_open_document(opened: dict[str, Any]) -> str:
     return f"using the open document {clean_text(opened['name'])!r}"
-
-
-def _find_bundle_id() -> str:
-    bundle_id: Optional[str] = _ask_keynote("find")["bundle_id"]
-    if bundle_id is None:
-        raise PeekabooError(*_PROBLEMS["not_installed"])
-    return bundle_id
 
 
 def _keynote_tool(function: Callable[..., Result]) -> Callable[..., Result]:
@@ -155,13 +143,10 @@ def _ask_keynote(action: str, **request: Any) -> dict[str, Any]:
     return reply
 
 
-def _check_may_act(action: str, bundle_id: str) -> None:
+def _check_may_act(action: str, bundle_id: str, **audited: Any) -> None:
     check_may_act(action, "Keynote", bundle_id, alias="Keynote Creator Studio")  # the file name of Keynote 15
-
-
-def _check_and_audit(action: str, bundle_id: str, details: dict[str, Any]) -> None:
-    _check_may_act(action, bundle_id)
-    write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **details})
+    if audited:
+        write_audit_line(action, {"app": "Keynote", "bundle_id": bundle_id, **audited})
 
 
 def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **data_only: str) -> Result:
@@ -186,8 +171,8 @@ def open_keynote() -> Result:
     mode, theme = settings().keynote_document_mode, settings().keynote_theme
     if mode not in _DOCUMENT_MODES:
         raise invalid(f"KEYNOTE_DOCUMENT_MODE is {mode[:40]!r}", "set it to " + " or ".join(_DOCUMENT_MODES))
-    bundle_id = _find_bundle_id()
-    _check_and_audit("open_keynote", bundle_id, {"mode": mode})
+    bundle_id = _ask_keynote("find")["bundle_id"]
+    _check_may_act("open_keynote", bundle_id, mode=mode)
     request = {"bundle_id": bundle_id, "theme": theme, "always_new": mode == "always_new"}
     with input_lock("macos"):  # Keynote comes to the front
         opened = _ask_keynote("open", **request, width=1920, height=1080)
@@ -241,7 +226,7 @@ def draw_rectangle(
         problem = f"x={x}, y={y}, width={width}, height={height} is not a rectangle on the slide"
         size = f"{deck.slide_width}x{deck.slide_height}"
         raise invalid(problem, f"keep x, y, x+width and y+height within the slide, which is {size}")
-    _check_and_audit("draw_rectangle", deck.bundle_id, {"document": deck.document_id, **requested.as_data()})
+    _check_may_act("draw_rectangle", deck.bundle_id, document=deck.document_id, **requested.as_data())
     drawn = _ask_keynote("draw", **deck.address(), **requested.as_data())
     index = drawn.pop("index")
     rectangle = {"id": f"{deck.document_id}/1/{index}", **drawn}
@@ -270,7 +255,7 @@ def add_text_in_keynote(
     if deck is None or deck.rectangle is None:
         raise invalid("no rectangle was drawn", "call draw_rectangle first")
     fields = {"id": deck.rectangle["id"], "characters": len(text)}
-    _check_and_audit("add_text_in_keynote", deck.bundle_id, fields)
+    _check_may_act("add_text_in_keynote", deck.bundle_id, **fields)
     stored = _with_newlines(_ask_keynote("text", **deck.address(), **deck.rectangle, text=text)["text"])
     note = "" if stored == text else f"Keynote stored {len(stored)} characters"
     return _keynote_result("TEXT_OK", fields, note)
@@ -294,11 +279,11 @@ def screenshot_slide(
         message = "neither the path nor SCREENSHOT_PATH names a PNG file"
         raise invalid(message, "name a file that ends in .png")
     deck = _current_deck()
-    _check_and_audit("screenshot_slide", deck.bundle_id, {"document": deck.document_id, "path": str(target)})
+    _check_may_act("screenshot_slide", deck.bundle_id, document=deck.document_id, path=str(target))
     if _ask_keynote("size", **deck.address())["is_skipped"]:
         raise PeekabooError(*_PROBLEMS["skipped"])
     file = prepare_target(target)
-    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # must not exist: Keynote creates it
+    folder = new_temporary_path("slides", "d")  # Keynote creates it
     argv = [deck.bundle_id, deck.document_id, str(folder)]
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:

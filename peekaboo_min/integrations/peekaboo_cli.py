@@ -10,7 +10,7 @@ import stat
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Annotated, Any, Optional, Union
+from typing import Annotated, Any, Optional
 
 from .. import __version__
 from ..automation.image import ImageRequest, check_request
@@ -19,8 +19,7 @@ from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.log import log_debug, log_error, log_warning
 from ..core.models import ImageData, Result
 from ..core.settings import settings
-from ..core.text import clean_text
-from ..desktop.base import Desktop
+from ..core.text import clean_text, shown_text
 from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
 from ..system.bitmaps import EXTENSIONS, whole_image
@@ -82,6 +81,8 @@ def peekaboo_exec(
 
     It also returns the images that the command leaves in the working folder. Without an installed peekaboo it
     runs the built-in one.
+
+    Example: peekaboo-min exec -- image --app Safari --path .
     """
     # Raises INVALID_ARGUMENT, POLICY_DENIED, FILE_IO_ERROR
     if not args:
@@ -105,7 +106,8 @@ def peekaboo_exec(
         if done.code and not failure:
             log_error(f"{program[0]} {command} ended with exit code {done.code}")
         made = [path for path, changed in _images_below(folder).items() if before.get(path) != changed]
-        made.sort(key=_by_number)
+        # a2.png before a10.png
+        made.sort(key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", str(path))])
         images = tuple(filter(None, (_attachment(path, folder) for path in made[:max_attachments])))
     data: dict[str, Any] = {
         "exit_code": None if failure else done.code,
@@ -119,16 +121,13 @@ def peekaboo_exec(
     if done.text.lstrip()[:1] in ("{", "["):
         with suppress(ValueError):
             data["json"] = json.loads(done.text)
-    state = "killed" if failure else f"exit code {done.code}"
-    names = " ".join(f"[{image.label}]" for image in images) or "no images"
-    left_out = f", {len(made) - len(images)} more not attached" if len(made) > len(images) else ""
-    text = f"{state}: {names}{left_out}\n{done.text}{done.stderr}"
-    return Result(text.rstrip(), data, images, failure=failure)
-
-
-def _by_number(path: Path) -> list[Union[str, int]]:
-    """Return a sort key by which a2.png comes before a10.png."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
+    text = "killed" if failure else f"exit code {done.code}"
+    names = " ".join(f"[{image.label}]" for image in images)
+    left_out = f"{len(made) - len(images)} more not attached" if len(made) > len(images) else ""
+    messages = (f"new images in {folder}: {', '.join(filter(None, (names, left_out)))}",) if made else ()
+    code = done.code if done.code >= 0 else 128 - done.code  # a negative code is a signal
+    stdout = shown_text(done.text).encode()
+    return Result(text, data, images, messages, failure, code, done.stderr, stdout=stdout)
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
@@ -156,9 +155,7 @@ def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
         return None
 
 
-def image_by_cli(
-    desktop: Desktop, program: str, request: ImageRequest, capture_focus: str, returns_data: bool
-) -> Result:
+def image_by_cli(program: str, request: ImageRequest, capture_focus: str, returns_data: bool) -> Result:
     """Run the MCP tool `image` through another command line, with the original's arguments and order."""
     check_request(request)
     if capture_focus == "foreground":
@@ -178,20 +175,20 @@ def image_by_cli(
         }
         reply = _ask_cli(program, ["image"], options, _IMAGE_S, "saved_files")
         files = reply.data["saved_files"]
-        images = tuple(_saved_image(desktop, file) for file in files) if returns_data else ()
+        images = tuple(map(_saved_image, files)) if returns_data else ()
     described = [_returned_data(file, image) for file, image in zip(files, images)]
     data = {"saved_files": files, **({"images": described} if returns_data else {})}
     lines = [f"Captured {len(files)} image(s). Saved files:", *(str(file.get("path")) for file in files)]
     return Result("\n".join(lines), data, images, reply.messages)
 
 
-def _saved_image(desktop: Desktop, file: dict[str, Any]) -> ImageData:
+def _saved_image(file: dict[str, Any]) -> ImageData:
     try:
         image = load_image(asked_path(str(file.get("path"))))
     except PeekabooError as e:
         raise _invalid_output(e.message) from e
     label = str(file.get("item_label") or file.get("window_title") or image.label)
-    return fit_for_client(desktop, image._replace(label=label))
+    return fit_for_client(this_desktop(), image._replace(label=label))
 
 
 def _returned_data(file: dict[str, Any], image: ImageData) -> dict[str, Any]:

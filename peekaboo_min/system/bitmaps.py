@@ -10,7 +10,7 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
 from urllib.parse import unquote
@@ -18,7 +18,6 @@ from urllib.parse import unquote
 from ..core.errors import ErrorCode, PeekabooError, file_errors, invalid
 from ..core.models import ImageData, ImageInfo, Rect, Window
 from ..core.text import clean_text
-from .files import new_temporary_path, write_privately
 
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 _PNG_START, _PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
@@ -97,19 +96,6 @@ _IS_WHOLE: dict[str, Callable[[bytes], bool]] = {
     "webp": lambda data: int.from_bytes(data[4:8], "little") + 8 <= len(data),
     "bmp": lambda data: int.from_bytes(data[2:6], "little") <= len(data),
 }
-
-
-@contextmanager
-def image_file(kind: str, data: bytes = b"") -> Iterator[Path]:
-    """Yield a temporary file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
-    path = new_temporary_path("peekaboo", kind)
-    try:
-        with file_errors(path):
-            if data:
-                write_privately(path, data)
-            yield path
-    finally:
-        path.unlink(missing_ok=True)
 
 
 class Bitmap(NamedTuple):
@@ -210,8 +196,8 @@ def changed_rect(before: Bitmap, after: Bitmap) -> Optional[Rect]:
 def _differing_bytes(row: bytes, other: bytes, is_of_mac: bool) -> int:
     # one large number, because a loop over bytes is slow
     marks = -1
-    # Steps of four levels, counted from 0 and from 2: if two levels differ by at most two, one of the two
-    # counts has both in one step.
+    # On a Mac, ignore a difference of up to 2 of 256 levels: round both rows to multiples of 4, then do so
+    # again with all levels raised by 2. Such levels are equal in one of the two.
     for steps in _STEPS if is_of_mac else [None]:
         pair = [one.translate(steps) for one in (row, other)]
         difference = int.from_bytes(pair[0], "big") ^ int.from_bytes(pair[1], "big")
@@ -231,11 +217,9 @@ def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) ->
     return rect is not None and rect.width > 3
 
 
-def model_size(
-    width: int, height: int, edge: int = MODEL_EDGE, pixels: int = MODEL_PIXELS
-) -> tuple[int, int]:
-    """Return the largest size of this shape within `edge` and `pixels`; never enlarge."""
-    factor = min(1.0, edge / max(width, height), math.sqrt(pixels / (width * height)))
+def model_size(width: int, height: int, edge: int = MODEL_EDGE, area: int = MODEL_PIXELS) -> tuple[int, int]:
+    """Return the largest size of this shape within `edge` and `area` (pixels); never enlarge."""
+    factor = min(1.0, edge / max(width, height), math.sqrt(area / (width * height)))
     return max(1, int(width * factor)), max(1, int(height * factor))
 
 
@@ -282,10 +266,8 @@ def read_saved_image(uri: str) -> ImageData:
     if path is None:
         hint = "list the resources; a server offers only the images that it saved itself"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"there is no resource {clean_text(uri)}", hint)
-    # without O_NONBLOCK a named pipe in its place would block
-    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
-        is_same = _saved.get(path) == _identity(os.fstat(f.fileno()))
-        data = f.read() if is_same else b""
+    with suppress(OSError):
+        data = path.read_bytes() if _saved.get(path) == _identity(path.lstat()) else b""
         if info := whole_image(data):
             return ImageData(data, info, path.name, str(path))
     message = f"{path} was deleted, or is not the image that was saved"

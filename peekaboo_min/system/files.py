@@ -45,7 +45,7 @@ def temporary_folder() -> Path:
 
 
 def lock_folder() -> Path:
-    """Return the private folder of the file locks, the same for all of a user. Raises FILE_IO_ERROR."""
+    """Return the private folder of the file locks, one for all processes of a user. Raises FILE_IO_ERROR."""
     # a user's servers may have different XDG_STATE_HOME, TMPDIR and HOME, but they share /tmp and the mouse
     shared = "/tmp"
     if platform_name() == "macos" and settings().bin_dir:
@@ -101,6 +101,19 @@ def _safe_in_names(text: str) -> str:
 def new_temporary_path(stem: str, kind: str) -> Path:
     """Return the path of a new file or folder in our temporary folder. Raises FILE_IO_ERROR."""
     return temporary_folder() / file_name(stem, kind, f"_{os.urandom(6).hex()}")
+
+
+@contextmanager
+def temporary_file(kind: str, data: bytes = b"") -> Iterator[Path]:
+    """Yield a private file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
+    path = new_temporary_path("peekaboo", kind)
+    try:
+        with file_errors(path):
+            if data:
+                write_privately(path, data)
+            yield path
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import selectors
+import select
 import signal
 import subprocess
 import tempfile
@@ -42,7 +42,7 @@ _FLAG = r"--?[A-Za-z][a-z-]{0,20}"
 _OUTPUT_CAP, _STDERR_CAP = 64 * 1024 * 1024, 64 * 1024
 _POLL_S = 0.05  # how late a cancelled call may end a program
 _START_S = 5.0  # a program that has not started by then is stuck; a signal ends us without it
-_DRAIN_S = 0.2  # for output that is still in the pipe when a program ends and its child keeps the pipe open
+_DRAIN_S = 0.2  # how long to read on after a program has ended, if its child keeps the pipe open
 
 
 class Completed(NamedTuple):
@@ -127,7 +127,7 @@ def running(
     """Run a program in its own process group during the block, and kill the group when the block ends.
 
     argv: a program's name or path, and its arguments. stdin: all that it can read; None: a pipe, for `ask`.
-    leaves_daemon: the output is not read, and children of a program that ended by itself may live on (xclip).
+    leaves_daemon: do not read its output, and if it ends by itself, let its children live on (xclip).
     environment: added to the inherited variables. pass_fds: inherited descriptors (the input lock's).
     Raises MISSING_PROGRAM, INVALID_ARGUMENT (an argument with a NUL or a lone surrogate), FILE_IO_ERROR (no
     space for stdin), CANCELLED, TIMEOUT, and PROGRAM_FAILED if the system has no process or descriptor left.
@@ -232,15 +232,13 @@ class RunningProgram:
             os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
         except BrokenPipeError:
             return ""  # the program has ended; end() returns its stderr
-        reply = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while not is_whole(reply.decode("utf-8", "replace")):
-                if selector.select(self._time_to_wait()):
-                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-                    if not chunk:
-                        break
-                    reply += chunk
+        reply, output = b"", self._process.stdout.fileno()
+        while not is_whole(reply.decode("utf-8", "replace")):
+            if select.select([output], [], [], self._time_to_wait())[0]:
+                chunk = os.read(output, 1 << 16)
+                if not chunk:
+                    break
+                reply += chunk
         return reply.decode("utf-8", "replace")
 
     def end(self) -> Completed:

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.settings import child_environment, settings
 
 # An MCP host that the Finder started has a PATH without /usr/sbin and without Homebrew's folders (on Apple
@@ -62,8 +62,22 @@ def own_command() -> list[str]:
     return [sys.executable, single_file() or str(_PACKAGE.resolve() / "__main__.py")]
 
 
-def how_to_install() -> str:
-    """Return the instructions for a Python without the package mcp."""
+def mcp_version() -> str:
+    """Return the version of the package mcp. Raises INVALID_ARGUMENT unless it is 2.x."""
+    from importlib import metadata  # 15 ms that only few commands need
+
+    try:
+        version = metadata.version("mcp")
+    except metadata.PackageNotFoundError:
+        version = ""
+    if not version.startswith("2."):
+        need = "the package mcp 2" + (" and Python 3.10 or newer" if sys.version_info < (3, 10) else "")
+        found = f"mcp {version}" if version else "none"
+        raise invalid(f"MCP needs {need}; {sys.executable} has {found}", _how_to_install())
+    return version
+
+
+def _how_to_install() -> str:
     # Debian's own pip refuses to install outside a virtual environment
     by_pip = "python3 -m venv .venv && .venv/bin/pip install"
     file = single_file()

@@ -113,21 +113,11 @@ def image(
     returned directly as image data. Window shadows/frames are automatically excluded. Application
     identification uses intelligent fuzzy matching. The pixels of a screen are not for click.
     """
-    specifier = window_specifier
-    has_file = bool(path or settings().default_save_path)
-    request = ImageRequest(
-        app=app,
-        mode=mode,
-        window_title=specifier.title if isinstance(specifier, WindowTitle) else None,
-        window_index=specifier.index if isinstance(specifier, WindowIndex) else None,
-        window_id=window_id,
-        kind=format,
-        path=path,
-        max_dimension=max_dimension,
-        is_temporary=(return_data or question is not None) and not has_file,
-    )
+    window = (getattr(window_specifier, "title", None), getattr(window_specifier, "index", None), window_id)
+    is_temporary = (return_data or question is not None) and not (path or settings().default_save_path)
+    request = ImageRequest(app, mode, *window, None, format, path, max_dimension, is_temporary)
     if program := (delegate_path() if question is None else None):
-        return image_by_cli(this_desktop(), program, request, capture_focus, return_data)
+        return image_by_cli(program, request, capture_focus, return_data)
     return image_result(this_desktop(), request, capture_focus, return_data, question)
 
 
@@ -236,10 +226,8 @@ def screenshot_app_window(
                 image = screenshot_rect(desktop, window, format)
             (image,) = save_images([image], [new_temporary_path("peekaboo", format)])
     except PeekabooError as e:
-        if e.code not in _DOCUMENT_NAMES:
-            raise
-        hint = f"raise timeoutMs; {e.hint}" if e.code is ErrorCode.TIMEOUT else e.hint
-        raise PeekabooError(e.code, e.message, hint, e.details, _DOCUMENT_NAMES[e.code]) from e
+        e.code_name = _DOCUMENT_NAMES.get(e.code, e.code_name)
+        raise
     window = image.subject.window or window
     has_shadow = includeShadow and not image.points(window.scale).has_size_of(window.bounds)
     data = {

@@ -35,6 +35,19 @@ def list_windows() -> Result:
     return listing.window_catalogue(this_desktop())
 
 
+def windows(
+    app: Annotated[Optional[str], "only this app's windows"] = None,
+    all: Annotated[bool, "include docks, menus, minimised and tiny windows"] = False,
+) -> Result:
+    """List the windows, front to back: id, owner, title, bounds in screen points.
+
+    The other commands take these ids.
+
+    Example: peekaboo-min windows --app Safari
+    """
+    return listing.window_catalogue(this_desktop(), app, all)
+
+
 def list_apps() -> Result:
     """List the running applications, with their process ids and how many windows they show.
 

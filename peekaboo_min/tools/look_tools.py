@@ -65,20 +65,23 @@ def find_elements(
 
 
 def wait_for(
-    window_id: Annotated[Optional[int], "from list_windows; give this or app"] = None,
-    app: Annotated[Optional[str], "an app's name or bundle id: any of its windows"] = None,
-    text: Annotated[Optional[str], "until the window shows this text: whole words, case is ignored"] = None,
+    window_id: Annotated[Optional[int], "its id; give this or app"] = None,
+    app: Annotated[Optional[str], "an app: any of its windows"] = None,
+    text: Annotated[Optional[str], "until the window shows this text: whole words, any case"] = None,
+    role: Role = None,
     title: Annotated[Optional[str], "until a window title contains this text"] = None,
     closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
     still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
-    timeout_s: Annotated[float, "seconds, 1 to 45; default 10"] = 10.0,
+    timeout_s: Annotated[float, "seconds, 1 to 45 (shell: 600); default 10"] = 10.0,
+    longest_s: float = 45.0,  # the shell passes more
 ) -> Result:
     """Wait until a window shows a text or a title, opens, closes or stops changing.
 
     Pause until a page has loaded, a download has finished, a dialog or new window appears or is gone. Give
-    one of text (the result has its x and y), title, closed, still; or only an app, for its first window. If
-    it does not happen in time, the error is TIMEOUT, with the last observation.
+    one of text (the result has its x and y), title, closed, still; or only an app, for its first window.
+    Else the error is TIMEOUT, with the last observation.
 
     Example: peekaboo-min wait-for --window-id 14680078 --text "Saved"
     """
-    return wait.wait_for(this_desktop(), window_id, app, text, title, closed, still, timeout_s)
+    desktop = this_desktop()
+    return wait.wait_for(desktop, window_id, app, text, role, title, closed, still, timeout_s, longest_s)

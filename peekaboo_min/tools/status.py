@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,7 +23,7 @@ from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credential
 from ..integrations.peekaboo_cli import cli_path_problem, peekaboo_argv, peekaboo_version
 from ..system.files import default_log_file, log_file, remove_all, state_folder, sweep, temporary_folder
 from ..system.process import program_path, run_program
-from ..system.programs import PACKAGES, how_to_install, missing_program, own_command
+from ..system.programs import PACKAGES, mcp_version, missing_program, own_command
 
 SERVER_NAME = "PeekabooMCP"
 _PURPOSES = {
@@ -161,32 +162,18 @@ def server_status_text(desktop: Desktop) -> str:
     return f"{initial_status().strip()}\n\n{_lines(checks)}\n\nProblems:\n{lines or 'none'}"
 
 
-def mcp_version() -> str:
-    """Return the version of the package mcp. Raises MISSING_PROGRAM unless it is 2.x."""
-    from importlib import metadata  # 15 ms that only these commands need
-
-    try:
-        version = metadata.version("mcp")
-    except metadata.PackageNotFoundError:
-        version = "none"
-    if not version.startswith("2."):
-        problem = f"{sys.executable} needs the package mcp 2, and has {version}"
-        raise PeekabooError(ErrorCode.MISSING_PROGRAM, problem, how_to_install())
-    return version
-
-
 def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
     # each of these may wait for something that hangs
     asks_version = runs_programs or "exec" in desktop.extra_tools
     slow: list[Callable[[], list[Check]]] = [
-        _provider_checks,
+        lambda: [
+            Check(each.choice.name, each.problem or "available", not each.problem, needed=False)
+            for each in provider_status()
+        ],
         lambda: [_check("peekaboo", partial(_original, asks_version), "peekaboo_exec")],
         partial(_desktop_checks, desktop),
     ]
-    # threads cost more than an X server's answer; on a Mac each question is a program
-    is_slow = desktop.answers_by_programs
-    checks = in_parallel(lambda check: check(), slow) if is_slow else [run() for run in slow]
-    models, original, display = checks
+    models, original, display = in_parallel(lambda check: check(), slow)
     has_gi = [_check("python3's gi", _gi, "elements")] if runs_programs and "python3" in desktop.uses else []
     return [
         *(_check(name, partial(program_path, name)) for name in desktop.needs),
@@ -221,13 +208,6 @@ def _language_checks(desktop: Desktop) -> list[Check]:
         advice = f"sudo apt-get install {package}" if package else ""
         return [Check("text languages", found, not package, False, advice)] if languages else []
     return []
-
-
-def _provider_checks() -> list[Check]:
-    return [
-        Check(status.choice.name, status.problem or "available", not status.problem, needed=False)
-        for status in provider_status()
-    ]
 
 
 def _original(runs_programs: bool) -> str:
@@ -295,8 +275,6 @@ def _lines(checks: Iterable[Check]) -> str:
 
 
 def _machine_data(desktop: Desktop) -> dict[str, Any]:
-    import platform  # 2 ms that only a report needs
-
     machine = {"system": platform.platform(terse=True), "python": platform.python_version()}
     ours = {"version": __version__, "platform": desktop.name, "input": desktop.input_backend()}
     return {**ours, **machine, "log_file": str(log_file())}

@@ -82,7 +82,7 @@ _PLACE = "text, label, x, y (its centre), box, match, confidence (0 to 1)"
 
 ROWS = (  # in the order of the help and of the README
     Row("windows", "tools.list_tools:list_windows", "list_windows", "List windows", "desktop", Effect.LOOKS,
-        f"windows, front to back: {_WINDOW}", "frontends.commands:windows"),
+        f"windows, front to back: {_WINDOW}", "tools.list_tools:windows"),
     Row("screenshot", "tools.look_tools:take_window_screenshot", "take_window_screenshot",
         "Take a screenshot of a window", "desktop", Effect.LOOKS,
         f"the image; window_id, bounds, {_IMAGE}; with a region also region, region_image_width, "
@@ -99,7 +99,7 @@ ROWS = (  # in the order of the help and of the README
         f"{_IMAGE}; count, elements: role, name, value, states, x, y, width, height (pixels)"),
     Row("wait-for", "tools.look_tools:wait_for", "wait_for", "Wait for a window", "desktop", Effect.LOOKS,
         "waited_s; for a text the fields of find_text, for closed the field closed, else the fields of a "
-        "window in list_windows", "frontends.commands:wait_for"),
+        "window in list_windows"),
     Row("list apps", "tools.list_tools:list_apps"),
     Row("list windows", "tools.list_tools:list_app_windows"),
     Row("list screens", "tools.list_tools:list_screens"),
@@ -165,7 +165,7 @@ ROWS = (  # in the order of the help and of the README
     Row("exec", "integrations.peekaboo_cli:peekaboo_exec", "peekaboo_exec", "Run the peekaboo command line",
         "exec", Effect.ACTS,
         "exit_code (null if it was killed), stdout, stderr, json (if stdout is JSON), attachments, cwd, "
-        "program, version", "frontends.commands:run_peekaboo"),
+        "program, version"),
     Row("gmail-login", "integrations.gmail:gmail_login"),
     Row("send-email", "integrations.gmail:send_email", "send_email", "Send an e-mail", "mail", Effect.SENDS,
         "`EMAIL_SENT: to=..., id=...`"),

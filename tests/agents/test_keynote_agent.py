@@ -21,7 +21,6 @@ from peekaboo_min.agents.mcp_client import ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import settings_with_env_file
 
-PYTHON = sys.executable
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
 )
@@ -63,9 +62,10 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
     text = 'Hello | "MCP" on macOS, Grüße 👋 {tools_description}'
     (folder / ".env").write_text(
         'GEMINI_API_KEY="AIza-secret-of-env"  # a comment\nexport KEYNOTE_THEME=Gradient\nLOG_LEVEL=debug\n'
+        f"SCREENSHOT_PATH={folder / 'slide.png'}\n"
         "GEMINI_BASE_URL=http://127.0.0.1:9/\nPEEKABOO_BIN_DIR=/nowhere\nPEEKABOO_READONLY=1\n"
     )
-    replies = [OPEN, TOO_WIDE, DRAW, write(text), DONE]
+    replies = [OPEN, TOO_WIDE, DRAW, write(text), "FUNCTION_CALL: screenshot_slide|", DONE]
     with FakeAI(brain=script(replies)) as ai:
         ai.keys["gemini"] = "AIza-secret-of-env"
         done = run_agent(mac, text, GEMINI_BASE_URL=ai.url)
@@ -75,24 +75,24 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
     (shape,) = document["slides"][0]["shapes"]
     assert (shape["position"], shape["width"], shape["height"]) == ({"x": 384, "y": 378}, 1152, 324)
     assert (document["theme"], shape["object_text"]) == ("Gradient", text)
-    answers = ["KEYNOTE_READY", "ERROR", "RECTANGLE_OK", "TEXT_OK"]
+    answers = ["KEYNOTE_READY", "ERROR", "RECTANGLE_OK", "TEXT_OK", "SCREENSHOT_SAVED"]
     calls = [(each["call"], each["answer"].split(":")[0]) for each in done.data["calls"]]
     assert calls == list(zip(replies, answers))
-    assert len(questions) == 5, "the model is not asked after FINAL_ANSWER"
+    assert len(questions) == 6, "the model is not asked after FINAL_ANSWER"
     assert all(each.prompt.startswith(KEYNOTE_QUERY + text) and not each.images for each in questions)
     system = questions[0].system
     assert "3. draw_rectangle(x: integer" in system and "{tools_description}" not in system
     lines = log_lines(folder)
-    tools = ["open_keynote", "draw_rectangle", "draw_rectangle", "add_text_in_keynote"]
+    tools = ["open_keynote", *["draw_rectangle"] * 2, "add_text_in_keynote", "screenshot_slide"]
     assert [source for source, _ in lines if "tool=" in source] == [f"[tool={tool}]" for tool in tools]
     logged = [text for source, text in lines if source == "client" and text.startswith("LLM => ")]
     assert logged == [f"LLM => {each}" for each in replies]
-    assert lines[-1][1].startswith("summary: done in 5 turns with gemini/")
+    assert lines[-1][1].startswith("summary: done in 6 turns with gemini/")
     assert ("client", "FUNCTION_CALL parsed: draw_rectangle|384|378|1152|324") in lines
     assert [text for source, text in lines if source == "server" and text.startswith("osascript draw -> {")]
     everything = (folder / "logs" / "agent.log").read_text("utf-8") + done.out + done.err
     assert "AIza-secret" not in everything
-    assert {path.name for path in folder.iterdir()} == {".env", "logs"}
+    assert {path.name for path in folder.iterdir()} == {".env", "logs", "slide.png"}
 
 
 def test_keynote_settings_read_the_example_env_file(environment: Callable[..., None], tmp_path: Path) -> None:
@@ -163,23 +163,25 @@ def shape_texts(mac: FakeMac) -> list[str]:
     return [shape["object_text"] for shape in documents[0]["slides"][0]["shapes"]] if documents else []
 
 
-UNDONE = {
-    "nothing": [],
-    "no text": [OPEN, DRAW],
-    "another text": [OPEN, DRAW, write('"Hello"')],
-    "overwritten": [OPEN, DRAW, write("Hello"), write("Hello again")],
-}
-
-
-@pytest.mark.parametrize("case", UNDONE)
-def test_keynote_agent_corrects_a_model_done_too_early_once(mac: FakeMac, folder: Path, case: str) -> None:
+@pytest.mark.parametrize(
+    "calls",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([OPEN, DRAW], id="no text"),
+        pytest.param([OPEN, DRAW, write('"Hello"')], id="another text"),
+        pytest.param([OPEN, DRAW, write("Hello"), write("Hello again")], id="overwritten"),
+    ],
+)
+def test_keynote_agent_corrects_a_model_done_too_early_once(
+    mac: FakeMac, folder: Path, calls: list[str]
+) -> None:
     """ "Stop when the text has been placed inside the rectangle and respond with: FINAL_ANSWER: [done]" """
-    calls, missing = UNDONE[case], "no call after RECTANGLE_OK returned TEXT_OK for the text"
+    missing = "no call after RECTANGLE_OK returned TEXT_OK for the text"
     done, prompts = run_script(mac, [*calls, DONE, DONE], "Hello")
     assert (done.code, done.error["code"]) == (1, "AI_PROVIDER_ERROR")
     assert done.error["message"].startswith(f"the model reports that it is done, but {missing}; see ")
-    told = [f"It is not done: {missing}. Draw the rectangle" in prompt for prompt in prompts]
-    assert told == [*[False] * (len(calls) + 1), True]
+    corrected = [f"It is not done: {missing}. Draw the rectangle" in prompt for prompt in prompts]
+    assert corrected == [*[False] * (len(calls) + 1), True]
 
 
 def test_keynote_agent_does_not_write_into_an_old_rectangle(mac: FakeMac, folder: Path) -> None:
@@ -199,64 +201,51 @@ def test_keynote_agent_does_not_write_into_an_old_rectangle(mac: FakeMac, folder
 TEXT = "Hello from MCP on macOS."
 QUERY = "Draw a card and write a greeting into it."
 ASKED = "Create a rectangle in Keynote slide 1 and write this exact text inside it: "
-SHOT = "FUNCTION_CALL: screenshot_slide|"
-# argv, replies, the first prompt, the text in the document
-RUNS = {
-    "default": ([], [OPEN, DRAW, write(TEXT), DONE], ASKED + TEXT, TEXT),
-    "query": (["--new", "--query", QUERY], [OPEN, DRAW, write("Hi ¦ there"), DONE], QUERY, "Hi | there"),
-    "lines": (["a\nb\n"], [OPEN, DRAW, write("a b"), SHOT, DONE], f"{ASKED}a b", "a b"),
-}
 
 
-@pytest.mark.parametrize("case", RUNS)
-def test_keynote_agent_takes_a_text_or_a_query(mac: FakeMac, folder: Path, case: str) -> None:
+@pytest.mark.parametrize(
+    ("argv", "written", "prompt", "text"),
+    [
+        ([], TEXT, ASKED + TEXT, TEXT),
+        (["--new", "--query", QUERY], "Hi ¦ there", QUERY, "Hi | there"),
+        (["a\nb\n"], "a b", f"{ASKED}a b", "a b"),
+    ],
+)
+def test_keynote_agent_takes_a_text_or_a_query(
+    mac: FakeMac, folder: Path, argv: list[str], written: str, prompt: str, text: str
+) -> None:
     """ "Example query to seed the run (the client may override this)", "Keep everything on a single line; do
-    not insert newlines in arguments." And: "`screenshot_slide` saves a PNG to `${SCREENSHOT_PATH}`."
+    not insert newlines in arguments."
     """
-    argv, replies, prompt, text = RUNS[case]
     mac.keynote(restores_a_deck=True)
-    (folder / ".env").write_text(f"SCREENSHOT_PATH={folder / 'slide.png'}\n")
-    done, prompts = run_script(mac, replies, *argv)
+    done, prompts = run_script(mac, [OPEN, DRAW, write(written), DONE], *argv)
     assert (done.code, prompts[0], done.data["text"], shape_texts(mac)) == (0, prompt, text, [text])
     assert len(mac.state()["keynote"]["documents"]) == 1 + ("--new" in argv)
     source, summary = log_lines(folder)[-1]
-    pattern = rf"summary: done in {len(replies)} turns with gemini/[\w.-]+: wrote {re.escape(repr(text))}"
+    pattern = rf"summary: done in 4 turns with gemini/[\w.-]+: wrote {re.escape(repr(text))}"
     assert source == "client" and re.fullmatch(pattern, summary)
-    if SHOT in replies:
-        assert done.data["calls"][-1]["answer"] == f"SCREENSHOT_SAVED: path={folder / 'slide.png'}"
-        assert (folder / "slide.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_keynote_agent_does_not_repeat_a_refused_key(mac: FakeMac, folder: Path) -> None:
-    with FakeAI() as ai:
-        variables = {**ai.env("gemini", "gemini-3.6-flash"), "GEMINI_API_KEY": "wrong-secret-key"}
-        done = run_agent(mac, "x", **variables)
-    assert done.error["code"] == "AI_PROVIDER_ERROR"
-    log = (folder / "logs" / "agent.log").read_text("utf-8")
-    assert "summary: failed after 0 turn(s): AI_PROVIDER_ERROR" in log
-    assert "wrong-secret" not in log + done.out + done.err
-    assert mac.calls("osascript") == []
-
-
-REFUSALS: dict[str, tuple[list[str], dict[str, str], str, str]] = {
-    "empty": ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
-    "both": (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
-    "no model": (["x", "--model", "unknown/x"], {}, "INVALID_ARGUMENT", "there is no provider 'unknown'"),
-    "read-only": (["x"], {"PEEKABOO_READONLY": "1"}, "POLICY_DENIED", "keynote-agent is refused: PEEKABOO_R"),
-    "no Mac": (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSALS)
-def test_keynote_agent_refuses_before_it_starts_a_server(mac: FakeMac, folder: Path, case: str) -> None:
-    argv, variables, code, message = REFUSALS[case]
+@pytest.mark.parametrize(
+    ("argv", "variables", "code", "message"),
+    [
+        ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
+        (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
+        (["x", "--model", "unknown/x"], {}, "INVALID_ARGUMENT", "there is no provider 'unknown'"),
+        (["x"], {"PEEKABOO_READONLY": "1"}, "POLICY_DENIED", "keynote-agent is refused: PEEKABOO_R"),
+        (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
+    ],
+)
+def test_keynote_agent_refuses_before_it_starts_a_server(
+    mac: FakeMac, folder: Path, argv: list[str], variables: dict[str, str], code: str, message: str
+) -> None:
     done = run_agent(mac, *argv, **variables)
     assert done.error["code"] == code and done.error["message"].startswith(message)
     assert list(folder.iterdir()) == []
 
 
 def test_keynote_agent_without_mcp_says_how_to_get_it(mac: FakeMac, folder: Path) -> None:
-    argv = [PYTHON, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
+    argv = [sys.executable, "-S", "-m", "peekaboo_min", "keynote-agent", "x"]
     environment = {**mac.env(), "PYTHONPATH": str(ROOT), "GEMINI_API_KEY": "k"}
     done = subprocess.run(argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and f"pip install {ROOT}" in done.stderr and "Traceback" not in done.stderr

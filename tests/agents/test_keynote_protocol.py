@@ -59,17 +59,14 @@ def test_convert_arguments_gives_the_types_of_the_schema(
     assert [type(value) for value in converted.values()] == [type(value) for value in expected.values()]
 
 
-NO_INTEGERS = ["1,152", "384.5", ""]
 TOO_MANY = "it takes 1 parameter(s): t; you gave 2; write ¦ where a text contains |"
 REFUSED = [
     (("384", "378", "1152"), RECTANGLE, "it takes 4 parameter(s): x|y|width|height; you gave 3"),
     (("a", "a"), schema(t="string"), TOO_MANY),
     (("x",), schema(), "it takes 0 parameter(s): none; you gave 1"),
     (("ten",), schema(x="number"), "x is 'ten', not a valid number; write only digits"),
-    *(
-        ((text,), schema(x="integer"), f"x is {text[:40]!r}, not a valid integer; write only digits")
-        for text in NO_INTEGERS
-    ),
+    (("1,152",), schema(x="integer"), "x is '1,152', not a valid integer; write only digits"),
+    (("384.5",), schema(x="integer"), "x is '384.5', not a valid integer; write only digits"),
 ]
 
 

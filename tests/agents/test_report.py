@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
 from desktops import need_browser
-from samples import error_of
+from samples import error_of, page_text
 from worlds import PATIENCE_S
 
 from peekaboo_min.agents.actions import Action, read_action
@@ -45,14 +44,6 @@ def a_run(*steps: AgentStep, **more: Any) -> AgentRun:
     return AgentRun(**{"goal": "The <goal>", "model_used": "openai/x", "steps": list(steps), **more})
 
 
-def text_of(page: str) -> str:
-    found: list[str] = []
-    parser = HTMLParser()
-    parser.handle_data = found.append  # type: ignore[method-assign, assignment]
-    parser.feed(page)
-    return "".join(found)
-
-
 def test_report_and_run_file_hold_no_key_that_a_model_repeats(
     environment: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -65,14 +56,12 @@ def test_report_and_run_file_hold_no_key_that_a_model_repeats(
 
 
 def test_report_shows_each_step_and_any_text() -> None:
-    run = a_run(goal="a goal \ud800", message="<nothing>")
-    text = text_of(run_report(run))
-    for expected in ("<nothing>", "a goal \ufffd", "failed"):
-        assert expected in text
+    text = page_text(run_report(a_run(goal="a goal \ud800", message="<nothing>")))
+    assert all(expected in text for expected in ("<nothing>", "a goal \ufffd", "failed"))
     exchanges = [Exchange("$first\n\n<pre>", "no idea", "no JSON object"), Exchange("second question", "{}")]
     step = a_step(effect="the window changed", exchanges=exchanges, milliseconds=1234, tokens_in=9)
     page = run_report(a_run(step, a_step(2, None), a_step(3, DRAG), status="done"))
-    text = text_of(page)
+    text = page_text(page)
     for expected in (
         "1. Open the settings",
         "click 200,120 \u2192 the window changed",
@@ -111,30 +100,19 @@ def test_report_rendered_small_marks_the_click_and_the_change(tmp_path: Path) ->
     page.write_text(run_report(a_run(a_step(changed_rect=changed))), "utf-8")
     options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--enable-logging=stderr"]
     target = [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1600", f"--screenshot={png}"]
-    done = subprocess.run(
-        [browser, *options, *target, page.as_uri()],
-        env={**os.environ, "HOME": str(tmp_path)},
-        capture_output=True,
-        timeout=2 * PATIENCE_S,
-    )
+    argv, env = [browser, *options, *target, page.as_uri()], {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(argv, env=env, capture_output=True, timeout=2 * PATIENCE_S)
     assert png.exists() and b"CONSOLE" not in done.stderr, done.stderr
-    ppm = subprocess.run(["convert", png, "ppm:-"], capture_output=True, check=True, timeout=PATIENCE_S)
-    pixels = ppm.stdout.split(b"\n255\n", 1)[1]
 
-    def box_of(colour: tuple[int, ...]) -> tuple[int, int, int, int]:
-        """Around all pixels of nearly this colour: left, top, right, bottom."""
-        near = {
-            each
-            for each in {pixels[at : at + 3] for at in range(0, len(pixels) - 2, 3)}
-            if sum(abs(a - b) for a, b in zip(each, colour)) < 12
-        }
-        places = [at // 3 for at in range(0, len(pixels) - 2, 3) if pixels[at : at + 3] in near]
-        xs, ys = [at % width for at in places], [at // width for at in places]
-        return min(xs), min(ys), max(xs) + 1, max(ys) + 1
+    def box_of(colour: tuple[int, ...]) -> list[int]:
+        """Return left, top, width and height of all pixels of nearly this colour."""
+        only = ["-fuzz", "2%", "+transparent", f"rgb{colour}", "-trim", "-format", "%X %Y %w %h", "info:"]
+        box = subprocess.run(["convert", png, *only], capture_output=True, check=True, timeout=PATIENCE_S)
+        return [int(number) for number in box.stdout.split()]
 
-    left, top, right, _ = box_of(BLUE)
-    scale = (right - left) / SIZE[0]
+    left, top, page_width, _ = box_of(BLUE)
+    scale = page_width / SIZE[0]
     for colour, at in ((RED, AT), (GREEN, changed.centre)):
-        x0, y0, x1, y1 = box_of(colour)
-        middle = ((x0 + x1) / 2 - left, (y0 + y1) / 2 - top)
+        x, y, box_width, height = box_of(colour)
+        middle = (x + box_width / 2 - left, y + height / 2 - top)
         assert middle == pytest.approx((at.x * scale, at.y * scale), abs=2), colour

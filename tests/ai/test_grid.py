@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Optional
 
 import pytest
+from samples import error_of
 
 from peekaboo_min.ai.grid import (
     ASSUMED,
@@ -15,7 +16,7 @@ from peekaboo_min.ai.grid import (
     unit_by_name,
     unit_for,
 )
-from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Point
 
 
@@ -61,9 +62,8 @@ def test_grid_is_set_by_the_variable_the_name_and_an_assumption(
 
 def test_grid_of_another_value_of_the_variable_is_an_error(environment: Callable[..., None]) -> None:
     environment(PEEKABOO_AI_GRID="999")
-    with pytest.raises(PeekabooError) as caught:
-        unit_for("gpt-5.5")
-    assert caught.value.code is ErrorCode.INVALID_ARGUMENT and "pixels or 1000" in caught.value.hint
+    wrong = error_of(unit_for, "gpt-5.5")
+    assert wrong.code is ErrorCode.INVALID_ARGUMENT and "pixels or 1000" in wrong.hint
 
 
 def test_grid_in_the_prompt_names_both_axes_and_one_unit_only() -> None:

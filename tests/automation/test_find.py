@@ -334,7 +334,14 @@ def test_click_text_presses_the_element_of_that_name(on_gtk: Program) -> None:
             reply = on_gtk.data("click-text", window_id, *words, **english)
             assert process.stdout and process.stdout.readline().casefold().strip() == words[0].casefold()
             assert (reply["by"], reply["delivered"]) == ("tree", True), words
-        assert on_gtk.data("find-text", window_id, "Paint it")["found"][0]["by"] == "tree"
+        for command in (
+            ["find-text", window_id, "Paint it"],
+            ["wait-for", "--window-id", window_id, "--text", "Paint it"],
+        ):
+            for options in ([], ["--role", "button"]):
+                assert [place["by"] for place in on_gtk.data(*command, *options)["found"]] == ["tree"]
+        timeout = on_gtk.error(*command, "--role", "link", "--timeout-s", "1")
+        assert timeout["code"] == "TIMEOUT"
         for words, code in ((["Twice"], "AMBIGUOUS_TEXT"), (["Twice", "--role", "link"], "TEXT_NOT_FOUND")):
             assert on_gtk.error("click-text", window_id, *words)["code"] == code
         error = on_gtk.error("click-text", window_id, "Schlüsse", **english)

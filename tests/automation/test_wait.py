@@ -179,7 +179,7 @@ def test_wait_for_still_ignores_a_caret(
     monkeypatch.setattr(wait, "time", SimpleNamespace(monotonic=lambda: sum(pauses)))
     monkeypatch.setattr(wait, "take_bitmap", lambda desktop, _: desktop.bitmap())
     try:
-        answer = wait.wait_for(desktop, 7, None, None, None, False, True, 20)
+        answer = wait.wait_for(desktop, 7, None, None, None, None, False, True, 20)
         found = answer.data["window_id"] == 7
     except PeekabooError as e:
         found = e.code is not ErrorCode.TIMEOUT
@@ -196,6 +196,7 @@ BAD = (
     ("", "neither a window nor an app"),
     ("--text a", "neither a window nor an app"),
     ("--window-id 7", "no condition"),
+    ("--window-id 7 --still --role button", "no text"),
     ("--window-id 7 --app x --closed", "both a window and an app"),
     ("--app x --closed --still", "several conditions"),
     ("--app x --text=", "is empty"),

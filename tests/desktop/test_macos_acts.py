@@ -228,7 +228,7 @@ def test_request_of_any_size_reaches_the_script_and_leaves_no_file(desk: Desk) -
     assert error_of(desk.backend.find_handler, "app", "x" * 200_000).code is ErrorCode.APP_NOT_FOUND
     desk.mac.fail("osascript")
     assert error_of(desk.backend.find_handler, "app", "x").code is ErrorCode.PROGRAM_FAILED
-    assert not list(desk.mac.folder.rglob("request_*"))
+    assert not list(desk.mac.folder.rglob("peekaboo_*.json"))
 
 
 @pytest.mark.parametrize("text", ["ab" * 10_000, "a" * 20_000, "a\n" * 1000])
@@ -256,7 +256,8 @@ def test_character_with_an_input_method_is_refused(desk: Desk) -> None:
     for words in (("type", 1080, "http"), ("press", 1080, "shift+h"), ("press", 1080, "keypad_5")):
         refused = desk.run(*words).error
         assert (refused["code"], desk.posted()) == ("WINDOW_BLOCKED", []), words
-        assert METHOD in refused["message"] and "ctrl+space" in refused["message"]
+        assert f"{METHOD} would compose other text from the keys; switch to" in refused["message"]
+        assert "ctrl+space" in refused["message"]
 
 
 def test_keys_without_a_character_need_no_keyboard_layout(desk: Desk) -> None:
@@ -476,11 +477,11 @@ def test_acting_child_keeps_the_lock_when_its_parent_is_killed(desk: Desk, name:
         for stream in filter(None, (child.stdin, child.stdout, child.stderr)):
             stream.close()
     assert is_script or [one["type"] for one in desk.posted()] == [10, 11]
-    requests = list(desk.mac.folder.rglob("request_*"))  # the script hung before it deleted its own
+    requests = list(desk.mac.folder.rglob("peekaboo_*.json"))  # the script hung before it deleted its own
     for request in requests:
         os.utime(request, (0, 0))
     desk.data("screenshot", 1080)  # sweeps
-    assert (len(requests), list(desk.mac.folder.rglob("request_*"))) == (is_script, [])
+    assert (len(requests), list(desk.mac.folder.rglob("peekaboo_*.json"))) == (is_script, [])
 
 
 # menus ----------------------------------------------------------------------------------------------------

@@ -203,8 +203,8 @@ def test_config_refuses_a_python_without_mcp(
     python = make_environment(tmp_path / "venv", with_mcp=False)
     argv = [python, SINGLE_FILE] if form_name == "single file" else [python, "-m", "peekaboo_min"]
     done = config(argv, environment, "cursor")
-    assert (done.code, done.out) == (1, "")
-    assert f"{python} needs the package mcp 2, and has none; " in done.err
+    assert (done.code, done.out) == (2, "")
+    assert f"MCP needs the package mcp 2; {python} has none; " in done.err
     assert ("uv run " if form_name == "single file" else "uv tool install ") in done.err
 
 

@@ -289,7 +289,8 @@ CHOICES = {
 def test_tools_are_chosen_by_the_environment(tmp_path: Path, display: str, variable: str, names: str) -> None:
     name, _, value = variable.partition("=")
     with serving("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
-        server.shake_hands()
+        instructions = server.shake_hands()["instructions"]
+        assert ("mouse and keyboard" in instructions) == ("READONLY" not in variable)
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
         assert server.call("wrong_name")["isError"] is True
         if "click" not in names:

@@ -544,8 +544,9 @@ def files(folder: Path) -> Path:
 
 def attached(answer: Answer) -> list[str]:
     data = seen(answer)
-    names = " ".join(f"[{name}]" for name in data["attachments"])
-    assert answer["content"][0]["text"].startswith(f"exit code 0: {names or 'no images'}")
+    names = "".join(f" [{name}]" for name in data["attachments"])
+    text = answer["content"][0]["text"]
+    assert text.startswith("exit code 0\n") and f":{names}" in text
     assert len(pictures_of(answer)) == len(data["attachments"])
     return data["attachments"]
 
@@ -612,7 +613,7 @@ def test_exec_attaches_no_more_than_the_limit(server: Server, tmp_path: Path, li
     given = {} if limit is None else {"max_attachments": limit}
     answer = run(server, f"for i in 0 1 2 3 4 5 6 7 8 9; do cp {source}/a.png $i.png; done", **given)
     assert attached(answer) == [f"{number}.png" for number in range(count)]
-    assert f", {10 - count} more not attached" in answer["content"][0]["text"]
+    assert f" {10 - count} more not attached" in answer["content"][0]["text"]
 
 
 def test_killed_exec_returns_its_output_and_images(server: Server, tmp_path: Path) -> None:
@@ -626,8 +627,9 @@ def test_killed_exec_returns_its_output_and_images(server: Server, tmp_path: Pat
     error, result, image = answer["content"]
     assert (answer["isError"], answer["_meta"]["backend_error_code"]) == (True, "TIMEOUT")
     assert error["text"].startswith("TIMEOUT: peekaboo did not finish within 3 seconds and was killed")
-    assert result["text"].startswith("killed: [left.png]\n") and image["type"] == "image"
-    data = json.loads(result["text"].split("\n", 1)[1])
+    state, note, document = result["text"].split("\n")
+    assert (state, note.endswith(": [left.png]"), image["type"]) == ("killed", True, "image")
+    data = json.loads(document)
     assert (data["exit_code"], data["stdout"], data["stderr"]) == (None, "halfway\n", "waiting\n")
 
 

@@ -15,6 +15,7 @@ from fake_ai import FakeAI
 from fakemac import FakeMac
 from macs import mac_environment
 from mcp_server import Server, serving
+from worlds import executable
 
 from peekaboo_min.core.log import collected_debug_lines
 from peekaboo_min.desktop.macos.osascript import script_error
@@ -63,10 +64,8 @@ def test_log_shows_only_flags_and_numbers_of_a_programs_arguments() -> None:
     # spec: "Log the constructed Swift command with Pino at debug level", and "If any data is received on
     # Swift CLI's stderr, log it immediately with Pino at warn level, prefixed".
     with collected_debug_lines() as lines:
-        run_program(
-            [sys.executable, "-c", "print('secret')", "-u", "--b-c", "1090", "1234567890", "-1x"],
-            timeout_s=60,
-        )
+        argv = [sys.executable, "-c", "print('secret')", "-u", "--b-c", "1090", "1234567890", "-1x"]
+        run_program(argv, timeout_s=60)
         run_program(["/bin/sh", "-c", "echo careful >&2; kill -9 $$"], timeout_s=60, accept=None)
     python = re.escape(Path(sys.executable).name)
     patterns = [
@@ -74,8 +73,7 @@ def test_log_shows_only_flags_and_numbers_of_a_programs_arguments() -> None:
         r"\[sh-stderr\] careful",
         r"ran sh -c <28 characters>: exit code -9, \d+ ms",
     ]
-    assert [bool(re.fullmatch(pattern, line)) for pattern, line in zip(patterns, lines)] == [True] * 3, lines
-    assert len(lines) == 3
+    assert re.fullmatch("\n".join(patterns), "\n".join(lines))
     head = ["head", "-n", "1"]
     with collected_debug_lines() as lines:
         with running(head, None, timeout_s=60) as talk:
@@ -114,9 +112,8 @@ def test_failed_question_is_logged_and_the_next_success_has_the_status(
 def test_log_has_the_exit_code_of_a_failed_program_but_not_its_output(
     server: Server, mac: FakeMac, tmp_path: Path
 ) -> None:
-    path = mac.bin_dir / "peekaboo"
-    path.write_text('#!/bin/sh\n[ "$1" = --version ] || { echo secret; exit 3; }\n')
-    path.chmod(0o755)
+    script = '#!/bin/sh\n[ "$1" = --version ] || { echo secret; exit 3; }\n'
+    path = executable(mac.bin_dir / "peekaboo", script)
     for _ in range(2):
         assert server.call("peekaboo_exec", args=["image", "hunter2"])["isError"] is False
     assert logged_errors(tmp_path / "log") == [f"{path} image ended with exit code 3"] * 2

@@ -14,7 +14,7 @@ from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
-from worlds import Program
+from worlds import Program, executable
 
 from peekaboo_min import __version__
 from peekaboo_min.core.call import in_parallel
@@ -28,16 +28,9 @@ exec sh -c "$1"
 """
 
 
-def executable(path: Path, text: str = BREWED) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
 @pytest.fixture
 def shell(mac: FakeMac, tmp_path: Path) -> Program:
-    path = executable(tmp_path / "cli" / "peekaboo")
+    path = executable(tmp_path / "cli" / "peekaboo", BREWED)
     return InProcessProgram(mac_environment(mac, PEEKABOO_CLI_PATH=str(path)))
 
 
@@ -46,7 +39,8 @@ def shell(mac: FakeMac, tmp_path: Path) -> Program:
     [
         ("echo out; echo err >&2; exit 3", 3, "out\n", "err\n"),
         ("echo x; kill -9 $$", 137, "x\n", ""),
-        ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000 + "\n", ""),
+        ("true", 0, "", ""),
+        ("head -c 100000 /dev/zero | tr '\\0' x", 0, "x" * 100_000, ""),
     ],
     ids=str,
 )
@@ -99,7 +93,7 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
     for name in ("work/old.png", "a.png", "a10.png", "a2.png"):
         (tmp_path / name).write_bytes(picture())
     (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
-    path = executable(tmp_path / "cli" / "peekaboo")
+    path = executable(tmp_path / "cli" / "peekaboo", BREWED)
     with serving("package", mac_environment(mac, PEEKABOO_CLI_PATH=str(path))) as server:
         server.shake_hands()
         mac.fail("sips", exit=13, stderr="no")
@@ -112,7 +106,8 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
         assert (seen(answer)["exit_code"], seen(answer)["attachments"]) == (0, ["a2.png", "a10.png", "a.png"])
         assert seen(answer)["stdout"] == "x" * 50_000
         text = answer["content"][0]["text"]
-        assert text.startswith("exit code 0: [a2.png] [a10.png] [a.png], 1 more not attached\n")
+        left = f"new images in {work}: [a2.png] [a10.png] [a.png], 1 more not attached"
+        assert text.startswith(f"exit code 0\nnote: {left}\n")
 
 
 def test_exec_without_a_valid_peekaboo_cli_path_runs_the_built_in_one(mac: FakeMac, tmp_path: Path) -> None:
@@ -136,7 +131,7 @@ def test_exec_searches_path_before_the_homebrew_folders(
     environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     # spec: "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)"
-    brewed = executable(tmp_path / "homebrew" / "peekaboo")
+    brewed = executable(tmp_path / "homebrew" / "peekaboo", BREWED)
     other = executable(tmp_path / "other" / "peekaboo", "#!/bin/sh\necho 1.0\n")
     monkeypatch.delenv("PEEKABOO_BIN_DIR", raising=False)
     assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-import os
+import re
 import socket
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Callable, Optional
 from urllib.parse import parse_qsl, urlsplit
@@ -16,7 +18,7 @@ import pytest
 from fake_ai import FakeAI
 from fake_google import SCOPE, SEND_PATH, FakeGoogle, consent, open_page
 from samples import error_of
-from worlds import PATIENCE_S, ROOT, wait_for
+from worlds import PATIENCE_S, ROOT, executable, wait_for
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.integrations import gmail
@@ -31,18 +33,12 @@ def google() -> Iterator[FakeGoogle]:
 
 
 @pytest.fixture
-def folder(
-    google: FakeGoogle, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Path:
+def folder(google: FakeGoogle, environment: Callable[..., None], tmp_path: Path) -> Path:
     """Create the Gmail folder of a user who has not logged in; there is no browser."""
-    for name in list(os.environ):
-        if name.startswith("PEEKABOO_") or name.lower().endswith("_proxy"):
-            monkeypatch.delenv(name)
     (tmp_path / "bin").mkdir()
     environment(
         HOME=str(tmp_path),
         XDG_STATE_HOME=str(tmp_path / "state"),
-        TMPDIR=str(tmp_path),
         PEEKABOO_DESKTOP="x11",
         PEEKABOO_BIN_DIR=str(tmp_path / "bin"),
         PEEKABOO_GMAIL_FOLDER="~/mail",
@@ -57,8 +53,7 @@ def folder(
 @pytest.fixture
 def logged_in(google: FakeGoogle, folder: Path) -> Path:
     """Create the Gmail folder of a user who has logged in with Google's own library."""
-    token = {"token": "ya29.old", "expiry": "2026-01-01T00:00:00Z"}
-    token["refresh_token"] = google.sign_in()["refresh_token"]
+    token = {"token": "ya29.old", "expiry": "2026-01-01T00:00:00Z", "refresh_token": google.refresh_token}
     (folder / "token.json").write_text(json.dumps(token))
     return folder
 
@@ -69,6 +64,10 @@ def failing_send() -> PeekabooError:
 
 def posts(google: FakeGoogle) -> list[str]:
     return [request.path for request in google.requests if request.method == "POST"]
+
+
+def client(google: FakeGoogle) -> dict[str, str]:
+    return {"client_id": google.client_id, "client_secret": google.client_secret}
 
 
 def lines(text: Optional[str]) -> list[str]:
@@ -98,6 +97,8 @@ def test_send_email_returns_the_specified_text_within_its_timeouts(
     assert result.text == f"EMAIL_SENT: to=ann@example.org, id={mail.id}"
     assert (result.data, result.is_text_only) == ({"to": "ann@example.org", "id": mail.id}, True)
     assert (posts(google), seconds) == (["/token", SEND_PATH], [15, 40])
+    refresh = {"grant_type": "refresh_token", "refresh_token": google.refresh_token}
+    assert google.requests[0].params == {**client(google), **refresh}
 
 
 ANN = "ann@example.org"
@@ -164,7 +165,7 @@ NOT_ENABLED = f"{LOGIN} again, and check that the Gmail API is enabled in Google
 @pytest.mark.parametrize(
     ("failure", "message", "hint"),
     [
-        ("expired", "401: Request had invalid authentication credentials. Expected", NOT_ENABLED),
+        ("no_login", "401: Request had invalid authentication credentials. Expected", NOT_ENABLED),
         ("insufficient_scope", "403: Request had insufficient authentication scopes.", NOT_ENABLED),
         ("rate_limited", "429: User-rate limit exceeded.", AGAIN),
     ],
@@ -172,10 +173,7 @@ NOT_ENABLED = f"{LOGIN} again, and check that the Gmail API is enabled in Google
 def test_send_email_reports_gmails_refusal_and_never_sends_twice(
     google: FakeGoogle, logged_in: Path, failure: str, message: str, hint: str
 ) -> None:
-    if failure == "expired":
-        google.expires_in = 0
-    else:
-        google.fail_with(failure)
+    google.fail_with(failure)
     wrong = failing_send()
     assert wrong.message.startswith(f"Gmail rejected the mail with status {message}") and wrong.hint == hint
     assert "send_email" in (logged_in.parent / "state/peekaboo_min/audit.jsonl").read_text(), "before the act"
@@ -190,8 +188,7 @@ def test_send_email_reports_an_unreachable_gmail(logged_in: Path, environment: C
 
 
 def test_send_email_reports_a_lost_permission_without_secrets(google: FakeGoogle, logged_in: Path) -> None:
-    secrets = [google.grants[0].refresh_token, google.client_secret]
-    google.revoke()
+    google.is_revoked = True
     revoked = failing_send()
     google.client_id = "another"
     unknown = failing_send()
@@ -200,19 +197,20 @@ def test_send_email_reports_a_lost_permission_without_secrets(google: FakeGoogle
         f"Google sent no token: Token has been expired or revoked; {hint}",
         f"Google sent no token: The OAuth client was not found; {hint}",
     ]
-    assert not any(secret in f"{revoked!r}{unknown!r}" for secret in secrets)
+    for secret in (google.refresh_token, google.client_secret):
+        assert secret not in f"{revoked!r}{unknown!r}"
 
 
 # the login
 
 
 class Login:
-    """gmail_login in a thread; `address` is its output, `outcome` its result or error."""
+    """gmail_login in a thread; `address` is its output."""
 
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
-        self.outcome: Any = None
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        threads = ThreadPoolExecutor(1)
+        self._future = threads.submit(gmail_login, PATIENCE_S)
+        threads.shutdown(wait=False)
         printed: list[str] = []
 
         def read() -> bool:
@@ -223,36 +221,35 @@ class Login:
         self.address = "".join(printed).split()[-1]
         self.query = dict(parse_qsl(urlsplit(self.address).query))
 
-    def _run(self) -> None:
-        try:
-            self.outcome = gmail_login(PATIENCE_S)
-        except PeekabooError as e:
-            self.outcome = e
-
     def end(self) -> Any:
-        self._thread.join(PATIENCE_S)
-        assert not self._thread.is_alive()
-        return self.outcome
+        """Return its result or error."""
+        return self._future.exception(PATIENCE_S) or self._future.result()
 
 
 def test_gmail_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path, capfd: Any) -> None:
     login = Login(capfd)
-    assert (login.query["scope"], login.query["code_challenge_method"]) == (SCOPE, "S256")
-    assert urlsplit(login.query["redirect_uri"]).hostname == "127.0.0.1"
+    here, state, challenge = (login.query.pop(name) for name in ("redirect_uri", "state", "code_challenge"))
+    fixed = {"scope": SCOPE, "access_type": "offline", "prompt": "consent", "code_challenge_method": "S256"}
+    assert login.query == {"client_id": google.client_id, "response_type": "code", **fixed}
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", here) and len(state) >= 32
     page = consent(login.address)
-    assert (page.status, "you can close this page" in page.body) == (200, True)
+    assert page.status == 200 and "you can close this page" in page.body
     stored = folder / "token.json"
     assert login.end().data == {"token_path": str(stored)}
-    assert json.loads(stored.read_text()) == {"refresh_token": google.grants[0].refresh_token}
+    form, grant = google.requests[-1].params, {"grant_type": "authorization_code", "redirect_uri": here}
+    verifier, code = form["code_verifier"], form["code"]
+    assert form == {**client(google), **grant, "code": code, "code_verifier": verifier}
+    digest = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    assert 43 <= len(verifier) <= 128 and digest.decode().rstrip("=") == challenge
+    assert json.loads(stored.read_text()) == {"refresh_token": google.refresh_token}
     assert stored.stat().st_mode & 0o777 == 0o600
     send_email("ann@example.org", "Hello", "body")
     assert len(google.sent) == 1
 
 
 def test_gmail_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None:
-    browser = folder.parent / "bin" / "xdg-open"
-    browser.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n')
-    browser.chmod(0o755)
+    script = f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n'
+    executable(folder.parent / "bin" / "xdg-open", script)
     assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
     assert (folder / "token.json").exists()
 
@@ -312,9 +309,7 @@ def test_gmail_login_is_not_blocked_by_a_silent_connection(
 def test_gmail_login_without_a_display_starts_no_browser(
     google: FakeGoogle, folder: Path, environment: Callable[..., None]
 ) -> None:
-    browser = folder.parent / "bin" / "xdg-open"
-    browser.write_text(f"#!/bin/sh\ntouch {folder}/started\n")
-    browser.chmod(0o755)
+    executable(folder.parent / "bin" / "xdg-open", f"#!/bin/sh\ntouch {folder}/started\n")
     environment(DISPLAY="", WAYLAND_DISPLAY="")
     wrong = error_of(gmail_login, 0.3)
     message = "the permission was not granted in the browser within 0.3 seconds"
@@ -334,15 +329,10 @@ def test_gmail_login_without_a_display_starts_no_browser(
     ],
 )
 def test_gmail_credentials_are_in_the_systems_data_folder(
-    folder: Path,
-    environment: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    variables: dict[str, str],
-    place: str,
+    folder: Path, environment: Callable[..., None], variables: dict[str, str], place: str
 ) -> None:
     assert has_gmail_credentials()
-    monkeypatch.delenv("PEEKABOO_GMAIL_FOLDER")
-    environment(**variables)
+    environment(PEEKABOO_GMAIL_FOLDER="", **variables)
     usual = folder.parent / place / "peekaboo_min" / "gmail"
     assert not has_gmail_credentials() and not usual.exists()
     assert str(usual) in failing_send().message, "the failure creates the folder"
@@ -351,23 +341,26 @@ def test_gmail_credentials_are_in_the_systems_data_folder(
     assert has_gmail_credentials()
 
 
-CREDENTIALS, TOKEN = "credentials.json", "token.json"
+INVALID = [None, "{", "[]", "\u00ff", '{"web": {}}', '{"installed": 5}', '{"installed": {"client_id": 5}}']
 
 
-def test_missing_or_invalid_gmail_file_is_an_error_with_the_next_step(folder: Path) -> None:
-    invalid = (None, "{", "[]", "5", "\u00ff", '{"web": {}}')
-    invalid += ('{"installed": {}}', '{"installed": 5}', '{"installed": {"client_id": 5}}')
-    invalid += ('{"refresh_token": 5}', '{"refresh_token": ""}')
-    files = [(name, text) for name in (TOKEN, CREDENTIALS) for text in invalid]
-    for name, text in files:
-        (folder / name).unlink(missing_ok=True)
-        if text is not None:
-            (folder / name).write_text(text, encoding="latin-1")
-        wrong = failing_send() if name == TOKEN else error_of(gmail_login, 1)
-        assert wrong.code is ErrorCode.FILE_IO_ERROR and str(folder / name) in wrong.message
-        assert wrong.hint == LOGIN or (
-            name == CREDENTIALS and "Desktop app in Google's console" in wrong.hint
-        )
+@pytest.mark.parametrize("text", [*INVALID, '{"refresh_token": 5}', '{"refresh_token": ""}'])
+def test_gmail_without_a_valid_token_asks_for_a_login(folder: Path, text: Optional[str]) -> None:
+    if text is not None:
+        (folder / "token.json").write_text(text, encoding="latin-1")
+    wrong = failing_send()
+    assert wrong.code is ErrorCode.FILE_IO_ERROR and str(folder / "token.json") in wrong.message
+    assert wrong.hint == LOGIN
+
+
+@pytest.mark.parametrize("text", INVALID)
+def test_gmail_without_valid_credentials_says_how_to_get_them(folder: Path, text: Optional[str]) -> None:
+    (folder / "credentials.json").unlink()
+    if text is not None:
+        (folder / "credentials.json").write_text(text, encoding="latin-1")
+    wrong = error_of(gmail_login, 1)
+    assert wrong.code is ErrorCode.FILE_IO_ERROR and str(folder / "credentials.json") in wrong.message
+    assert "Desktop app in Google's console" in wrong.hint
 
 
 def test_gmail_state_is_the_text_for_doctor(google: FakeGoogle, folder: Path) -> None:

@@ -57,7 +57,7 @@ PROGRAM = f'"{sys.executable}" "{ROOT}/peekaboo_min/__main__.py" "$@"'
 INSTALLERS = {
     **dict.fromkeys(("apt-get", "brew"), "exit 0"),
     "sudo": '"$@"',
-    "git": f'ln -s "{ROOT}" "${{2##*/}}"',
+    "git": f'for address; do :; done; ln -s "{ROOT}" "${{address##*/}}"',
     "pipx": 'mkdir -p ~/.local/bin && ln -sf "$(command -v peekaboo-min)" ~/.local/bin/',
     "uv": f'shift; "{sys.executable}" "$@"',
     "peekaboo-min": PROGRAM,

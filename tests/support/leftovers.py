@@ -20,7 +20,7 @@ FOLDERS = ("home/Library", "home/.local/state", "state", "tmp")  # where our pro
 KEPT = re.compile(
     r"""tmp/peekaboo-mcp\.log
     |tmp/peekaboo_min-\d+/record_[\w.-]+_\d+_[0-9a-f]{16}\.json
-    |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|clock|audit\.jsonl|keynote\.json|gmail/token\.json
+    |(state|home/Library/Caches|home/\.local/state)/peekaboo_min/(STOP|audit\.jsonl|keynote\.json|gmail/token\.json
     |bytecode/[\w.-]+|helper/[0-9a-f]{16}/(peekaboo-input|input\.swift|failure\.txt))
     |tmp/(fakemac-settler-\w+/fifo|org\.chromium\.Chromium\..*)""",
     re.VERBOSE,

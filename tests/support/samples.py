@@ -1,7 +1,9 @@
-"""Sample apps and windows, and a helper that returns the error of a call."""
+"""Sample apps and windows, the error of a call, and the text of a page."""
 
 from __future__ import annotations
 
+import html
+import re
 from typing import Any, Callable, Optional
 
 import pytest
@@ -23,3 +25,7 @@ def app(name: str, pid: Optional[int] = None, bundle_id: Optional[str] = None, *
 def window(window_id: int = 1, title: Optional[str] = "A", **others: Any) -> Window:
     values: dict[str, Any] = {"app_name": "Notes", "pid": 60, "bounds": Rect(10, 20, 300, 200), **others}
     return Window(window_id, title=title, **values)
+
+
+def page_text(page: str) -> str:
+    return html.unescape(re.sub("<[^>]*>", "", page))

@@ -322,3 +322,11 @@ class Form:
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
+
+
+def executable(path: Path, text: str) -> Path:
+    """Write an executable script, with its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path

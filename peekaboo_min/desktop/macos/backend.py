@@ -12,7 +12,6 @@ from ...core.log import log_debug
 from ...core.models import (
     Act,
     App,
-    Delivery,
     Display,
     Element,
     Handler,
@@ -26,17 +25,17 @@ from ...core.text import clean_text
 from ...system.bitmaps import read_image_info
 from ...system.files import file_lock, held_locks
 from ...system.process import ProgramTimeout, run_program
+from ..base import Desktop
 from ..matching import find_app
-from .grants import permission_error, request_notice
 from .input import perform, window_argument
-from .osascript import WINDOW_SOURCES, mac_error, run_jxa
+from .osascript import WINDOW_SOURCES, mac_error, permission_error, request_notice, run_jxa
 from .swift_helper import build_helper, build_in_background, find_helper, last_failure
 
 _PROGRAM_S = 20.0  # a screenshot takes less than 1 s, but up to 20 s beside a screen recorder
 _NO_SESSION = "there is no GUI session: the window server does not answer"
 
 
-class MacDesktop:
+class MacDesktop(Desktop):
     """The Desktop of macOS 13 and later. Keeps no state between calls."""
 
     name = "macos"
@@ -51,7 +50,8 @@ class MacDesktop:
     config_folder = "~/Library/Application Support"
     has_noisy_captures = True
     capture_cost = 2  # macOS 26 flashes the screen at each capture
-    answers_by_programs = True
+    denied = staticmethod(permission_error)
+    act = staticmethod(perform)
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
         grants = _grants()
@@ -60,12 +60,6 @@ class MacDesktop:
             ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: grants["accessibility"],
             ErrorCode.PERMISSION_DENIED_AUTOMATION: _may_automate_keynote(),
         }
-
-    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        return permission_error(code, what)
-
-    def warnings(self) -> tuple[str, ...]:
-        return ()
 
     def prepare(self, in_background: bool) -> None:
         if in_background:
@@ -150,9 +144,6 @@ class MacDesktop:
             what = f"a single window of {window.app_name} cannot be raised"
             raise permission_error(ErrorCode.PERMISSION_DENIED_ACCESSIBILITY, what)
 
-    def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        return perform(window, act, stop_file)
-
     def read_elements(self, window: Window) -> list[Element]:
         sources = [*WINDOW_SOURCES, "desktop/macos/elements.js"]
         reply = run_jxa(sources, {"window": window_argument(window)}, _PROGRAM_S)
@@ -194,9 +185,7 @@ class MacDesktop:
         argv += [] if kind == "app" else [target]
         run_program(argv, timeout_s=_PROGRAM_S)
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         format_options = ["-s", "format", "jpeg" if kind == "jpg" else kind]
         if kind == "jpg":
             format_options += ["-s", "formatOptions", str(quality)]
@@ -226,12 +215,6 @@ class MacDesktop:
             box = Rect(row["x"] * width, row["y"] * height, row["width"] * width, row["height"] * height)
             lines.append(RecognisedText(clean_text(row["text"], 1000), box, float(row["confidence"])))
         return lines
-
-    def text_languages(self) -> list[str]:
-        return []  # the user's; see read_text.js
-
-    def missing_language(self, text: str) -> str:
-        return ""
 
     def input_backend(self) -> str:
         if helper := find_helper():

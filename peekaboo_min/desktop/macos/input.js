@@ -192,7 +192,7 @@ function checkLayout() {
     if (isNil(source)) return;
     const [id, type] = ['ID', 'Type'].map(name => textOf($.TISGetInputSourceProperty(source, $(`TISPropertyInputSource${name}`))));
     if (type === 'TISTypeKeyboardLayout') return;
-    throw failure('WINDOW_BLOCKED', `the input method ${id} is active and would change the text`, null, id);
+    throw failure('WINDOW_BLOCKED', `the input method ${id} would compose other text from the keys`, null, id);
 }
 
 function selectSource(step) {

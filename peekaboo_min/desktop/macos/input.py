@@ -30,7 +30,8 @@ from .swift_helper import drop_helper, find_helper
 
 _ACT_S = 45.0  # the longest act: a tool call has 50 seconds
 _SPARE_S = 20.0  # for a busy machine
-_UNIT_S, _STEP_S = 0.01, 0.02  # a character: two pauses of 4 ms, and posting; a step: its check; not measured
+_UNIT_S = 0.01  # to type a character: two pauses of 4 ms, and posting; not measured
+_STEP_S = 0.02  # to check before a step; not measured
 _CLICK_HELD_MS = 60  # one program lost 1 of 15 clicks at 20 ms and none at 40 (agent-device#2716)
 _NEXT_KEY_MS = 40  # a calculator lost equal keys, and keys after return, at 20 ms but not at 40
 _NEXT_EVENT_MS = 20  # the time that the library enigo assumes for one event to arrive (enigo#329)
@@ -39,8 +40,8 @@ _DRAG_POINTS = 15  # more than one, because programs ignore a drag that jumps to
 _LINES_PER_NOTCH = 3  # Qt's default
 _MAX_CHARACTERS = 20  # per step; before each one the executor checks the keyboard focus
 _RECORD = "held-macos.json"  # the steps that release what the running act holds down
-_SOURCE_SELECTED_MS = 100  # until the program in front has noticed; not measured
-_RELEASED_MS = 100  # until the system's state no longer shows them as held
+_SOURCE_SELECTED_MS = 100  # until the program in front uses a new input source; not measured
+_RELEASED_MS = 100  # until the system no longer reports a released key as held
 
 # CGEventTypes; for a button: its number, then down, dragged, up
 _MOVED = 5
@@ -298,10 +299,7 @@ def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Deliv
 
 
 def with_layout(steps: Sequence[Step], source_id: str) -> list[Step]:
-    """Return these steps between steps that select a keyboard layout and, after them, the input method.
-
-    After a kill, the next act restores the input method, as it releases held keys.
-    """
+    """Return steps that select a keyboard layout, then do these steps, then restore the input method."""
     restore = {"do": "select_source", "id": source_id}
     select = {"do": "select_source", "ms": _SOURCE_SELECTED_MS}
     during = [{**step, "release": [*step.get("release", []), restore]} for step in (select, *steps[1:])]

@@ -358,7 +358,7 @@ func checkLayout() throws {
     guard let source = TISCopyCurrentKeyboardInputSource()?.takeRetainedValue() else { return }
     if text(kTISPropertyInputSourceType, of: source) == "TISTypeKeyboardLayout" { return }
     let id = text(kTISPropertyInputSourceID, of: source)
-    throw Failure(code: "WINDOW_BLOCKED", message: "the input method \(id) is active and would change the text", sourceID: id)
+    throw Failure(code: "WINDOW_BLOCKED", message: "the input method \(id) would compose other text from the keys", sourceID: id)
 }
 
 func selectSource(_ id: String?) {

@@ -9,11 +9,12 @@ most frequent command, does not need them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
 from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
 from ...core.settings import settings
+from ..base import Desktop
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
@@ -22,7 +23,7 @@ _FOCUS_S = 3.0
 _WAYLAND = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
 
 
-class X11Desktop:
+class X11Desktop(Desktop):
     """Desktop for X11; see base.Desktop for the contract."""
 
     name = "x11"
@@ -39,26 +40,13 @@ class X11Desktop:
     config_folder = "~/.config"
     has_noisy_captures = False
     capture_cost = 1
-    answers_by_programs = False
 
     @property
     def session(self) -> str:
         return x11_session()
 
-    def permissions(self) -> dict[ErrorCode, Optional[bool]]:
-        return {}  # an X server lets every client capture and act
-
-    def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        return PeekabooError(code, what)  # never called: X11 denies nothing
-
     def warnings(self) -> tuple[str, ...]:
         return (_WAYLAND,) if settings().wayland_display else ()
-
-    def prepare(self, in_background: bool) -> None:
-        """Do nothing: the programs need no preparation."""
-
-    def request_permissions(self, announce: Callable[[str], None]) -> None:
-        """Do nothing: X11 has no permissions."""
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
         return take_scene()  # the window manager reports minimised windows anyway
@@ -145,9 +133,7 @@ class X11Desktop:
 
         return act_by_keyboard(window, act, stop_file)
 
-    def fit_image(
-        self, source: Path, target: Path, width: int, height: int, kind: str, quality: int = 80
-    ) -> None:
+    def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         from ...system.process import run_program
 
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]

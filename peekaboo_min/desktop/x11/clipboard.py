@@ -2,15 +2,17 @@
 
 A selection stores nothing: a program that pastes asks the selection's owner for the content. A paste is:
 
-1. Before the first paste, save what the clipboard holds (`_user_copy`). PRIMARY, for terminals, is not saved.
+1. Save what the user has copied to CLIPBOARD (`_user_copy`). Terminals paste PRIMARY, which is not saved.
 2. Start an xclip that owns the selection and answers with the text (`_serve`).
 3. Press the paste key, if xclip still owns the selection.
 4. Wait until the window's program has fetched the text and asks for nothing more (`_wait_for_fetch`).
 
-xclip serves its text until the next paste or the end. At the end, another xclip serves the saved copy and
-outlives us (`restorer`). If any program copies meanwhile, our xclip loses the selection and exits with 0;
-that copy stays, and nothing is restored. If the window's program hangs, the text stays in the clipboard,
-because the program may paste later; do not let it paste the user's copy.
+A long text is pasted in pieces: step 1 is done once, and each xclip serves until the next one owns the
+selection. At the end, another xclip serves the saved copy and outlives us (`restorer`).
+
+If a program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and nothing
+is restored. If the window's program does not fetch the text, the text stays in the selection: a hung program
+may paste later, and must not paste the user's copy.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ _TERMINAL_KEYS = {
 _TEXT_TARGETS = ("UTF8_STRING", "text/plain;charset=utf-8", "STRING", "TEXT", "text/plain")
 _PROTOCOL_TARGETS = ("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE")  # hold no content
 _PASSWORD_TARGET = "x-kde-passwordManagerHint"
+_NOT_SERVED = "the clipboard does not hold the text"
 
 _CHANGE_ATTRIBUTES, _ATOM_NAME, _SEND_EVENT = 2, 17, 25
 _CLIENT_MESSAGE = 33
@@ -61,7 +64,7 @@ _EVENT_MASK, _SUBSTRUCTURE_NOTIFY = 1 << 11, 1 << 19
 
 @contextmanager
 def pasting(window: Window, server: XConnection, record: Record) -> Iterator[Clipboard]:
-    """Yield a clipboard to paste with. Restore the user's clipboard at the end, also after a signal."""
+    """Yield a clipboard to paste with. Restore the user's copy at the end, also after a signal."""
     clipboard = Clipboard(window, server, record)
     try:
         with restored_by(clipboard.restorer), clipboard.serving:
@@ -92,20 +95,22 @@ class Clipboard:
         self._window_id, self._server, self._record = window.window_id, server, record
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
-        self.serving = ExitStack()  # ends xclip
+        self.serving = ExitStack()  # closing it ends xclip
         self._xclip: Optional[RunningProgram] = None
-        # the window that owns the selection unless a program copies: the owner before, then xclip's window
+        # the selection's owner if no program copies: xclip's window; until that owns it, the owner before
         self._owner_id: Optional[int] = None  # None before the first paste
-        self._was_taken = False  # True if another window owned the selection at the end of a paste
+        self._was_taken = False  # True if `notice_copy` saw another owner
         self._may_fetch = False  # True from the key press until the program has fetched the text
-        self._restored: Optional[_Content] = None  # what the selection gets at the end; None: nothing
+        self._restored: Optional[_Content] = (
+            None  # the selection's content after the end; None: restore nothing
+        )
         self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
         """Serve `text`, press the paste key, and wait until the window's program has fetched the text.
 
         press: presses the key, and calls its argument right before. Raises PROGRAM_FAILED if xclip does not
-        serve the text (then nothing was pressed), or if the program does not fetch it.
+        own the selection (then nothing was pressed), or if the program does not fetch the text.
         """
         self.notice_copy()
         if self._selection == "clipboard" and (self._owner_id is None or self._is_taken):
@@ -113,17 +118,11 @@ class Clipboard:
             self._restored = self._user_copy()
             if self._new_owners():  # it changed meanwhile
                 self._restored = self._user_copy()
-        is_served = self._serve(text.encode())
-
-        def check_served() -> None:
-            if not is_served or self._owner() != self._owner_id:
-                raise _failed("the clipboard does not hold the text", "it was not pasted")
-
-        check_served()
+        self._serve(text.encode())
         _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
         self._record.drop_requests()
         self._may_fetch = True
-        press(check_served)
+        press(self._check_owner)
         self._wait_for_fetch(text)
         self._may_fetch = False
 
@@ -150,31 +149,36 @@ class Clipboard:
             data = data.decode("latin-1").encode()
         return _Content(data, kept) if kept.startswith("image/") else _Content(data)
 
-    def _serve(self, data: bytes) -> bool:
-        """Start an xclip that serves `data`; return True once it owns the selection. End the one before."""
+    def _serve(self, data: bytes) -> None:
+        """Start an xclip that serves `data`; wait until it owns the selection, then end the one before."""
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
         self._owner_id, self._was_taken = self._owner(), False
+        owners: list[int] = []
+
+        def is_served() -> bool:
+            owners.extend(self._new_owners())
+            owner_id = self._owner()
+            (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
+            if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
+                return False
+            self._owner_id = owner_id
+            return True
+
         # The previous xclip ends after this block. If it ended before, its window's id could be used again,
         # and the two owners would look the same.
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
-            owners: list[int] = []
+            if not self._wait_until(is_served, _ANSWER_S):
+                raise _failed(_NOT_SERVED, "it was not pasted")
+        if self._selection == "clipboard" and owners[0] != self._owner_id:
+            self.has_lost_copy = True  # a program copied after the user's copy was saved
 
-            def is_owner() -> bool:
-                owners.extend(self._new_owners())
-                owner_id = self._owner()
-                (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
-                if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
-                    return False
-                self._owner_id = owner_id
-                return True
-
-            is_served = self._wait_until(is_owner, _ANSWER_S)
-        if self._selection == "clipboard" and is_served and owners[0] != self._owner_id:
-            self.has_lost_copy = True  # somebody copied after the clipboard was saved
-        return is_served
+    def _check_owner(self) -> None:
+        if self._owner() != self._owner_id:
+            raise _failed(_NOT_SERVED, "it was not pasted")
 
     def _wait_for_fetch(self, text: str) -> None:
+        """Wait for the program's requests: first until one is answered, then until no more come."""
         requests: list[SelectionRequest] = []
 
         def is_fetched() -> bool:
@@ -205,14 +209,14 @@ class Clipboard:
             is_busy = bool(self._requests()) or has_answered is False
 
     def _left(self, text: str, message: str) -> PeekabooError:
-        """Keep the text in the selection at the end, instead of the user's copy."""
+        """Leave the text in the selection, instead of the user's copy; return the error that says so."""
         self._may_fetch = False
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())
         return _failed(message, "it stays in the clipboard")
 
     def notice_copy(self) -> None:
-        """Check whether another program owns the selection; our xclip exits a moment later."""
+        """Check whether another program owns the selection: then xclip exits, but a moment later."""
         if self._owner_id is not None and self._owner() not in (0, self._owner_id):
             self._was_taken = True
 
@@ -221,7 +225,7 @@ class Clipboard:
         return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
 
     def restorer(self) -> Optional[tuple[list[str], bytes]]:
-        """Return the argv and the stdin that restore the user's copy; None if nothing is to be restored."""
+        """Return the argv and the stdin that restore the user's copy, or None to restore nothing."""
         if self._owner_id is None or self._is_taken or self._restored is None:
             return None
         if self._may_fetch:
@@ -252,9 +256,10 @@ class Clipboard:
         return self._record.new_owners(self._selection.upper())
 
     def _requests(self) -> list[SelectionRequest]:
+        """Return the new requests of the window's program to xclip, and the answers to them."""
+        is_own = partial(self._server.is_same_program, self._window_id)
         requests = self._record.requests_to(self._owner_id or 0)
-        same = partial(self._server.is_same_program, self._window_id)
-        return [request for request in requests if same(request.requestor_id)]
+        return [request for request in requests if is_own(request.requestor_id)]
 
     def _is_text(self, target: int) -> bool:
         # xclip answers requests for other formats with the text as well; programs drop that

@@ -14,7 +14,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import NamedTuple, Optional
 
 from ...core.call import check_cancelled, within_budget
@@ -264,9 +264,8 @@ class XConnection:
             if not any(_LOCK_KEYSYMS.intersection(keysyms.get(code, ())) for code in codes):
                 held |= locked & 1 << number
         names = ", ".join(name for number, name in enumerate(_STATE_BITS) if held >> number & 1)
-        return InputState(
-            focus.fields("I")[0], names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT)
-        )
+        (focused_id,) = focus.fields("I")
+        return InputState(focused_id, names, bool(bits & _CAPS_LOCK_BIT), bool(bits & _NUM_LOCK_BIT))
 
     def check_nothing_held(self) -> InputState:
         """Return the input state. Raises WINDOW_BLOCKED if a mouse button or a modifier is held."""
@@ -332,17 +331,14 @@ def x_connection() -> Iterator[XConnection]:
         meant = f"; did you mean ':{given}'?" if given.isdecimal() else ""
         raise _no_display(f"DISPLAY is {given!r}{meant}" if given else "DISPLAY is not set")
     check_cancelled()
-    tcp_address = (address.host, 6000 + address.number)
-    with _connection_errors():
-        plain = (
-            socket.create_connection(tcp_address, _ANSWER_S)
-            if address.host
-            else socket.socket(socket.AF_UNIX)
-        )
-    with plain:
-        if not address.host:
-            plain.settimeout(_ANSWER_S)
-            with _connection_errors():
+    with ExitStack() as opened:
+        with _connection_errors():
+            if address.host:
+                tcp = socket.create_connection((address.host, 6000 + address.number), _ANSWER_S)
+                plain = opened.enter_context(tcp)
+            else:
+                plain = opened.enter_context(socket.socket(socket.AF_UNIX))
+                plain.settimeout(_ANSWER_S)
                 plain.connect(f"/tmp/.X11-unix/X{address.number}")
         yield XConnection(plain, address)
 
@@ -367,11 +363,9 @@ def _cookie(address: Address) -> bytes:
     path = os.path.expanduser(settings().x_authority or "~/.Xauthority")
     with suppress(OSError), open(path, "rb") as f:
         while len(f.read(2)) == 2:  # the family; format: Xau
-            entry_host, entry_number, name, cookie = (
-                f.read(int.from_bytes(f.read(2), "big")) for _ in range(4)
-            )
-            if entry_number in (b"", number) and name == _COOKIE:
-                cookies[entry_host] = cookie
+            of_host, of_number, name, cookie = (f.read(int.from_bytes(f.read(2), "big")) for _ in range(4))
+            if of_number in (b"", number) and name == _COOKIE:
+                cookies[of_host] = cookie
     return cookies.get(host) or next(iter(cookies.values()), b"")
 
 

@@ -137,7 +137,7 @@ def intersection(box: Box, other: Box) -> Box:
 
 
 def frames_of(window: dict[str, Any]) -> list[tuple[Any, Place]]:
-    """Return the window's own node; all nodes if windows look alike, or for a popup: it may be in any."""
+    """Return the nodes that fit the window best: one, or more if windows look alike; for a popup, all."""
     frames: list[tuple[tuple[bool, ...], Place, Any]] = []
     for application in children_of(Atspi.get_desktop(0)):
         with suppress(GLib.Error):  # the application has just ended

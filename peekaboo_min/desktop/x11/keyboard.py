@@ -89,7 +89,7 @@ def pauses_in(text: str, delay_s: float = 0.0) -> list[float]:
 
 
 def pieces_of(text: str, pauses: Sequence[float], typable: frozenset[str] = _ASCII) -> Iterator[str]:
-    """Yield pieces: return, tab, or at most 20 characters; fewer if they are typable with long pauses."""
+    """Yield the pieces to send: a line break, a tab, or at most 20 characters, fewer if typing takes long."""
     for run in re.finditer(r"\n|\t|[^\n\t]+", text):
         start = run.start()
         while start < run.end():
@@ -130,7 +130,7 @@ class _Keys(NamedTuple):
     release: list[str]
     keysyms: list[int]  # of the keys, without modifiers
     seconds: float  # about how long it takes
-    modifiers: Optional[int] = None  # the most modifier keys to be received with them; None: do not check
+    modifiers: Optional[int] = None  # more modifier keys than this are a person's; None: do not check
     is_held: bool = False
     is_counted: bool = True  # False if the key stands for no part of the text
 
@@ -340,7 +340,7 @@ class _Keyboard:
         return is_bound or keysym in self._map.keysyms.get(code, ())
 
     def _is_received_by_window(self, event: Event) -> bool:
-        """Return False for a key that another program received, also from this window by a grab."""
+        """Return True if the window's program received a key; by a grab, another may receive it here."""
         window_id = self._window.window_id
         if event.is_by_its_own_window and not is_same_client(event.client, window_id):
             # another program's window in this one, not its frame

@@ -150,19 +150,17 @@ def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
     return _Root(manager_id, active_id or 0, desktop, frozenset(listed.numbers()))
 
 
-def _clients(
-    server: XConnection, wm_state: int, listed_ids: Set[int], top_ids: Sequence[int]
-) -> dict[int, int]:
+def _clients(server: XConnection, wm_state: int, listed: Set[int], top_ids: Sequence[int]) -> dict[int, int]:
     """Map each managed window to its top-level window; without a manager's list, WM_STATE decides."""
     clients: dict[int, int] = {}
     level = dict(zip(top_ids, top_ids))
     for _ in range(4):  # levels of windows; reparenting managers use 1 to 3
-        managed = listed_ids & level.keys()
-        if not listed_ids:
+        managed = listed & level.keys()
+        if not listed:
             states = zip(level, server.ask([property_of(window_id, wm_state) for window_id in level]))
             managed = {window_id for window_id, state in states if {*state.numbers()[:1]} & {*_MANAGED}}
         clients.update({window_id: level.pop(window_id) for window_id in managed})
-        if listed_ids and clients.keys() >= listed_ids:
+        if listed and clients.keys() >= listed:
             break
         trees = server.ask([request(CHILDREN, window_id) for window_id in level])
         level = {child: top_id for top_id, tree in zip(level.values(), trees) for child in tree.children()}

@@ -258,21 +258,18 @@ def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
     release_keys = ["keyup", "--delay", "0", keys] if keys else []
     release = ["mouseup", button, *release_keys]
     if act.kind == "drag":
-        return ["mousedown", button, *_drag_argv(*act.points), *release], release
+        start, end = act.points
+        argv = ["mousedown", button, "sleep", "0.1"]
+        for step in range(1, _DRAG_STEPS + 1):
+            # in screen points, because the drag may move the window itself
+            x = start.x + (end.x - start.x) * step / _DRAG_STEPS
+            y = start.y + (end.y - start.y) * step / _DRAG_STEPS
+            argv += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
+        return [*argv, "sleep", "0.1", "getmouselocation", "--shell", *release], release
     click = ["click", "--delay", "0", button]
     if keys:
         click = ["keydown", "--delay", "0", keys, *click, "sleep", _HOLD_ON_S, *release_keys]
     return click, release
-
-
-def _drag_argv(start: Point, end: Point) -> list[str]:
-    # in screen points, because the drag may move the window itself
-    argv = ["sleep", "0.1"]
-    for step in range(1, _DRAG_STEPS + 1):
-        x = start.x + (end.x - start.x) * step / _DRAG_STEPS
-        y = start.y + (end.y - start.y) * step / _DRAG_STEPS
-        argv += ["mousemove", "--", str(int(x)), str(int(y)), "sleep", "0.015"]
-    return [*argv, "sleep", "0.1", "getmouselocation", "--shell"]
 
 
 def _listed_id(top_id: int) -> int:

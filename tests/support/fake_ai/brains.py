@@ -76,9 +76,7 @@ def example_of(schema: dict[str, Any]) -> Any:
 
 
 def script(replies: Iterable[Union[str, dict[str, Any], Reply, Brain]]) -> Brain:
-    """Return a brain that gives these replies in turn; one more question fails the test when its FakeAI
-    closes.
-    """
+    """Return a brain that gives these replies in turn; one more question fails the test at its end."""
     left = deque(replies)
 
     def next_line(request: Request) -> Union[str, dict[str, Any], Reply]:
@@ -112,9 +110,7 @@ CONVENTIONS: dict[str, Callable[[int, int], tuple[float, float]]] = {
 
 
 def pointer(convention: str, truth: Callable[[Request], tuple[float, float]]) -> Brain:
-    """Return a brain that clicks the widget at its position in `truth`, as shares of the last image's
-    size.
-    """
+    """Return a brain that clicks at `truth`, given as shares of the last image's size."""
 
     def click(request: Request) -> dict[str, Any]:
         seen = request.images[-1]

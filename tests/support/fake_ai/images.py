@@ -1,69 +1,27 @@
-"""Images as the vendors receive them: type and size are read from the bytes; and test images to send."""
+"""Images as the vendors receive them, and test images to send."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
-from typing import Optional
+from typing import NamedTuple, Optional
 
-MEGABYTE = 1024 * 1024
+from peekaboo_min.system.bitmaps import whole_image
 
 
-@dataclass(frozen=True)
-class ReceivedImage:
+class ReceivedImage(NamedTuple):
     data: bytes
     declared_type: Optional[str]  # as the client declared it; None: the vendor gets no type (Ollama)
-    real_type: Optional[str]  # read from the bytes; None: not an image that can be decoded
+    real_type: Optional[str]  # read from the bytes; None: not a complete image
     width: int  # pixels, 0 when real_type is None
     height: int
 
 
 def read_image(data: bytes, declared_type: Optional[str] = None) -> ReceivedImage:
-    """Read type and pixel size from the header; an incomplete file has no real_type."""
-    for kind, reader in (("png", _png_size), ("jpeg", _jpeg_size), ("webp", _webp_size)):
-        try:
-            size = reader(data)
-        except (struct.error, IndexError):
-            size = None
-        if size and size[0] and size[1]:
-            return ReceivedImage(data, declared_type, f"image/{kind}", size[0], size[1])
-    return ReceivedImage(data, declared_type, None, 0, 0)
-
-
-def _png_size(data: bytes) -> Optional[tuple[int, int]]:
-    if not data.startswith(b"\x89PNG\r\n\x1a\n") or data[12:16] != b"IHDR":
-        return None
-    at = 8
-    while at < len(data):
-        length, name = struct.unpack_from(">I4s", data, at)
-        chunk = data[at + 4 : at + 8 + length]
-        if struct.unpack_from(">I", data, at + 8 + length)[0] != zlib.crc32(chunk):
-            return None
-        if name == b"IEND":
-            return struct.unpack_from(">II", data, 16)
-        at += 12 + length
-    return None
-
-
-def _jpeg_size(data: bytes) -> Optional[tuple[int, int]]:
-    if not data.startswith(b"\xff\xd8\xff") or not data.endswith(b"\xff\xd9"):
-        return None
-    at = 2
-    while data[at] == 0xFF:
-        marker, length = struct.unpack_from(">BH", data, at + 1)
-        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
-            height, width = struct.unpack_from(">HH", data, at + 5)
-            return width, height
-        at += 2 + length
-    return None
-
-
-def _webp_size(data: bytes) -> Optional[tuple[int, int]]:
-    """Read the size of a WebP in extended form, which `picture` writes."""
-    if data[:4] != b"RIFF" or data[8:16] != b"WEBPVP8X":
-        return None
-    return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+    info = whole_image(data)
+    if info is None:
+        return ReceivedImage(data, declared_type, None, 0, 0)
+    return ReceivedImage(data, declared_type, info.mime_type, info.width, info.height)
 
 
 def picture(kind: str = "png", width: int = 64, height: int = 48, padding: int = 0) -> bytes:

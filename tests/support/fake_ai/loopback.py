@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import struct
@@ -10,8 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple, Optional
-from urllib.parse import urlsplit
+from typing import Any, Optional
 
 
 class Refusal(Exception):
@@ -90,20 +88,3 @@ class Call(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
-
-
-class Answer(NamedTuple):
-    """A fake's answer, for tests of the fakes themselves."""
-
-    status: int
-    json: Any
-
-
-def post(url: str, data: bytes, headers: dict[str, str]) -> Answer:
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-    try:
-        connection.request("POST", urlsplit(url).path, data, headers)
-        answer = connection.getresponse()
-        return Answer(answer.status, json.loads(answer.read()))
-    finally:
-        connection.close()

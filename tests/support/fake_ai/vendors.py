@@ -1,41 +1,24 @@
-"""The four vendors: their requirements for a request, their answers and their failures."""
+"""The four vendors: how a request is read, their answers and their failures."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from .brains import Reply, Request
-from .images import MEGABYTE
 from .loopback import Refusal
-from .shapes import TEXT, limitless_schema, strict_schema
 
 Sent = list[tuple[str, Optional[str]]]
 """Images in base64, each with its declared type."""
 
 
-@dataclass(frozen=True)
-class Vendor:
-    path: str
-    """A pattern; its group is the model's name. Without a group, the name is in the body."""
-    shape: dict[str, Any]
-    """The allowed fields of a request body, which are those that the product sends; see shapes.py."""
-    read: Callable[[Request, dict[str, Any]], Sent]
-    """Takes prompt, system and schema out of a body of this shape; returns the images."""
+class Vendor(NamedTuple):
+    path: str  # a pattern; its group is the model's name; without a group, the name is in the body
+    read: Callable[[Request, dict[str, Any]], Sent]  # stores prompt, system and schema; returns the images
     answer: Callable[[Request, Reply], Any]
-    kinds: dict[str, tuple[int, str]]
-    """The failures that a test may order: status and text."""
-    error_body: Callable[[int, str, str], Any]
-    """The JSON body for a status, a message and a kind."""
-    headers: dict[str, str] = field(default_factory=dict)
-    """The required headers; {key} stands for the key."""
-    largest_request: int = 32 * MEGABYTE
-    largest_image: int = 20 * MEGABYTE
-    """Measured on the base64 text, not on the image."""
+    kinds: dict[str, tuple[int, str]]  # the failures that a test may order: status and text
+    error_body: Callable[[int, str, str], Any]  # the JSON body for a status, a message and a kind
+    headers: dict[str, str]  # required; {key} stands for the key
 
     def refusal(self, message: str, status: int = 400, kind: str = "") -> Refusal:
         return Refusal(status, self.error_body(status, message, kind), message)
@@ -44,14 +27,6 @@ class Vendor:
         """Order a failure of this kind, with another text or status."""
         usual_status, usual_text = self.kinds[kind]
         return self.refusal(text or usual_text.format(model=model), status or usual_status, kind)
-
-
-def decode(text: str) -> Optional[bytes]:
-    """Standard base64 with its padding; None when it is something else."""
-    try:
-        return base64.b64decode(text, validate=True) or None
-    except (binascii.Error, ValueError):
-        return None
 
 
 _SERVER_ERROR = (500, "An internal error occurred.")
@@ -77,16 +52,6 @@ def _answer_ollama(request: Request, reply: Reply) -> Any:
 
 OLLAMA = Vendor(
     "/api/generate|/api/show",
-    {
-        "model!": TEXT,
-        "prompt": str,
-        "system": str,
-        "images": [TEXT],
-        "format": dict,
-        "stream!": False,  # true is its default
-        "think": False,
-        "options": dict,
-    },
     _read_ollama,
     _answer_ollama,
     {
@@ -98,6 +63,7 @@ OLLAMA = Vendor(
         "overloaded": (503, "server busy, please try again.  maximum pending requests exceeded"),
     },
     lambda status, message, kind: {"error": message},
+    {},
 )
 
 
@@ -137,22 +103,8 @@ def _answer_openai(request: Request, reply: Reply) -> Any:
     }
 
 
-_DATA_URL = re.compile("data:image/(png|jpeg|gif|webp);base64,.+", re.DOTALL)
-_OPENAI_PARTS = (
-    {"type!": "text", "text!": TEXT},
-    {"type!": "image_url", "image_url!": {"url!": _DATA_URL, "detail": ("low", "high", "auto", "original")}},
-)
-_OPENAI_SCHEMA = {"name!": re.compile("[A-Za-z0-9_-]{1,64}"), "strict!": True, "schema!": strict_schema}
 OPENAI = Vendor(
     "/v1/chat/completions",
-    {
-        "model!": TEXT,
-        "max_completion_tokens": int,
-        "messages!": [
-            ({"role!": "system", "content!": str}, {"role!": "user", "content!": [_OPENAI_PARTS]}),
-        ],
-        "response_format": {"type!": "json_schema", "json_schema!": _OPENAI_SCHEMA},
-    },
     _read_openai,
     _answer_openai,
     {
@@ -201,19 +153,8 @@ def _answer_gemini(request: Request, reply: Reply) -> Any:
     return {"candidates": [{"content": content, "finishReason": finish}], "usageMetadata": usage}
 
 
-_RESOLUTIONS = tuple(f"MEDIA_RESOLUTION_{name}" for name in ("LOW", "MEDIUM", "HIGH"))
-_GEMINI_CONFIG = {"maxOutputTokens": int, "mediaResolution": _RESOLUTIONS}
-_GEMINI_BLOB = {"mimeType!": re.compile("image/(png|jpeg|webp|heic|heif)"), "data!": TEXT}
 GEMINI = Vendor(
     "/v1beta/models/(.+):generateContent",
-    {
-        "contents!": [{"role": "user", "parts!": [({"text!": str}, {"inlineData!": _GEMINI_BLOB})]}],
-        "systemInstruction": {"parts!": [{"text!": str}]},
-        "generationConfig": (
-            {**_GEMINI_CONFIG, "responseMimeType!": "application/json", "responseJsonSchema!": dict},
-            _GEMINI_CONFIG,
-        ),
-    },
     _read_gemini,
     _answer_gemini,
     {
@@ -226,7 +167,6 @@ GEMINI = Vendor(
     },
     _gemini_error,
     {"x-goog-api-key": "{key}"},
-    largest_request=20 * MEGABYTE,
 )
 
 
@@ -262,20 +202,8 @@ def _answer_anthropic(request: Request, reply: Reply) -> Any:
     }
 
 
-_MEDIA_TYPE = re.compile("image/(jpeg|png|gif|webp)")
-_ANTHROPIC_PARTS = (
-    {"type!": "text", "text!": TEXT},
-    {"type!": "image", "source!": {"type!": "base64", "media_type!": _MEDIA_TYPE, "data!": TEXT}},
-)
 ANTHROPIC = Vendor(
     "/v1/messages",
-    {
-        "model!": TEXT,
-        "max_tokens!": int,
-        "system": TEXT,
-        "messages!": [{"role!": "user", "content!": [_ANTHROPIC_PARTS]}],
-        "output_config": {"format!": {"type!": "json_schema", "schema!": limitless_schema}},
-    },
     _read_anthropic,
     _answer_anthropic,
     {
@@ -288,7 +216,6 @@ ANTHROPIC = Vendor(
     },
     _anthropic_error,
     {"x-api-key": "{key}", "anthropic-version": "2023-06-01"},
-    largest_image=5 * MEGABYTE,
 )
 
 VENDORS = {"ollama": OLLAMA, "openai": OPENAI, "gemini": GEMINI, "anthropic": ANTHROPIC}
