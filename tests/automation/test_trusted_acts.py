@@ -389,15 +389,6 @@ def test_type_stops_when_the_focus_is_stolen(peek: Program, form: Form, form_id:
     assert len(thieves[0].lines()) <= 20
 
 
-def test_type_after_sigkill_starts_after_the_current_piece(peek: Program, form: Form, form_id: int) -> None:
-    assert type_until(peek, form, form_id, lambda process: process.kill()) == ""
-    before = len(form.events("key"))
-    peek.data("type", form_id, "ZZZ")
-    text = typed(form)
-    assert text.endswith("ZZZ") and "Z" not in text[:-3]
-    assert len(form.events("key")) - before <= 20 + 3 + 10  # rest of the piece, ZZZ, shift and F12
-
-
 def test_type_waits_for_a_process_with_another_environment(
     peek: Program, form: Form, form_id: int, tmp_path: Path
 ) -> None:
