@@ -132,13 +132,6 @@ def form_window(on_x11: Program, form: Form) -> Any:
     return wait_for(find, "the form's window is listed")[0]
 
 
-@pytest.fixture(scope="module")
-def shared_form(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Form]:
-    form = Form(display, tmp_path_factory.mktemp("form") / "report.jsonl")
-    yield form
-    form.close()
-
-
 @pytest.fixture
 def mac(tmp_path: Path) -> Iterator[FakeMac]:
     with fake_mac(tmp_path / "mac") as fake:

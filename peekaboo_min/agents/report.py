@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 from string import Template
@@ -192,11 +193,9 @@ def _new_record(folder: Path) -> Optional[Path]:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(1, _MOST_ACTS + 1):
             path = folder / f"act_{number:03d}.json"
-            try:
+            with suppress(FileExistsError):
                 path.touch(mode=0o600, exist_ok=False)
                 return path
-            except FileExistsError:
-                continue
     return None
 
 

@@ -96,12 +96,10 @@ def run_vision_agent(
 
 
 def _choose(model: Optional[str]) -> ModelChoice:
-    if model:
-        return choose_model(model)
-    if settings().ai_providers:
-        return choose_provider()
-    hint = "name one, such as --model openai/gpt-5.4-mini, or set PEEKABOO_AI_PROVIDERS"
-    raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, "no model is chosen", hint)
+    if not (model or settings().ai_providers):
+        hint = "name one, such as --model openai/gpt-5.4-mini, or set PEEKABOO_AI_PROVIDERS"
+        raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, "no model is chosen", hint)
+    return choose_model(model) if model else choose_provider()
 
 
 def _run_and_report(run: AgentRun, choice: ModelChoice, run_folder: Optional[str]) -> None:

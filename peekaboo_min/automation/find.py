@@ -12,7 +12,7 @@ from ..core.errors import ErrorCode, PeekabooError, WindowMoves, invalid
 from ..core.models import NOTHING_FOUND, Act, Element, RecognisedText, Rect, Result
 from ..core.text import clean_text
 from ..desktop.base import Desktop
-from ..system.bitmaps import is_other_within
+from ..system.bitmaps import changed_rect
 from ..system.files import temporary_file
 from .act import perform
 from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
@@ -211,7 +211,9 @@ def click_label(
     image = take_image(desktop, Subject(window=window))
     search = search_image(desktop, image, wanted, part, wanted_role(role, text))
     place = _place_to_click(search, has_region=part is not None)
-    if is_other_within(before, take_bitmap(desktop, window), place.box, search.record.image_width):
+    now, width = take_bitmap(desktop, window), search.record.image_width
+    rect = changed_rect(before.cropped(place.box, width), now.cropped(place.box, width))
+    if rect and rect.width > 3:  # a caret is narrower
         change = f"changed at {place.text!r} during text recognition"
         hint = "call wait_for with still=true, then try again"
         message = f"window {window_id} {change}; nothing was clicked"

@@ -120,10 +120,7 @@ class Desktop(Protocol):
         return []
 
     def missing_language(self, text: str) -> str:
-        """Return the package without which letters of `text`, or of the user's language, may be misread.
-
-        Empty if there is none, or if the system brings all languages.
-        """
+        """Return the package to install so that `text` and the user's language are read; empty if none."""
         return ""
 
     def input_backend(self) -> str:

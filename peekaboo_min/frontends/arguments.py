@@ -169,14 +169,10 @@ def options_end(arguments: Sequence[str]) -> int:
 
 def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -> dict[str, Any]:
     """Return the keyword arguments for a command's function. Raises INVALID_ARGUMENT."""
+    # argparse reads only the options: it would also take a text that begins with a dash for one
     options, texts = _split(signature, arguments)
     parser = command_parser(name, signature)
-    # marked, because argparse would take a text that begins with a dash for an option
-    values, left = parser.parse_known_args([*(f"={text}" for text in texts), *options])
-    if left:
-        over = [text[1:] for text in left]
-        parser.error(f"{' '.join(over)[:80]!r} is left over; {_place_of(signature, over[0])}")
-    return vars(values)
+    return {**vars(parser.parse_args(options)), **_positional_values(parser, signature, texts)}
 
 
 def _split(signature: Signature, arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -202,6 +198,29 @@ def _split(signature: Signature, arguments: Sequence[str]) -> tuple[list[str], l
         else:
             texts.append(argument)
     return options, [*texts, *arguments[end + 1 :]]
+
+
+def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    missing = []
+    left = list(texts)
+    for parameter in filter(lambda parameter: parameter.is_positional, signature.parameters):
+        taken = left if parameter.is_list else left[:1]
+        left = left[len(taken) :]
+        try:
+            items = [_item(parameter, text) for text in taken]
+        except argparse.ArgumentTypeError as e:
+            parser.error(f"argument {parameter.label}: {e}")
+        if items:
+            values[parameter.name] = items if parameter.is_list else items[0]
+        elif parameter.is_required:
+            missing.append(parameter.label)
+    if missing:
+        parser.error(f"the following arguments are required: {', '.join(missing)}")
+    if left:
+        problem = f"{' '.join(left)[:80]!r} is left over; {_place_of(signature, left[0])}"
+        raise invalid(problem, f"usage: {parser.usage}; see {parser.prog} --help")
+    return values
 
 
 def _similar_option(signature: Signature, flag: str) -> str:
@@ -260,10 +279,8 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: Parameter) -> None
     settings: dict[str, Any] = {"default": parameter.default, "help": parameter.help.replace("%", "%%")}
     if parameter.is_positional:
         settings["help"] = f"{choices} {settings['help']}".strip()
-        settings["type"] = lambda marked: _item(parameter, marked[1:])  # see shell_arguments
-        forms = {(True, True): "+", (True, False): "*", (False, False): "?"}
-        settings["nargs"] = forms.get((parameter.is_list, parameter.is_required))
-        parser.add_argument(parameter.name, metavar=parameter.label, **settings)
+        # optional for argparse: shell_arguments assigns the positional values
+        parser.add_argument(parameter.name, nargs="?", metavar=parameter.label, **settings)
         return
     if parameter.type_ is bool:
         settings["action"] = "store_false" if parameter.default else "store_true"

@@ -57,18 +57,20 @@ class Deck(NamedTuple):
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
 
 
-# A server keeps its deck here (the specification's SERVER_STATE), a shell command in a file.
-_in_memory: list[Optional[Deck]] = []
+# A server keeps its deck in memory (the specification's SERVER_STATE), a shell command in a file.
+_is_in_memory = False
+_deck_in_memory: Optional[Deck] = None
 
 
 def keep_deck_in_memory() -> None:
     """From now on, keep the deck of this process in memory; start without one."""
-    _in_memory[:] = [None]
+    global _is_in_memory, _deck_in_memory
+    _is_in_memory, _deck_in_memory = True, None
 
 
 def _load_deck() -> Optional[Deck]:
-    if _in_memory:
-        return _in_memory[0]
+    if _is_in_memory:
+        return _deck_in_memory
     try:
         return Deck(**json.loads((state_folder() / _DECK_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -76,8 +78,9 @@ def _load_deck() -> Optional[Deck]:
 
 
 def _save_deck(deck: Deck) -> None:
-    if _in_memory:
-        _in_memory[0] = deck
+    global _deck_in_memory
+    if _is_in_memory:
+        _deck_in_memory = deck
     else:
         write_privately(state_folder() / _DECK_FILE, json.dumps(deck._asdict()))
 

@@ -211,12 +211,6 @@ def is_caret(rect: Rect, width: int, window: Window) -> bool:
     return rect.width <= 14 * scale and rect.height <= 40 * scale  # a large terminal font's block caret
 
 
-def is_other_within(before: Bitmap, now: Bitmap, box: Rect, image_width: int) -> bool:
-    """Return True if `box`, in pixels of a screenshot of that width, changed by more than a caret."""
-    rect = changed_rect(before.cropped(box, image_width), now.cropped(box, image_width))
-    return rect is not None and rect.width > 3
-
-
 def model_size(width: int, height: int, edge: int = MODEL_EDGE, area: int = MODEL_PIXELS) -> tuple[int, int]:
     """Return the largest size of this shape within `edge` and `area` (pixels); never enlarge."""
     factor = min(1.0, edge / max(width, height), math.sqrt(area / (width * height)))

@@ -85,10 +85,7 @@ def default_log_file() -> Path:
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
-    """Return a file name of at most 255 bytes, with `_` for characters that file systems or shells interpret.
-
-    suffix: distinguishes images with the same stem.
-    """
+    """Return a file name of at most 255 bytes without characters that file systems or shells interpret."""
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), 80)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
     return cut_to_bytes(cleaned, 255 - len(ending.encode())) + ending

@@ -113,9 +113,18 @@ def image(
     returned directly as image data. Window shadows/frames are automatically excluded. Application
     identification uses intelligent fuzzy matching. The pixels of a screen are not for click.
     """
-    window = (getattr(window_specifier, "title", None), getattr(window_specifier, "index", None), window_id)
-    is_temporary = (return_data or question is not None) and not (path or settings().default_save_path)
-    request = ImageRequest(app, mode, *window, None, format, path, max_dimension, is_temporary)
+    has_file = bool(path or settings().default_save_path)
+    request = ImageRequest(
+        app=app,
+        mode=mode,
+        window_title=getattr(window_specifier, "title", None),
+        window_index=getattr(window_specifier, "index", None),
+        window_id=window_id,
+        kind=format,
+        path=path,
+        max_dimension=max_dimension,
+        is_temporary=(return_data or question is not None) and not has_file,
+    )
     if program := (delegate_path() if question is None else None):
         return image_by_cli(program, request, capture_focus, return_data)
     return image_result(this_desktop(), request, capture_focus, return_data, question)

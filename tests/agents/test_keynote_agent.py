@@ -144,7 +144,7 @@ def test_keynote_agent_corrects_a_model_that_lies_in_eight_turns(mac: FakeMac, f
     assert [answer in prompt for answer, prompt in zip(answers, prompts[1:])] == [True] * 7
     lines = log_lines(folder)
     assert "LLM => I have drawn a beautiful rectangle with ***.\\n[2026" in lines[3][1]
-    assert "openai-key" not in str(lines)
+    assert "openai-key" not in str(lines) + done.out + done.err
     tools = ("add_text_in_keynote", "open_keynote", "screenshot_slide", "get_slide_size")
     assert [source for source, _ in lines if "tool=" in source] == [f"[tool={each}]" for each in tools]
     assert [each["slides"][0]["shapes"] for each in mac.state()["keynote"]["documents"]] == [[]]

@@ -9,7 +9,9 @@ from typing import Callable
 
 import pytest
 from accessible import need_elements, session_bus
+from fakemac import FakeMac
 from in_process import InProcessProgram
+from macs import mac_environment
 from tk_windows import Opened, Wish, window_titled
 from worlds import Form, Program, clean_environment
 
@@ -18,6 +20,12 @@ from worlds import Form, Program, clean_environment
 def peek(display: str, tmp_path: Path) -> Program:
     """Return the package on the session's display; other tests compare it with the single file."""
     return InProcessProgram(clean_environment(tmp_path, DISPLAY=display))
+
+
+@pytest.fixture
+def mac_peek(mac: FakeMac) -> Program:
+    """Return the package on a fake Mac."""
+    return InProcessProgram(mac_environment(mac))
 
 
 @pytest.fixture

@@ -13,19 +13,14 @@ from worlds import Form, clean_environment, need, x_server
 CAPTURE = {"maim": 1}
 # Listings need one X connection and no program. ID stands for the id of the focused window.
 OPERATIONS: dict[str, dict[str, int]] = {
-    "list apps": {},
     "list windows --app Form": {},
-    "list screens": {},
     "windows": {},
-    "windows --app Form": {},
     "image": CAPTURE,
-    "image --app Form": CAPTURE,
     "image --app Form --window-title left": CAPTURE,
     "image --app Form --max-dimension 90": {"maim": 1, "convert": 1},
     "image --app Form --mode multi": {"maim": 2},
     "screenshot-app-window --appName Form": CAPTURE,
     "screenshot ID": CAPTURE,
-    "image --window-id ID": CAPTURE,
     "click ID 300 5": {"xdotool": 1},
     "press ID escape": {"xdotool": 1},
     f"type ID {'xy' * 20}": {"xdotool": 2},

@@ -10,7 +10,6 @@ import pytest
 from accessible import elements_of, group_of
 from desktops import BROWSER_OPTIONS, need_browser
 from fakemac import FakeMac
-from in_process import InProcessProgram
 from macs import mac_environment
 from mcp_server import serving
 from samples import window
@@ -20,65 +19,60 @@ from peekaboo_min.core.models import Rect
 from peekaboo_min.system.bitmaps import is_caret
 
 
-@pytest.fixture
-def on_mac(mac: FakeMac) -> Program:
-    return InProcessProgram(mac_environment(mac))
-
-
-def test_element_positions_are_pixels_for_click(on_mac: Program, mac: FakeMac) -> None:
-    reply = on_mac.data("elements", 1090, "--role", "button")
+def test_element_positions_are_pixels_for_click(mac_peek: Program, mac: FakeMac) -> None:
+    reply = mac_peek.data("elements", 1090, "--role", "button")
     # two pixels per point, like take_window_screenshot
     assert (reply["image_width"], reply["image_height"]) == (960, 720)
     assert {one["role"] for one in reply["elements"]} == {"button"}
-    assert reply["count"] == len(reply["elements"])
     new = next(one for one in reply["elements"] if one["name"] == "New entry")
     assert new == {
         "role": "button", "name": "New entry", "value": "", "states": [],
         "x": 180, "y": 220, "width": 280, "height": 80,
     }  # fmt: skip
-    on_mac.data("click", 1090, new["x"], new["y"], "--screenshot-id", reply["screenshot_id"])
+    mac_peek.data("click", 1090, new["x"], new["y"], "--screenshot-id", reply["screenshot_id"])
     assert [(one["window"], one["widget"]) for one in mac.events("click")] == [(1090, "new")]
 
 
-def test_elements_print_one_line_each(on_mac: Program, mac: FakeMac) -> None:
-    finished = on_mac.run("elements", 1090, "--text", "ENTRY")
-    assert finished.code == 0, finished.err
-    head, line = finished.out.rstrip().split("\n")
+def test_elements_print_one_line_each(mac_peek: Program, mac: FakeMac) -> None:
+    head, line = mac_peek.run("elements", 1090, "--text", "ENTRY").out.rstrip().split("\n")
     assert re.fullmatch(r"1 element\(s\) of window 1090; x,y are pixels of screenshot [0-9a-f]{16}", head)
     assert line == 'button "New entry" 180,220'
     with serving("package", mac_environment(mac)) as server:
         server.shake_hands()
         answer = server.call("find_elements", window_id=1090, text="entry")
     text, data = answer["content"][0]["text"], answer["structuredContent"]
-    assert (text.split("\n")[1:], data["screenshot_id"] in text) == ([line], True)
+    assert text.split("\n")[1:] == [line] and data["screenshot_id"] in text
     assert [one["name"] for one in data["elements"]] == ["New entry"]
-    finished = on_mac.run("elements", 1090, "--role", "tree")
+
+
+def test_elements_that_are_not_found_are_listed_by_role(mac_peek: Program) -> None:
+    finished = mac_peek.run("elements", 1090, "--role", "tree")
     assert finished.code == 3
     assert finished.out.startswith("0 element(s) of window 1090; of ") and "button" in finished.out
-    document = on_mac.run("elements", 1090, "--role", "tree", "--json")
-    assert (document.code, document.data["elements"]) == (3, [])
+    document = mac_peek.run("elements", 1090, "--role", "tree", "--json")
+    assert document.code == 3 and document.data["elements"] == []
 
 
-def test_elements_are_limited_to_200_and_values_to_300_characters(on_mac: Program, mac: FakeMac) -> None:
-    def shown(widgets: list[dict[str, Any]]) -> dict[str, Any]:
-        mac.change_window(1090, {"widgets": widgets})
-        return on_mac.data("elements", 1090)
-
+@pytest.mark.parametrize("count", [200, 201])
+def test_elements_are_limited_to_200(mac_peek: Program, mac: FakeMac, count: int) -> None:
     widgets = [
         {"name": f"b{at}", "kind": "button", "rect": [at % 20 * 20, at // 20 * 18, 20, 18], "text": f"B{at}"}
-        for at in range(201)
+        for at in range(count)
     ]
-    reply = shown(widgets)
-    assert (reply["count"], len(reply["elements"])) == (201, 200)
+    mac.change_window(1090, {"widgets": widgets})
+    reply = mac_peek.data("elements", 1090)
+    assert (reply["count"], len(reply["elements"])) == (count, 200)
     assert [one["name"] for one in reply["elements"][:2]] == ["B0", "B1"]
-    assert "the first of 201" in on_mac.run("elements", 1090).out
-    reply = shown(widgets[:200])
-    assert (reply["count"], len(reply["elements"])) == (200, 200)
+    assert ("the first of 201" in mac_peek.run("elements", 1090).out) == (count > 200)
+
+
+def test_element_values_are_limited_to_300_characters(mac_peek: Program, mac: FakeMac) -> None:
     fields = [
-        {"name": f"f{at}", "kind": "field", "rect": [0, 40 * at, 90, 30], "value": "x" * length}
-        for at, length in enumerate((300, 301))
+        {"name": f"f{length}", "kind": "field", "rect": [0, length - 300, 90, 30], "value": "x" * length}
+        for length in (300, 340)
     ]
-    values = [one["value"] for one in shown(fields)["elements"]]
+    mac.change_window(1090, {"widgets": fields})
+    values = [one["value"] for one in mac_peek.data("elements", 1090)["elements"]]
     assert values == ["x" * 300, "x" * 299 + "…"]
 
 
@@ -148,19 +142,11 @@ def test_elements_of_a_page(  # a longer test name makes the path of Chromium's 
         wait_for(lambda: "pressed" in titles(), "it was pressed")
 
 
-# (width in pixels, height in pixels, pixels per point): could be a caret
-SIZES = {
-    (2, 16, 1): True,
-    (14, 40, 1): True,
-    (15, 8, 1): False,
-    (8, 41, 1): False,
-    (28, 80, 2): True,
-    (29, 80, 2): False,
-}
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_caret_is_narrow_and_low(size: tuple[int, int, int]) -> None:
-    width, height, scale = size
+@pytest.mark.parametrize(
+    ("width", "height", "scale", "expected"),
+    [(14, 40, 1, True), (15, 8, 1, False), (8, 41, 1, False), (28, 80, 2, True), (29, 80, 2, False)],
+)
+def test_caret_is_narrow_and_low(width: int, height: int, scale: int, expected: bool) -> None:
+    """Sizes are in pixels; scale: pixels per point."""
     where = window(bounds=Rect(0, 0, 300, 200))
-    assert is_caret(Rect(5, 5, width, height), 300 * scale, where) is SIZES[size]
+    assert is_caret(Rect(5, 5, width, height), 300 * scale, where) is expected

@@ -36,124 +36,86 @@ def labels_pressed(wanted: str, *shown: str) -> list[str]:
     return [text for text, match in matches(wanted, *shown) if match in ("label", "lookalike")]
 
 
-def pairs_of(table: str) -> list[list[str]]:
-    """Parse pairs such as `wanted=shown`; `_` stands for a space."""
-    return [pair.replace("_", " ").split("=") for pair in table.split()]
-
-
-# wanted text: lines that must not be clicked
-OTHERS = {
-    # the opposite
-    "Install": ["Uninstall", "Uninstall  Repair  Cancel", "Reinstall"],
-    "Enable": ["Disable", "[x] Disable"],
-    "Connect": ["Disconnect", "Reconnect"],
-    "Lock": ["Unlock", "Block"],
-    "Allow": ["Disallow", "Don't allow", "Do not allow"],
-    "Accept": ["Except", "I do not accept"],
-    "Save": ["Don't Save", "Cancel  Don't Save", "Safe", "Saved", "Save As", "Save all", "Sale"],
-    "Delete": ["Do not delete", "Undelete", "File  Do not delete  Edit", "Delete all", "Deleted"],
-    "Reply": ["No reply", "@ No reply", "mw? No reply", "No? reply", "Reply all"],
-    "удалять": ["Не удалять"],  # noqa: RUF001
-    "保存": ["不 保存"],
-    "Send": ["Send later", "Resend", "Sent", "Click Send to go on", "The “Send” button sends it"],
-    # other numbers, amounts, signs, versions, dates
-    "Pay 10": ["Pay 100", "Pay 1.0", "Pay lO", "Pay IO", "Pay 16"],
-    "10": ["1O", "lO", "100"],
-    "User 17": ["User 11", "User 71", "User l7", "User 117"],
-    "Page 1": ["Page 2", "Page 1 of 9", "Page I", "Page l"],
-    "1": ["Page 1 of 9", "l", "I", "11"],
-    "5": ["-5", "- 5", "\u2212 5", "+5", "5 %", "5%", ".5", "<5", "$5", "€ 5", "(5)"],
-    "-5": ["5", "+5", "- 6"],
-    "2 MB": ["2 GB", "20 MB"],
-    "$100": ["€100", "$100.00", "$1000", "100"],
-    "1,000": ["1.000", "1000", "1 000"],
-    "Version 2.1": ["Version 2.2", "Version 21", "Version 1.2"],
-    "Python 3.1": ["Python 3.11", "Python 31"],
-    "2024-05-01": ["2024-06-01", "2024-05-11"],
-    "May 3": ["May 8", "Mar 3", "May 31"],
-    "10:30": ["10:80", "18:30"],
-    "4K": ["AK", "4 M"],
-    "A": ["A-", "A+", "Å"],
-    "C": ["C++", "C#"],
-    # accents, umlauts, one letter, singular and plural
-    "Mail": ["Mall", "Mali", "Nail", "E-mail", "Mails"],
-    "MAIL": ["Mall", "mall"],
-    "File": ["Files", "Tile", "Profile"],
-    "User": ["Users", "Use"],
-    "Chat": ["Chart", "Chats"],
-    "Quiet": ["Quit", "Quite"],
-    "Log in": ["Log on", "Log out", "Logins"],
-    "Sign in": ["Sign up", "Sign in with a key"],
-    "Test": ["Text", "Rest"],
-    "Yes": ["bytes", "Yes to all"],
-    "Close": ["Close all", "Clone"],
-    "Edit View": ["File  Edit  View  Help"],
-}  # fmt: skip
-PAIRS = (
-    "Subscribe=Unsubscribe Mute=Unmute Include=Exclude Increase=Decrease Import=Export Upload=Download "
-    "Approve=Disapprove Encrypt=Decrypt Attach=Detach Maximum=Minimum Thanks=No_thanks cookies=No_cookies "
-    "files=My_files lO=10 O=0 Drive_O=Drive_0 Row_AO=Row_A0 Wi-Fi_5=Wi-Fi_6 schon=schön Zuruck=Zurück "
-    "resume=résumé ano=año Form=From Word_wrap=Word_warp Clear=Clean"
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        # more, fewer or other letters
+        ("Install", ["Uninstall", "Uninstall  Repair  Cancel"]),
+        ("Mail", ["Mall", "Mali", "Nail", "E-mail", "Mails"]),
+        ("MAIL", ["Mall", "mall"]),
+        # a word before, behind or between
+        ("Save", ["Don't Save", "Cancel  Don't Save", "Safe", "Saved", "Save As"]),
+        ("Delete", ["Do not delete", "File  Do not delete  Edit", "Delete all"]),
+        ("Reply", ["No reply", "@ No reply", "mw? No reply", "No? reply", "Reply all"]),
+        ("files", ["My files"]),
+        ("удалять", ["Не удалять"]),  # noqa: RUF001
+        ("保存", ["不 保存"]),
+        ("Send", ["Click Send to go on", "The “Send” button sends it"]),
+        ("Edit View", ["File  Edit  View  Help"]),
+        # digits are no letters
+        ("Pay 10", ["Pay 100", "Pay 1.0", "Pay lO", "Pay IO", "Pay 16"]),
+        ("10", ["1O", "lO", "100"]),
+        ("O", ["0"]),
+        ("Row AO", ["Row A0"]),
+        ("Page 1", ["Page 2", "Page 1 of 9", "Page I", "Page l"]),
+        # a sign or a space changes a number
+        ("5", ["-5", "- 5", "\u2212 5", "+5", "5 %", "5%", ".5", "<5", "$5", "€ 5", "(5)"]),
+        ("-5", ["5", "+5", "- 6"]),
+        ("$100", ["€100", "$100.00", "$1000", "100"]),
+        ("1,000", ["1.000", "1000", "1 000"]),
+        ("1 0", ["10"]),
+        ("A", ["A-", "A+", "A#", "Å"]),
+        # an accent makes another letter
+        ("Schlussel", ["Schlüssel"]),
+        ("Größe", ["Grobe", "Grosse"]),
+        ("Laczyc", ["Łączyć"]),
+        ("Все", ["Всё"]),  # noqa: RUF001
+    ],
 )
-ACCENTS = (
-    "Schlussel=Schlüssel Uber=Über Grosse=Größe Offnen=Öffnen Loschen=Löschen fur=für Mude=Müde Tur=Tür "
-    "Peche=Pêche pecheur=pécheur Cote=Côté cote=côte Ou=Où Reseau=Réseau Creer=Créer Francais=Français "
-    "Usun=Usuń Laczyc=Łączyć Zrodlo=Źródło Sad=Sąd zolty=żółty Wroc=Wróć Pena=Peña Cana=Caña Mama=Mamá "
-    "Все=Всё Мои=Мой Koln=Köln Malmo=Malmö Tak=Ták OBен=Öben Schlüssel=Schlussel Größe=Grobe "  # noqa: RUF001
-    "10_5=105 1_0=10 Row_1_1=Row_11 Version_2_1=Version_21 Not_able=Not_a_table No_thing=Something "
-    "25_°C=25_°F 148_s=143_s 3_of_7=3_of_1"
-)
-OTHERS |= {wanted: [shown] for wanted, shown in pairs_of(f"{PAIRS} {ACCENTS}")}
-
-
-@pytest.mark.parametrize("wanted", OTHERS)
-def test_different_label_is_not_clicked(wanted: str) -> None:
-    found = {text: labels_pressed(wanted, text) for text in OTHERS[wanted]}
+def test_different_label_is_not_clicked(wanted: str, shown: list[str]) -> None:
+    found = {text: labels_pressed(wanted, text) for text in shown}
     assert not any(found.values()), found
-    assert labels_pressed(wanted, *OTHERS[wanted]) == []
+    assert labels_pressed(wanted, *shown) == []
 
 
-# wanted text, line, label that is clicked
-SAME = [
-    ("Remember me", "© Remember me", "Remember me"),
-    ("No reply", "@ No reply", "No reply"),
-    ("Accept", "mw? Accept", "Accept"),
-    ("Accept", "[J? Accept", "Accept"),
-    ("Accept", "O Accept", "Accept"),
-    ("Toall", "wv? Toall", "Toall"),
-    ("My files", "=  My files", "My files"),
-    ("I agree", "* I agree", "I agree"),
-    ("Settings", "& Settings", "Settings"),
-    ("New", "+ New", "New"),
-    ("View", "File  Edit  View  Help", "View"),
-    ("File", "File  Edit  View  Help", "File"),
-    ("Word wrap", "Undo  Word wrap  Redo", "Word wrap"),
-    ("File Edit View", "File  Edit  View", "File Edit View"),
-    ("Save", "Save  |  Don't Save  |  Cancel", "Save"),
-    ("Don't Save", "Save  |  Don't Save  |  Cancel", "Don't Save"),
-    ("Cancel", "Save  |  Don't Save  |  Cancel", "Cancel"),
-    ("Notes", "- Notes -", "Notes -"),
-    ("Full pass", "‘ One day © Full pass", "Full pass"),
-    ("One day", "‘ One day © Full pass", "One day"),
-    ("One day", "® Oneday", "Oneday"),
-    ("Refresh", "(G Refresh", "Refresh"),
-    ("Open file", "Г] Open file", "Open file"),
-    ("Remember me", "v Remember me", "Remember me"),
-]
-# the whole line is the label; the last row has lookalike letters
-WHOLE = (
-    "Save=Save save=SAVE STRASSE=Straße Cafe\u0301=Café Save_As=Save_As... Open…=Open... Name=Name: "
-    "Save=[Save] Delete=Delete? Don't_Save=Don’t_Save Email=E-mail E\u2011mail=E-mail -5=\u22125 "
-    "Signal_strength=Signalstrength 148_s=148s 25_°C=25°C Log_in=Login "
-    "Wi-Fi=WiFi I_agree=|_agree Next=Next_> 5_items=5_items "
-    "File=FiIe Illinois=lllinois Install=|nstall OK=0K All_done=AIl_done"
+@pytest.mark.parametrize(
+    ("wanted", "shown", "label"),
+    [
+        ("Remember me", "© Remember me", "Remember me"),
+        ("Accept", "mw? Accept", "Accept"),
+        ("Accept", "[J? Accept", "Accept"),
+        ("Accept", "O Accept", "Accept"),
+        ("My files", "=  My files", "My files"),
+        ("I agree", "* I agree", "I agree"),
+        ("View", "File  Edit  View  Help", "View"),
+        ("File Edit View", "File  Edit  View", "File Edit View"),
+        ("Don't Save", "Save  |  Don't Save  |  Cancel", "Don't Save"),
+        ("Notes", "- Notes -", "Notes -"),
+        ("Full pass", "‘ One day © Full pass", "Full pass"),
+        ("One day", "® Oneday", "Oneday"),
+        ("Refresh", "(G Refresh", "Refresh"),
+        ("Open file", "Г] Open file", "Open file"),
+        ("Remember me", "v Remember me", "Remember me"),
+    ],
 )
-SAME += [(wanted, shown, shown) for wanted, shown in pairs_of(WHOLE)]
-
-
-@pytest.mark.parametrize(("wanted", "shown", "label"), SAME)
-def test_label_is_found_despite_printing_and_ocr_variants(wanted: str, shown: str, label: str) -> None:
+def test_label_is_found_beside_a_mark_or_another_label(wanted: str, shown: str, label: str) -> None:
     assert labels_pressed(wanted, shown) == [label]
+
+
+SAME = {
+    # case, punctuation, hyphens and spaces
+    "save": "SAVE", "STRASSE": "Straße", "Cafe\u0301": "Café", "Save As": "Save As...", "Open…": "Open...",
+    "Name": "Name:", "Save": "[Save]", "Delete": "Delete?", "Don't Save": "Don’t Save", "Next": "Next >",
+    "Email": "E-mail", "E\u2011mail": "E-mail", "-5": "\u22125", "Log in": "Login",
+    "148 s": "148s", "25 °C": "25°C", "Wi-Fi": "WiFi",
+    # letters that look alike
+    "I agree": "| agree", "Illinois": "lllinois", "OK": "0K", "All done": "AIl done",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wanted", "shown"), SAME.items())
+def test_whole_line_is_the_label_despite_printing_and_ocr_variants(wanted: str, shown: str) -> None:
+    assert labels_pressed(wanted, shown) == [shown]
 
 
 RANKS = {
@@ -169,8 +131,6 @@ RANKS = {
     "the same word twice in a line is two places": ("go", ["go and go"], [("go", "part"), ("go", "part")]),
     "a part across two labels": ("Edit View", ["File  Edit  View"], [("Edit View", "part")]),
     "direction characters are not shown": ("Pay", ["Pay\u202e"], [("Pay", "label")]),
-    "a plural is similar": ("Files", ["File"], [("File", "similar")]),
-    "joined words are equal": ("Log in", ["Login"], [("Login", "label")]),
 }  # fmt: skip
 
 

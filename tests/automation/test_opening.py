@@ -11,9 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from fakemac import FakeMac
 from in_process import InProcessProgram
-from macs import mac_environment
 from tk_windows import audit
 from worlds import Program, clean_environment, need, wait_for
 
@@ -42,9 +40,7 @@ ENTRIES = {
     "org.example.other-name": ("Quite Another", "wish %(folder)s/reader.tcl -name Odd -- %%u"),
     "single": ("Single", "%(folder)s/single"),
     "windowless": ("Windowless", "true"),
-    "defaults": ("Default Applications", "wish %(folder)s/reader.tcl -name Reader"),
 }
-KINDS = ("text/plain", "x-scheme-handler/http", "x-scheme-handler/https")
 
 
 @pytest.fixture
@@ -59,9 +55,9 @@ def peek(display: str, tmp_path: Path) -> Iterator[Program]:
     for name, (title, command) in ENTRIES.items():
         (folder / f"{name}.desktop").write_text(
             f"[Desktop Entry]\nType=Application\nName={title}\nExec={command % {'folder': tmp_path}}\n"
-            f"MimeType={';'.join(KINDS)};\n"
         )
-    defaults = "".join(f"{kind}=reader.desktop\n" for kind in KINDS)
+    kinds = ("text/plain", "x-scheme-handler/http", "x-scheme-handler/https")
+    defaults = "".join(f"{kind}=reader.desktop\n" for kind in kinds)
     (config / "mimeapps.list").write_text(f"[Default Applications]\n{defaults}")
     environment = clean_environment(tmp_path, DISPLAY=display, XDG_DATA_DIRS=str(tmp_path / "data"))
     yield (program := InProcessProgram(environment))
@@ -79,12 +75,11 @@ def started(folder: Path) -> list[int]:
 
 def test_open_app_releases_the_lock_while_the_app_runs(peek: Program, tmp_path: Path) -> None:
     answer = peek.data("open", "--app", "note reader", "--timeout-s", 40)
-    assert (answer["title"], answer["owner_name"]) == ("Reading", "Reader")
-    assert (answer["is_new_window"], answer["handler"]) == (True, "Note Reader")
+    assert (answer["title"], answer["owner_name"], answer["handler"]) == ("Reading", "Reader", "Note Reader")
     (pid,) = started(tmp_path)
     os.kill(pid, 0)
-    assert audit(peek)[-1]["action"] == "open"
-    assert (audit(peek)[-1]["app"], audit(peek)[-1]["kind"]) == ("Note Reader", "app")
+    logged = {"action": "open", "app": "Note Reader", "kind": "app"}
+    assert logged.items() <= audit(peek)[-1].items()
     # focus needs the lock
     assert peek.data("focus", answer["window_id"])["is_focused"] is True
 
@@ -109,91 +104,82 @@ def test_open_url_logs_only_its_host(peek: Program) -> None:
 def test_open_app_reports_an_existing_window(peek: Program) -> None:
     first = peek.data("open", "--app", "Single", "--timeout-s", 40)
     other = peek.data("open", "--app", "Quite Another", "--timeout-s", 40)
-    assert (first["is_new_window"], other["is_new_window"]) == (True, True)
+    assert first["is_new_window"] and other["is_new_window"]
     assert other["owner_name"] == "Odd"  # its class differs from the entry's name
     for _ in range(2):  # the second time it is focused already
         again = peek.data("open", "--app", "Single", "--timeout-s", 40)
-        assert (again["window_id"], again["is_new_window"]) == (first["window_id"], False)
+        assert again["window_id"] == first["window_id"] and not again["is_new_window"]
 
 
 def test_open_without_a_window_is_a_timeout(peek: Program) -> None:
-    finished = peek.run("open", "--app", "Windowless", "--timeout-s", 2, "--json")
-    assert (finished.code, finished.error["code"]) == (22, "TIMEOUT")
+    assert peek.error("open", "--app", "Windowless", "--timeout-s", 2)["code"] == "TIMEOUT"
 
 
-def test_open_checks_the_policy_for_the_handler(peek: Program, tmp_path: Path) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("Some text.\n")
-    for variables in (
-        {"PEEKABOO_READONLY": "1"},
-        {"PEEKABOO_DENY_APPS": "Note*"},
-        {"PEEKABOO_ALLOW_APPS": "Safari"},
-    ):
-        for words in (["--app", "Note Reader"], ["--path", note], ["--url", "https://example.org"]):
-            assert peek.error("open", *words, **variables)["code"] == "POLICY_DENIED"
-    assert (started(tmp_path), audit(peek)) == ([], [])
-
-
-# Files that opening would execute: name, content, mode.
-EXECUTABLES = (
-    ("x.desktop", "[Desktop Entry]\n", 0o644),
-    ("x.command", "echo\n", 0o644),
-    ("x.sh", "echo\n", 0o644),
-    ("notes.txt", "#!/bin/sh\necho\n", 0o644),
-    ("letter.txt", "Dear\n", 0o755),
-    ("draft.txt", "Dear\n", 0o645),
-    ("x.py", "Dear\n", 0o644),
-    ("x.pyc", "Dear\n", 0o644),
-    ("tool.pdf", "\x7fELF", 0o644),
-    ("x.JAR", "PK", 0o644),
-    ("x.webloc", "<plist/>", 0o644),
+@pytest.mark.parametrize(
+    "variables",
+    [{"PEEKABOO_READONLY": "1"}, {"PEEKABOO_DENY_APPS": "Note*"}, {"PEEKABOO_ALLOW_APPS": "Safari"}],
 )
+def test_open_checks_the_policy_of_the_app(peek: Program, tmp_path: Path, variables: dict[str, str]) -> None:
+    (tmp_path / "note.txt").write_text("Some text.\n")
+    targets = {"app": "Note Reader", "path": tmp_path / "note.txt", "url": "https://example.org"}
+    for kind, target in targets.items():
+        assert peek.error("open", f"--{kind}", target, **variables)["code"] == "POLICY_DENIED"
+    assert started(tmp_path) == audit(peek) == []
 
 
-def executables(folder: Path) -> list[Path]:
-    """Create the EXECUTABLES, two application bundles and a link; add a binary."""
-    for name, text, mode in EXECUTABLES:
-        (folder / name).write_text(text)
-        (folder / name).chmod(mode)
-    (folder / "Editor.app").mkdir()
-    (folder / "bundle" / "Contents" / "MacOS").mkdir(parents=True)
-    (folder / "link.txt").symlink_to(folder / "x.sh")
-    names = [*(name for name, _, _ in EXECUTABLES), "Editor.app", "bundle", "link.txt"]
-    return [*(folder / name for name in names), Path(sys.executable)]
+@pytest.mark.parametrize(
+    ("name", "content", "mode"),
+    [
+        ("x.desktop", "[Desktop Entry]\n", 0o644),
+        ("notes.txt", "#!/bin/sh\necho\n", 0o644),
+        ("tool.pdf", "\x7fELF", 0o644),
+        ("letter.txt", "Dear\n", 0o755),
+        ("draft.txt", "Dear\n", 0o645),
+        ("x.py", "Dear\n", 0o644),
+        ("x.JAR", "PK", 0o644),
+        ("x.webloc", "<plist/>", 0o644),
+    ],
+)
+def test_open_refuses_executables(peek: Program, tmp_path: Path, name: str, content: str, mode: int) -> None:
+    (tmp_path / name).write_text(content)
+    (tmp_path / name).chmod(mode)
+    (tmp_path / "link.txt").symlink_to(name)
+    for path in (tmp_path / name, tmp_path / "link.txt"):
+        assert peek.error("open", "--path", path)["code"] == "POLICY_DENIED", path
+    assert started(tmp_path) == audit(peek) == []
 
 
-def test_open_refuses_executables(peek: Program, tmp_path: Path) -> None:
-    need("node")
-    on_mac = InProcessProgram(mac_environment(FakeMac(tmp_path / "mac")))
-    for path in executables(tmp_path):
-        for program in (peek, on_mac):
-            error = program.error("open", "--path", path)
-            assert error["code"] == "POLICY_DENIED", (path, error)
-    assert (started(tmp_path), audit(peek)) == ([], [])
+def test_open_refuses_applications_by_their_path(mac_peek: Program, tmp_path: Path) -> None:
+    (tmp_path / "Editor.app").mkdir()
+    (tmp_path / "bundle" / "Contents" / "MacOS").mkdir(parents=True)
+    for path in (tmp_path / "Editor.app", tmp_path / "bundle", sys.executable):
+        assert mac_peek.error("open", "--path", path)["code"] == "POLICY_DENIED", path
 
 
 BAD = [
     ([], "0 of app, path and url"),
     (["--app", "Single", "--url", "https://example.org"], "2 of app, path and url"),
-    (["--url", "file:///etc/passwd"], "not an http or https address"),
-    (["--url", "javascript:alert(1)"], "not an http or https address"),
-    (["--url", "https://"], "not an http or https address"),
+    *(
+        (["--url", url], "not an http or https address")
+        for url in ("file:///etc/passwd", "https://", "a.org")
+    ),
     (["--url", "https://example.org/ --new-window"], "not an http or https address"),
-    (["--url", "example.org"], "not an http or https address"),
-    (["--app", "/usr/bin/xterm"], "not the name of an installed application"),
     (["--app", "../single"], "not the name of an installed application"),
     (["--path", "/dev/null"], "neither a file nor a folder"),
     (["--app", "Single", "--timeout-s", "46"], "timeout_s is 46"),
 ]
 
 
-def test_open_refuses_invalid_targets(peek: Program, tmp_path: Path) -> None:
-    for words, problem in BAD:
-        finished = peek.run("--json", "open", *words)
-        assert (finished.code, problem in finished.error["message"]) == (2, True), finished.out
+@pytest.mark.parametrize(("words", "problem"), BAD)
+def test_open_refuses_invalid_targets(peek: Program, tmp_path: Path, words: list[str], problem: str) -> None:
+    error = peek.error("open", *words)
+    assert error["code"] == "INVALID_ARGUMENT" and problem in error["message"]
+    assert started(tmp_path) == []
+
+
+def test_open_refuses_missing_targets(peek: Program, tmp_path: Path) -> None:
     (tmp_path / "loop.txt").symlink_to(tmp_path / "loop.txt")
     for name in ("missing.txt", "loop.txt"):
         assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"
-    error = peek.error("open", "--app", "No such application")
-    assert (error["code"], "Default Applications" in error["message"]) == ("APP_NOT_FOUND", True)
-    assert started(tmp_path) == []
+    error = peek.error("open", "--app", "No such reader")
+    assert error["code"] == "APP_NOT_FOUND" and "Note Reader" in error["message"]

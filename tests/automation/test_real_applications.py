@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,36 +25,31 @@ UNICODE = "Zoë Ångström — 日本"
 PAGE = """<!doctype html><meta charset="utf-8"><title>Acts</title>
 <style>body{margin:0;width:4000px;height:6000px;font:20px sans-serif}
 button,input,select,div{position:absolute;left:40px;width:300px;height:40px;margin:0;font-size:20px}</style>
-<button id="plain" style="top:40px">Plain</button><input id="range" type="range" style="top:140px" value="0">
-<div id="hover" style="top:240px;background:#ddd">Hover</div><button id="far" style="top:2000px">Far</button>
+<input id="range" type="range" style="top:140px" value="0"><button id="far" style="top:2000px">Far</button>
 <select id="fruit" style="top:340px"><option>apple<option>pear<option>plum</select>
 <input id="text" value="old text" style="top:540px">
 <script>
 const seen = {};
 const tell = (event, value) => { seen[event] = value; document.title = "Acts " + JSON.stringify(seen) };
-plain.onclick = e => tell("click", [e.ctrlKey, e.shiftKey, e.altKey, e.detail]);
 range.oninput = () => tell("range", Number(range.value));
-hover.onmouseenter = () => tell("hover", true);
 far.onclick = () => tell("far", scrollY);
 fruit.onchange = () => tell("fruit", fruit.value);
 text.oninput = () => tell("text", text.value);
 onscroll = () => tell("scroll", [scrollX, scrollY]);
-onkeydown = e => { if (e.key == "x" && !e.repeat) tell("keys", (seen.keys || "") + "down ") };
-onkeyup = e => { if (e.key == "x") tell("keys", seen.keys + "up ") };
 addEventListener("load", () => setTimeout(() => tell("ready", true), 200));
 </script>"""
 
 
-def start_wish(on: RealDesktop, script: str, name: str = "Other") -> subprocess.Popen[str]:
+def start_wish(on: RealDesktop, name: str, script: str) -> subprocess.Popen[str]:
     """Start a Tcl script; the key F12 ends it."""
     path = on.folder / f"{name}.tcl"
-    path.write_text(f"fconfigure stdout -buffering line\nbind . <F12> exit\n{script}")
+    path.write_text(f"fconfigure stdout -buffering line\nwm title . {name}\nbind . <F12> exit\n{script}")
     return on.start("wish", path, "-name", name)
 
 
-def start_terminal(on: RealDesktop, title: str, *options: str, command: str = "sleep 600") -> dict[str, Any]:
-    """Run a command in an xterm and return its window."""
-    on.start("xterm", "-T", title, *options, "-e", "sh", "-c", command)
+def start_terminal(on: RealDesktop, title: str, *options: str) -> dict[str, Any]:
+    """Start an xterm and return its window."""
+    on.start("xterm", "-T", title, *options, "-e", "sleep", "600")
     return on.window_titled(title)
 
 
@@ -81,7 +76,7 @@ on_openbox = pytest.mark.parametrize("desktop", ["openbox"], indirect=True)
 @pytest.fixture(scope="module")
 def bare_desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealDesktop]:
     """Yield openbox without a compositor: a covered window has no pixels there."""
-    need(*X_PROGRAMS, "xterm", "xmessage")
+    need(*X_PROGRAMS, "xterm")
     with real_desktop(tmp_path_factory.mktemp("bare"), compositor=False) as started:
         yield started
 
@@ -108,9 +103,9 @@ def test_type_into_a_gtk_field_works_with_any_keyboard_layout(on: RealDesktop, l
         on.done("press_key", window, key="w")
         on.done("press_key", window, key="return")
         assert on.output(zenity) == f"{text}w\n"
-        assert clipboard(on.environment) == "the user's — text".encode()
     finally:
         on.run("setxkbmap", "us")
+    assert clipboard(on.environment) == "the user's — text".encode()
 
 
 def _open_editor(on: RealDesktop) -> tuple[dict[str, Any], Path]:
@@ -118,10 +113,6 @@ def _open_editor(on: RealDesktop) -> tuple[dict[str, Any], Path]:
     path.write_text("first")
     on.start("mousepad", path)
     return on.window_titled(path.name), path
-
-
-def _wait_for_text(path: Path, text: str) -> None:
-    wait_for(lambda: path.exists() and path.read_text() == text, f"{path} holds {text!r}")
 
 
 @on_openbox
@@ -142,18 +133,17 @@ def test_acts_on_a_window_with_a_modal_dialog_are_refused(on: RealDesktop) -> No
     on.done("press_key", editor, key="ctrl+shift+s")
     dialog = on.window_titled("Save As")
     assert (dialog["kind"], dialog["is_modal"], dialog["parent_id"]) == ("dialog", True, editor["window_id"])
-    shot = on.client.call("take_window_screenshot", window_id=editor["window_id"])
-    acts: dict[str, dict[str, Any]] = {"type_text": {"text": "stray"}, "press_key": {"key": "escape"}}
-    if not shot.code:  # without a compositor the covered window has no screenshot
-        acts["click"] = {"x": 40, "y": 60, "screenshot_id": shot.data["screenshot_id"]}
-    for tool, arguments in acts.items():
-        reply = on.call(tool, editor, **arguments)
-        assert (reply.code, str(dialog["window_id"]) in reply.text) == ("WINDOW_BLOCKED", True), reply
+    shot = on.call("take_window_screenshot", editor)  # refused without a compositor, since it is covered
+    place = {"x": 40, "y": 60, "screenshot_id": shot.data.get("screenshot_id")}
+    acts = {"type_text": {"text": "stray"}, "press_key": {"key": "escape"}, "click": place}
+    for tool in [*acts][: 2 if shot.code else 3]:
+        reply = on.call(tool, editor, **acts[tool])
+        assert reply.code == "WINDOW_BLOCKED" and str(dialog["window_id"]) in reply.text, reply
     target = path.with_name(f"saved-{path.name}")
     on.done("press_key", dialog, key="ctrl+a")
     on.done("type_text", dialog, text=str(target))
     on.done("press_key", dialog, key="return")
-    _wait_for_text(target, "first")
+    wait_for(lambda: target.exists() and target.read_text() == "first", "the editor saves")
     assert path.read_text() == "first"
 
 
@@ -171,8 +161,7 @@ def test_click_text_works_in_an_open_menu(on: RealDesktop) -> None:
     assert path.read_text() == "first"
 
 
-MENU = """wm title . {A menu}
-wm geometry . 400x300+100+100
+MENU = """wm geometry . 400x300+100+100
 menu .m; menu .m.f -tearoff 0; .m add cascade -label File -menu .m.f; . configure -menu .m
 .m.f add command -label {Delete all} -underline 0 -command {puts DELETED}
 text .t; pack .t; focus .t
@@ -181,38 +170,40 @@ bind . <F12> {puts [.t get 1.0 end]; exit}
 
 
 def test_type_into_a_window_with_an_open_menu_is_refused(on: RealDesktop) -> None:
-    wish = start_wish(on, MENU)
-    window = on.window_titled("A menu")
+    wish = start_wish(on, "Entries", MENU)
+    window = on.window_titled("Entries")
     known = {one["window_id"] for one in on.windows()}
     on.click(window, 18, 10)
     menu = on.popup(known)
     for tool, arguments in (("type_text", {"text": "dear all"}), ("press_key", {"key": "ctrl+d"})):
         reply = on.call(tool, window, **arguments)
-        assert (reply.code, str(menu["window_id"]) in reply.text) == ("WINDOW_BLOCKED", True), tool
+        assert reply.code == "WINDOW_BLOCKED" and str(menu["window_id"]) in reply.text, tool
     on.done("press_key", window, key="escape")
     on.done("type_text", window, text="dear all")
     on.done("press_key", window, key="f12")
     assert on.output(wish).strip() == "dear all"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("xterm", "-u8"), ("konsole", "--nofork"), ("urxvt",), ("st",), ("qterminal",)],
-    ids=lambda one: one[0],
-)
-def test_type_any_text_into_a_terminal(on: RealDesktop, words: tuple[str, ...]) -> None:
-    need_optional(words[0])
+@pytest.mark.parametrize("words", ["xterm -u8", "konsole --nofork", "urxvt", "st", "qterminal"])
+def test_type_any_text_into_a_terminal(on: RealDesktop, words: str) -> None:
+    name, *options = words.split()
+    need_optional(name)
     copy(on.environment, b"mine")
     target = on.folder / "typed.txt"
     target.unlink(missing_ok=True)
-    command = f"cat > {target}"
-    started = ["-e", f"sh -c '{command}'"] if words[0] == "qterminal" else ["-e", "sh", "-c", command]
-    xterm = on.start(*words, *started, QT_QPA_PLATFORM="xcb")
-    window = on.window(lambda one: words[0] in one["owner_name"].lower(), "the terminal")
+    command = ["sh", "-c", f"cat > {target}"]
+    terminal = on.start(
+        name,
+        *options,
+        "-e",
+        *([shlex.join(command)] if name == "qterminal" else command),
+        QT_QPA_PLATFORM="xcb",
+    )
+    window = on.window(lambda one: name in one["owner_name"].lower(), "the terminal")
     wait_for(target.exists, "its shell is up")
     on.done("type_text", window, text=f"plain\n{UNICODE}\n")
     on.done("press_key", window, key="ctrl+d")
-    xterm.wait(20)
+    terminal.wait(20)
     assert target.read_text() == f"plain\n{UNICODE}\n"
     assert clipboard(on.environment) == b"mine"
 
@@ -242,16 +233,7 @@ def test_screenshot_of_a_covered_window_is_refused(bare: RealDesktop) -> None:
     bare.done("take_window_screenshot", below)
 
 
-def test_click_that_closes_a_program_is_delivered(bare: RealDesktop) -> None:
-    message = bare.start("xmessage", "-buttons", "Deploy now:101", "-title", "Question", "Ready?")
-    window = bare.window_titled("Question")
-    answer = bare.click(window, 60, window["bounds"]["height"] - 20)
-    assert message.wait(20) == 101
-    assert answer["delivered"] is True
-
-
-REPORTER = """wm title . Reporter
-wm geometry . 300x200+100+100
+REPORTER = """wm geometry . 300x200+100+100
 bind . <Button> {puts "%b at %x %y"}
 bind . <KeyPress> {puts %K}
 """
@@ -262,7 +244,7 @@ PLACE = {"x": 100, "y": 50}
 @pytest.fixture
 def reporter(bare: RealDesktop) -> Reported:
     """Return the window of REPORTER and a function that ends it and returns its output lines."""
-    program = start_wish(bare, REPORTER, "Reporter")
+    program = start_wish(bare, "Reporter", REPORTER)
     window = bare.window_titled("Reporter")
     bare.done("take_window_screenshot", window)
 
@@ -277,9 +259,7 @@ def test_click_during_a_pointer_grab_is_not_delivered(bare: RealDesktop, reporte
     """xwininfo, like xkill, grabs the pointer until a click; the window does not receive it."""
     window, seen = reporter
     waiting = bare.start("stdbuf", "-oL", "xwininfo")
-    assert waiting.stdout
-    for _ in range(4):
-        assert waiting.stdout.readline()
+    assert waiting.stdout and all(waiting.stdout.readline() for _ in range(4))
     clicks: list[Any] = []
 
     def is_grabbed() -> bool:
@@ -319,8 +299,8 @@ def test_keys_during_a_keyboard_grab_are_reported_as_lost(bare: RealDesktop, rep
     grabber = bare.start(sys.executable, "-c", GRABBER, PYTHONPATH=str(ROOT))
     assert grabber.stdout and grabber.stdout.readline() == "grabbed\n"
     typed, pressed = bare.call("type_text", window, text="ab"), bare.call("press_key", window, key="return")
-    assert (typed.code, "grabbed the keyboard" in typed.text) == ("FOCUS_LOST", True), typed
-    assert (pressed.data["delivered"], "a grab of the keyboard" in pressed.text) == (False, True), pressed
+    assert typed.code == "FOCUS_LOST" and "grabbed the keyboard" in typed.text
+    assert pressed.data["delivered"] is False and "a grab of the keyboard" in pressed.text
     grabber.kill()
     grabber.wait(20)
     bare.done("press_key", window, key="f5")
@@ -330,8 +310,7 @@ def test_keys_during_a_keyboard_grab_are_reported_as_lost(bare: RealDesktop, rep
 def test_click_in_a_moving_window_is_delivered_at_its_pixel(bare: RealDesktop, reporter: Reported) -> None:
     window, seen = reporter
     moves = "".join(f"windowmove %1 {100 + 40 * n} {100 + 30 * n} sleep 0.05 " for n in range(5))
-    command = f"while :; do xdotool search --name '^Reporter$' {moves}; done"
-    mover = bare.start("sh", "-c", command)
+    mover = bare.start("sh", "-c", f"while :; do xdotool search --name '^Reporter$' {moves}; done")
     # the middle button would open the window manager's menu beside the window
     replies = [bare.call("click", window, **PLACE) for _ in range(20)]
     os.killpg(mover.pid, signal.SIGKILL)
@@ -342,29 +321,6 @@ def test_click_in_a_moving_window_is_delivered_at_its_pixel(bare: RealDesktop, r
     assert False not in posted
     assert places.count("1 at 100 50") >= posted.count(True)
     assert 0 <= len(posted) - len(places) <= posted.count(None)  # clicks beside the window are not confirmed
-
-
-@pytest.mark.parametrize(
-    ("hold", "release"), [("mousedown 1", "mouseup 1"), ("keydown shift", "keyup shift")]
-)
-def test_acts_are_refused_while_a_person_holds_a_button_or_key(
-    bare: RealDesktop, reporter: Reported, hold: str, release: str
-) -> None:
-    window, seen = reporter
-    bare.run("xdotool", "mousemove", "900", "600", *hold.split())
-    for tool, arguments in (
-        ("click", PLACE),
-        ("scroll", {**PLACE, "direction": "up"}),
-        ("drag", {**PLACE, "to_x": 9, "to_y": 9}),
-        ("type_text", {"text": "x"}),
-        ("press_key", {"key": "x"}),
-    ):
-        reply = bare.call(tool, window, **arguments)
-        assert reply.code == "WINDOW_BLOCKED", f"{tool}: {reply}"
-    assert bare.run("xdotool", "getmouselocation").startswith(b"x:900 y:600")
-    bare.run("xdotool", *release.split())
-    bare.done("click", window, **PLACE)
-    assert {*seen()} - {"Shift_L"} == {"1 at 100 50"}
 
 
 def test_click_with_swapped_buttons_presses_the_named_one(bare: RealDesktop, reporter: Reported) -> None:
@@ -388,47 +344,20 @@ def test_press_key_toggles_caps_lock(bare: RealDesktop, reporter: Reported) -> N
     assert seen() == ["Caps_Lock", "A", "Caps_Lock", "a"]
 
 
-def test_windows_are_listed_after_the_window_manager_was_killed(tmp_path: Path) -> None:
-    """Its properties stay on the root window."""
-    need(*X_PROGRAMS, "xterm")
-    with real_desktop(tmp_path, compositor=False) as on:
-        before = start_terminal(on, "Before")
-        (pid,) = map(int, re.findall(rb"_OPENBOX_PID\(CARDINAL\) = (\d+)", on.run("xprop", "-root")))
-        os.kill(pid, signal.SIGKILL)
-        target = tmp_path / "typed.txt"
-        after = start_terminal(on, "After", command=f"cat > {target}")
-        assert {one["window_id"] for one in on.windows()} == {before["window_id"], after["window_id"]}
-        wait_for(target.exists, "its shell is up")
-
-        def is_typed() -> bool:
-            # without a window manager the focus is requested once; a busy server may be too late
-            reply = on.call("type_text", after, text="one\n")
-            print(reply.text)
-            return not reply.code
-
-        wait_for(is_typed, "it is typed")
-        _wait_for_text(target, "one\n")
-
-
 def test_minimised_window_is_listed_and_focused(bare: RealDesktop, reporter: Reported) -> None:
     window, seen = reporter
     start_terminal(bare, "In front")
     id_words = str(window["window_id"])
-
-    def minimise() -> None:
-        bare.run("xdotool", "windowminimize", "--sync", id_words)
-        wait_for(lambda: bare.windows()[-1]["is_minimised"], "it is listed as minimised, behind all others")
-        assert [one["window_id"] for one in bare.windows() if one["is_minimised"]] == [window["window_id"]]
-
-    minimise()
+    bare.run("xdotool", "set_desktop_for_window", id_words, "4294967295")  # on every workspace
+    bare.run("xdotool", "windowminimize", "--sync", id_words)
+    wait_for(lambda: bare.windows()[-1]["is_minimised"], "it is listed as minimised, behind all others")
+    assert [one["window_id"] for one in bare.windows() if one["is_minimised"]] == [window["window_id"]]
+    refused = bare.call("take_window_screenshot", window)
+    assert refused.code == "CAPTURE_FAILED" and "focus it first" in refused.text
     back = bare.done("focus_window", window)
     assert back["bounds"] == window["bounds"]  # openbox animates it to this place
     assert not any(one["is_minimised"] for one in bare.windows())
     bare.done("press_key", window, key="b")
-    # also if it is on every workspace
-    bare.run("xdotool", "set_desktop_for_window", id_words, "4294967295")
-    minimise()
-    bare.done("focus_window", window)
     assert seen() == ["b"]
 
 
@@ -451,7 +380,6 @@ def test_acts_are_refused_while_the_screen_is_locked(bare: RealDesktop, reporter
     acts: dict[str, dict[str, Any]] = {"type_text": {"text": "secret"}, "click": PLACE, "focus_window": {}}
     assert {bare.call(tool, window, **acts[tool]).code for tool in acts} == {"SCREEN_LOCKED"}
     locker.terminate()
-    locker.wait(20)
     wait_for(lambda: {one["window_id"] for one in bare.windows()} == known, "the screen is unlocked")
     bare.done("press_key", window, key="b")
     assert seen() == ["b"]
@@ -482,7 +410,7 @@ def wait_for_value(seen: Callable[[str], Any], event: str, is_it: Callable[[Any]
     wait_for(lambda: (value := seen(event)) is not None and is_it(value), f"{event}, not {seen(event)}")
 
 
-def test_click_and_type_in_a_browser(on: RealDesktop, page: Page) -> None:
+def test_click_drag_and_type_in_a_browser(on: RealDesktop, page: Page) -> None:
     window, seen = page
     known = {one["window_id"] for one in on.windows()}
     on.click(window, 190, 360)
@@ -490,49 +418,21 @@ def test_click_and_type_in_a_browser(on: RealDesktop, page: Page) -> None:
     assert popup["parent_id"] == window["window_id"]
     on.click(popup, 60, popup["bounds"]["height"] / 2)
     wait_for_value(seen, "fruit", lambda fruit: fruit == "pear")
+    on.done("drag", window, x=50, y=160, to_x=260, to_y=160)
+    wait_for_value(seen, "range", lambda value: 60 <= value <= 90)
     on.click(window, 190, 560)
     on.done("press_key", window, key="ctrl+a")
     on.done("type_text", window, text=f"{UNICODE} 100%")
     wait_for_value(seen, "text", lambda text: text == f"{UNICODE} 100%")
 
 
-def test_browser_receives_clicks_keys_and_drags(on: RealDesktop, page: Page) -> None:
-    window, seen = page
-    shot = on.done("take_window_screenshot", window)["screenshot_id"]
-
-    def act(tool: str, *place: int, **arguments: Any) -> None:
-        on.done(tool, window, x=place[0], y=place[1], screenshot_id=shot, **arguments)
-
-    act("click", 190, 60, modifiers=["ctrl", "shift"])
-    wait_for_value(seen, "click", lambda click: click == [True, True, False, 1])
-    act("click", 190, 60, clicks=3)
-    wait_for_value(seen, "click", lambda click: click == [False, False, False, 3])
-    act("move_pointer", 190, 260)
-    wait_for_value(seen, "hover", bool)
-    on.done("press_key", window, key="x", hold_ms=300, repeat=2)
-    wait_for_value(seen, "keys", lambda keys: keys == "down up down up ")
-    act("drag", 50, 160, to_x=260, to_y=160)
-    wait_for_value(seen, "range", lambda value: 60 <= value <= 90)
-
-
 @on_openbox
 def test_scroll_in_a_browser_reaches_a_text_to_click(on: RealDesktop, page: Page) -> None:
     window, seen = page
     on.done("take_window_screenshot", window)
-
-    def scroll(direction: str, amount: int) -> None:
-        on.done("scroll", window, x=600, y=400, direction=direction, amount=amount)
-        settled(lambda: seen("scroll"))
-
-    scroll("right", 3)
-    wait_for_value(seen, "scroll", lambda place: place[0] > 100)
-    scroll("left", 10)
-    wait_for_value(seen, "scroll", lambda place: place[0] == 0)
-    count = 0
     while not on.call("find_text", window, text="Far").data["found"]:
-        count += 1
-        assert count < 30, f"the button does not appear: {seen('scroll')}"
-        scroll("down", 8)
-    assert count > 1
+        on.done("scroll", window, x=600, y=400, direction="down", amount=8)
+        top = settled(lambda: seen("scroll"))[1]
+        assert top < 3000, "the button does not appear"
     on.done("click_text", window, text="Far")
     wait_for_value(seen, "far", lambda top: top > 1000)

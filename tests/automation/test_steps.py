@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from leftovers import machine_state
 from mcp_server import serving
 from tk_windows import Opened, audit
-from worlds import PATIENCE_S, Form, Program, program_words, wait_for
+from worlds import PATIENCE_S, Form, Program, wait_for
 
 Run = Callable[..., dict[str, Any]]
 
@@ -31,13 +30,13 @@ def run(peek: Program, tmp_path: Path) -> Run:
     return run_steps
 
 
-def outcomes(document: dict[str, Any]) -> list[str]:
-    return [step["outcome"] for step in document["data"]["steps"]]
+def result_of(document: dict[str, Any]) -> str:
+    """Return the outcome of each step and the error code, as text."""
+    code = document["error"]["code"] if document.get("error") else ""
+    return ", ".join(filter(None, [*(step["outcome"] for step in document["data"]["steps"]), code]))
 
 
-def test_steps_fill_a_form_and_a_dialog_in_one_call(
-    peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
-) -> None:
+def test_steps_fill_a_dialog(peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path) -> None:
     peek.data("screenshot", form_id)
     x, y = form.centre("name")
     picture = tmp_path / "last.png"
@@ -51,11 +50,9 @@ def test_steps_fill_a_form_and_a_dialog_in_one_call(
         {"tool": "click_text", "window_id": form_id, "text": "Sign the book"},
         options=("--path", str(picture)),
     )
-    assert outcomes(document) == ["done"] * 7, document
-    details = form.wait_for_event("details")
-    assert (details["city"], details["job"]) == ("Zurich", "engineer")
-    signed = form.wait_for_event("sign")
-    assert (signed["name"], signed["mail"]) == ("Ada", "ada@example.org")
+    assert result_of(document) == ", ".join(["done"] * 7), document
+    assert {"city": "Zurich", "job": "engineer"}.items() <= form.wait_for_event("details").items()
+    assert {"name": "Ada", "mail": "ada@example.org"}.items() <= form.wait_for_event("sign").items()
     assert document["data"]["screenshot"]["window_id"] == form_id and picture.stat().st_size > 1000
     assert [line["action"] for line in audit(peek)] == ["click", "type", "click", "type", "click", "click"]
 
@@ -66,8 +63,8 @@ def test_steps_stop_at_the_first_that_fails(form: Form, form_id: int, run: Run) 
         {"tool": "click_text", "window_id": form_id, "text": "No such label"},
         {"tool": "click_text", "window_id": form_id, "text": "Sign the book"},
     )
-    assert outcomes(document) == ["done", "failed", "not reached"]
-    assert document["error"]["code"] == document["data"]["steps"][1]["error"] == "TEXT_NOT_FOUND"
+    assert result_of(document) == "done, failed, not reached, TEXT_NOT_FOUND"
+    assert document["data"]["steps"][1]["error"] == "TEXT_NOT_FOUND"
     assert document["error"]["message"].startswith("step 2 of 3, click_text: no text equal to")
     assert form.events("sign") == []
 
@@ -77,7 +74,7 @@ def test_steps_stop_at_a_wait_that_is_not_met(form: Form, form_id: int, run: Run
         {"tool": "wait_for", "title": "No such window", "timeout_s": 1},
         {"tool": "press_key", "window_id": form_id, "key": "x"},
     )
-    assert (outcomes(document), document["error"]["code"]) == (["failed", "not reached"], "TIMEOUT")
+    assert result_of(document) == "failed, not reached, TIMEOUT"
     assert form.events("key") == []
 
 
@@ -86,31 +83,22 @@ COVERS_ITSELF = """bind . <ButtonPress> {toplevel .p; wm overrideredirect .p 1; 
 raise .p; update}"""
 
 
-def test_steps_stop_after_an_act_that_may_not_have_arrived(
-    opened: Opened, form: Form, form_id: int, run: Run
-) -> None:
+def test_steps_stop_after_an_act_in_doubt(opened: Opened, form: Form, form_id: int, run: Run) -> None:
     _, window_id = opened("Shy", COVERS_ITSELF)
     document = run(
         {"tool": "click", "window_id": window_id, "x": 150, "y": 100, "clicks": 3},
         {"tool": "press_key", "window_id": form_id, "key": "x"},
     )
-    assert (outcomes(document), document["error"]["code"]) == (["unknown", "not reached"], "NOT_DELIVERED")
+    assert result_of(document) == "unknown, not reached, NOT_DELIVERED"
     assert form.events("key") == []
 
 
-def test_steps_keep_the_input_lock_between_them(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
-    file = tmp_path / "steps.json"
-    key = {"tool": "press_key", "window_id": form_id}
-    steps = [
-        {**key, "key": "a"},
-        {"tool": "wait_for", "window_id": form_id, "still": True},
-        {**key, "key": "b"},
-    ]
-    file.write_text(json.dumps(steps))
-    command = [*program_words("package"), "run-steps", "-"]
-    with file.open() as f, subprocess.Popen(command, env=peek.environment, stdin=f) as running:
+def test_steps_keep_the_lock_between_them(peek: Program, form: Form, form_id: int) -> None:
+    a, b = ({"tool": "press_key", "window_id": form_id, "key": key} for key in "ab")
+    steps = [a, {"tool": "wait_for", "window_id": form_id, "still": True}, b]
+    with peek.start("run-steps", "-") as running:
+        running.stdin.write(json.dumps(steps).encode())  # type: ignore[union-attr]
+        running.stdin.close()  # type: ignore[union-attr]
         form.wait_for_event("key")
         peek.data("press", form_id, "c")
         assert running.wait(PATIENCE_S) == 0
@@ -120,49 +108,49 @@ def test_steps_keep_the_input_lock_between_them(
 
 def test_steps_with_a_new_window_that_nobody_opened_are_not_done(form_id: int, run: Run) -> None:
     document = run({"tool": "type_text", "window_id": "opened", "text": "x"})
-    assert (outcomes(document), document["error"]["code"]) == (["failed"], "WINDOW_NOT_FOUND")
+    assert result_of(document) == "failed, WINDOW_NOT_FOUND"
 
 
 KEY = {"tool": "press_key", "window_id": 7, "key": "x"}
+CLICK = {"tool": "click", "window_id": 7, "x": 1, "y": 1}
 # a second step that is refused, and a part of the error
 BAD: list[tuple[Any, str]] = [
     ("click", "its tool is None"),
     ({"tool": "open", "app": "x"}, "its tool is 'open'"),
     ({"tool": "run_steps", "steps": []}, "its tool is 'run_steps'"),
     ({"tool": "click", "window_id": 7, "x": 1}, "y is missing"),
-    ({"tool": "click", "window_id": 7, "x": 1, "y": True}, "y is True, not a number"),
-    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "clicks": 4}, "clicks is 4"),
-    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "button": "fourth"}, "not one of left, right, middle"),
-    ({"tool": "click", "window_id": 7.5, "x": 1, "y": 1}, "window_id is 7.5, not a whole number"),
-    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "modifiers": "cmd"}, "not a list of text"),
-    ({"tool": "click", "window_id": 7, "x": 1, "y": 1, "modifiers": ["hyper"]}, "no modifier called 'hyper'"),
+    ({**CLICK, "y": True}, "y is True, not a number"),
+    ({**CLICK, "clicks": 4}, "clicks is 4"),
+    ({**CLICK, "window_id": 7.5}, "window_id is 7.5, not a whole number"),
+    ({**CLICK, "modifiers": "cmd"}, "not a list of text"),
+    ({**CLICK, "modifiers": ["hyper"]}, "no modifier called 'hyper'"),
     ({**KEY, "key": "hyper+x"}, "no modifier called 'hyper'"),
     ({**KEY, "keys": "x"}, "no parameter 'keys'"),
     ({"tool": "type_text", "window_id": 7, "text": ""}, "the text is empty"),
-    ({"tool": "click_text", "window_id": 7, "text": " "}, "the text to find is empty"),
     ({"tool": "wait_for", "window_id": 7}, "no condition is given"),
     ({"tool": "wait_for", "window_id": 7, "text": "x", "timeout_s": 60}, "timeout_s is 60"),
 ]
 
 
-def test_steps_are_all_checked_before_the_first(form: Form, form_id: int, run: Run) -> None:
-    first = {"tool": "press_key", "window_id": form_id, "key": "x"}
-    for bad, problem in BAD:
-        error = run(first, bad)["error"]
-        assert error["code"] == "INVALID_ARGUMENT", bad
-        assert error["message"].startswith("step 2: ") and problem in error["message"], error
-    assert run()["error"]["code"] == run(*[first] * 21)["error"]["code"] == "INVALID_ARGUMENT"
-    assert run(first, PEEKABOO_READONLY="1")["error"]["code"] == "POLICY_DENIED"
+@pytest.mark.parametrize(("bad", "problem"), BAD)
+def test_steps_are_all_checked_first(form: Form, form_id: int, run: Run, bad: Any, problem: str) -> None:
+    error = run({**KEY, "window_id": form_id}, bad)["error"]
+    assert error["code"] == "INVALID_ARGUMENT"
+    assert error["message"].startswith("step 2: ") and problem in error["message"]
     assert form.events("key") == []
 
 
-def test_steps_end_when_their_time_is_used_up(
-    form: Form, form_id: int, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_are_at_least_one_and_at_most_20_and_allowed(run: Run) -> None:
+    assert run()["error"]["code"] == run(*[KEY] * 21)["error"]["code"] == "INVALID_ARGUMENT"
+    assert run(KEY, PEEKABOO_READONLY="1")["error"]["code"] == "POLICY_DENIED"
+
+
+def test_steps_end_when_their_time_is_up(form_id: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("peekaboo_min.automation.steps.LONGEST_S", 4.0)
     wait = {"tool": "wait_for", "window_id": form_id, "text": "never there", "timeout_s": 40}
     document = run(wait, wait)
-    assert (outcomes(document), document["error"]["code"]) == (["failed", "not reached"], "TIMEOUT")
+    assert result_of(document) == "failed, not reached, TIMEOUT"
+    assert "waited 40 s" not in document["error"]["message"]
 
 
 def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form, form_id: int) -> None:
@@ -170,20 +158,16 @@ def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form
     with serving("package", environment) as server:
         server.shake_hands()
         offered = {tool["name"]: tool for tool in server.ask("tools/list")["result"]["tools"]}
-        hints = offered["run_steps"]["annotations"]
-        assert (hints["destructiveHint"], hints["openWorldHint"]) == (True, True)
-        steps = [{"tool": name, "window_id": form_id} for name in ("focus_window", "press_key")]
-        steps[1]["key"] = "x"
-        refused = server.call("run_steps", steps=steps)
+        assert offered["run_steps"]["annotations"]["destructiveHint"] is True
+        focus = {"tool": "focus_window", "window_id": form_id}
+        refused = server.call("run_steps", steps=[focus, {**KEY, "window_id": form_id}])
         assert refused["content"][0]["text"].endswith("give one of focus_window"), refused
-        done = server.call("run_steps", steps=json.dumps(steps[:1]), screenshot=True)
+        done = server.call("run_steps", steps=json.dumps([focus]), screenshot=True)
         assert [block["type"] for block in done["content"]] == ["text", "image"], done
     assert form.events("key") == []
 
 
-def test_record_shows_each_act_with_its_screenshots_on_one_page(
-    peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path
-) -> None:
+def test_record_shows_every_act(peek: Program, form: Form, form_id: int, run: Run, tmp_path: Path) -> None:
     record = tmp_path / "record"
     peek.data("screenshot", form_id)
     x, y = form.centre("name")
@@ -199,22 +183,25 @@ def test_record_shows_each_act_with_its_screenshots_on_one_page(
     assert f"click {x},{y} " in page and f'd="M{x} {y}m' in page
     assert "typed 9 character(s)" in page and "POLICY_DENIED" in page and "TEXT_NOT_FOUND" in page
     assert "which may be private" in page and "From 20" in page
-    kept = b"".join(path.read_bytes() for path in record.iterdir())
-    assert b"my secret" not in kept
+    assert b"my secret" not in b"".join(path.read_bytes() for path in record.iterdir())
     assert peek.error("report", tmp_path)["code"] == "INVALID_ARGUMENT"
-    before = len(form.wait_for_event("key") and form.events("key"))
-    in_a_file = {"PEEKABOO_RECORD": str(record / "report.html")}
-    assert peek.error("press", form_id, "x", **in_a_file)["code"] == "FILE_IO_ERROR"
-    assert len(form.events("key")) == before
+
+
+def test_record_keeps_the_first_200_acts(peek: Program, form_id: int, tmp_path: Path) -> None:
     for number in range(1, 201):
-        (record / f"act_{number:03d}.json").touch()
-    peek.data("press", form_id, "x", **recording)
-    assert len([*record.glob("act_*.json")]) == 200
+        (tmp_path / f"act_{number:03d}.json").touch()
+    peek.data("press", form_id, "x", PEEKABOO_RECORD=str(tmp_path))
+    assert len([*tmp_path.glob("act_*.json")]) == 200
 
 
-def test_session_leaves_programs_devices_and_x_clients_as_they_were(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_act_without_its_record_is_not_done(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    error = peek.error("press", form_id, "x", PEEKABOO_RECORD=str(tmp_path / "file"))
+    assert error["code"] == "FILE_IO_ERROR"
+    assert form.events("key") == []
+
+
+def test_session_leaves_nothing_behind(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     before: dict[str, Any] = machine_state(tmp_path, form.display)
     with serving("package", peek.environment) as server:
         server.shake_hands()

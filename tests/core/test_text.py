@@ -6,20 +6,21 @@ import pytest
 
 from peekaboo_min.core.text import clean_text, seconds_text
 
-TEXTS = {
-    "plain": ("Notes", "Notes"),
-    "a newline": ("a\nb\r\tc", "a b  c"),
-    "colours of a terminal": ("\x1b[31mred\x1b[0m", "[31mred [0m"),
-    "bidi overrides": ("\u202eevil\u2066x\u2069", "evil x"),
-    "zero width": ("a\u200bb\ufeffc", "a b c"),
-    "line separators": ("a\u2028b\u2029c", "a b c"),
-    "C1 controls": ("a\x85b\x9bc", "a b c"),
-    "long": ("y" * 201, "y" * 200),
-    "a joined emoji stays whole": ("👩‍💻", "👩‍💻"),
-}
 
-
-@pytest.mark.parametrize(("text", "cleaned"), TEXTS.values(), ids=TEXTS.keys())
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("a\nb\r\tc", "a b  c"),
+        ("\x1b[31mred\x1b[0m", "[31mred [0m"),  # colours of a terminal
+        ("\u202eevil\u2066x\u2069", "evil x"),  # bidi overrides
+        ("a\u200bb\ufeffc", "a b c"),  # zero width
+        ("a\u2028b\u2029c", "a b c"),  # line separators
+        ("a\x85b\x9bc", "a b c"),  # C1 controls
+        ("y" * 201, "y" * 200),
+        ("👩‍💻", "👩‍💻"),
+    ],
+    ids=ascii,
+)
 def test_clean_text_cleans_and_cuts(text: str, cleaned: str) -> None:
     assert clean_text(text) == cleaned
 

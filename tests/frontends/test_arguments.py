@@ -74,13 +74,9 @@ def with_lists(
 
 
 def test_list_option_is_split_at_commas_and_numbers_also_at_spaces() -> None:
-    def read(*arguments: str) -> dict[str, Any]:
-        return shell_arguments("thing", read_signature(with_lists), arguments)
-
-    four = {"region": [1.0, 2.5, 3.0, 4.0], "tags": None}
-    for region in ("1,2.5,3,4", "1, 2.5, 3, 4", "1 2.5 3 4", " 1,2.5\t3 4,"):
-        assert read("--region", region) == four
-    assert read("--tags", "a b, c", "--tags", "d") == {"region": None, "tags": ["a b", "c", "d"]}
+    argv = ["--region", " 1,2.5\t3 4,", "--tags", "a b, c", "--tags", "d"]
+    given = shell_arguments("thing", read_signature(with_lists), argv)
+    assert given == {"region": [1.0, 2.5, 3.0, 4.0], "tags": ["a b", "c", "d"]}
 
 
 def with_texts(

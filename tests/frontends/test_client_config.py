@@ -8,11 +8,14 @@ import sys
 import venv
 from pathlib import Path
 from typing import Any, Callable
+from unittest.mock import ANY
 
 import anyio
 import pytest
+from answers import refused
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_server import initialized
 from worlds import (
     ROOT,
     SINGLE_FILE,
@@ -22,16 +25,17 @@ from worlds import (
     Form,
     Program,
     clean_environment,
+    executable,
     need,
 )
 
 CLIENTS = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode")
 ODD = 'Grüße an 😀 "alle"'
 # the form of a console script if a #! line cannot hold the environment's path
-CONSOLE_SCRIPT = """#!/bin/sh
-'''exec' "{python}" "$0" "$@"
+CONSOLE_SCRIPT = f"""'''exec' "{sys.executable}" "$0" "$@"
 ' '''
 import sys
+sys.path.insert(0, "{ROOT}")
 from peekaboo_min.frontends.cli import start
 start()
 """
@@ -48,18 +52,9 @@ def make_environment(folder: Path, with_mcp: bool = True) -> Path:
     return folder / "bin" / "python"
 
 
-def install(folder: Path) -> Path:
-    """Install the package in a new environment; return its console script."""
-    folder = folder.with_name(folder.name.replace('"', ""))
-    python = make_environment(folder)
-    (site,) = folder.glob("lib/*/site-packages")
-    shutil.copytree(
-        ROOT / "peekaboo_min", site / "peekaboo_min", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    script = folder / "bin" / "peekaboo-min"
-    script.write_text(CONSOLE_SCRIPT.format(python=python), encoding="utf-8")
-    script.chmod(0o755)
-    return script
+def console_script(folder: Path) -> list[Any]:
+    """Create a console script in an oddly named folder; return its argv."""
+    return [executable(folder / "bin" / "peekaboo-min", CONSOLE_SCRIPT)]
 
 
 def copied_file(folder: Path) -> list[Any]:
@@ -69,11 +64,7 @@ def copied_file(folder: Path) -> list[Any]:
 
 
 PACKAGE = [sys.executable, "-m", "peekaboo_min"]
-FORMS: dict[str, Callable[[Path], list[Any]]] = {
-    "package": lambda folder: PACKAGE,
-    "console script": lambda folder: [install(folder)],
-    "single file": copied_file,
-}
+FORMS: list[Callable[[Path], list[Any]]] = [lambda folder: PACKAGE, console_script, copied_file]
 
 
 def config(argv: list[Any], environment: dict[str, str], *more: str) -> Finished:
@@ -98,11 +89,7 @@ def block_of(client: str, text: str) -> dict[str, Any]:
 
 
 def start(
-    client: str,
-    block: dict[str, Any],
-    inherited: dict[str, str],
-    folder: Path,
-    talk: Callable[[ClientSession], Any],
+    client: str, block: Any, inherited: dict[str, str], folder: Path, talk: Callable[[ClientSession], Any]
 ) -> Any:
     """Start a server by the block and return talk(session). inherited: the client's environment."""
     passed = inherited if client in ("claude-code", "gemini", "vscode") else {}  # these pass all of it on
@@ -125,16 +112,13 @@ async def listed_titles(session: ClientSession) -> list[str]:
     return [window["title"] for window in answer.structured_content["windows"]]
 
 
-CASES = [(client, list(FORMS)[number % 3]) for number, client in enumerate(CLIENTS)]
-
-
-@pytest.mark.parametrize(("client", "form_name"), CASES, ids=["-".join(case) for case in CASES])
+@pytest.mark.parametrize(("client", "argv_of"), [*zip(CLIENTS, FORMS * 2)])
 def test_config_starts_a_server_that_lists_windows(
-    tmp_path: Path, environment: dict[str, str], display: str, form: Form, client: str, form_name: str
+    tmp_path: Path, environment: dict[str, str], display: str, form: Form, client: str, argv_of: Any
 ) -> None:
     terminal = {**environment, "DISPLAY": display}
     passed = ["--env", "TMPDIR", "--env", "LANG,XDG_STATE_HOME"]
-    done = config(FORMS[form_name](tmp_path / ODD), terminal, client, *passed)
+    done = config(argv_of(tmp_path / ODD), terminal, client, *passed)
     assert done.code == 0, done.err
     assert "note: put this into " in done.err and "note: put" not in done.out
     block = block_of(client, done.out)
@@ -146,9 +130,7 @@ def test_config_starts_a_server_that_lists_windows(
 
 
 @pytest.mark.parametrize("client", ["codex", "claude-code"])
-def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
-    environment: dict[str, str], client: str
-) -> None:
+def test_config_holds_a_key_only_if_it_is_not_forwarded(environment: dict[str, str], client: str) -> None:
     terminal = {**environment, "DISPLAY": ":7", "SOME_KEY": "se cret"}
     done = config(PACKAGE, terminal, client, "--env", "SOME_KEY")
     block = block_of(client, done.out)
@@ -164,9 +146,7 @@ def test_config_holds_a_key_only_if_the_client_does_not_forward_it(
         assert block["env"] == {**usual, "SOME_KEY": "se cret"} and note in done.err
 
 
-def test_config_desktop_starts_a_server_on_a_desktop_of_its_own(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_config_desktop_starts_a_server_with_a_desktop(tmp_path: Path, environment: dict[str, str]) -> None:
     need(*X_PROGRAMS)
     done = config(PACKAGE, environment, "claude-code", "--desktop")
     block = block_of("claude-code", done.out)
@@ -175,37 +155,37 @@ def test_config_desktop_starts_a_server_on_a_desktop_of_its_own(
     assert start("claude-code", block, launcher, tmp_path, listed_titles) == []
 
 
-FILES = {
-    "claude-desktop": [".config/Claude/claude_desktop_config.json", "Library/Application Support/Claude/"],
-    "vscode": [".config/Code/User/mcp.json", "Library/Application Support/Code/User/mcp.json"],
-}
-
-
-@pytest.mark.parametrize("client", FILES)
+@pytest.mark.parametrize(
+    ("client", "system", "path"),
+    [
+        ("claude-desktop", "x11", "~/.config/Claude/claude_desktop_config.json"),
+        ("claude-desktop", "macos", "~/Library/Application Support/Claude/claude_desktop_config.json"),
+        ("vscode", "x11", "~/.config/Code/User/mcp.json"),
+        ("vscode", "macos", "~/Library/Application Support/Code/User/mcp.json"),
+    ],
+)
 def test_config_names_the_systems_file_and_has_no_display_on_a_mac(
-    environment: dict[str, str], client: str
+    environment: dict[str, str], client: str, system: str, path: str
 ) -> None:
-    terminal = {**environment, "DISPLAY": ":7"}
-    for system, path in zip(("x11", "macos"), FILES[client]):
-        there = {**terminal, "PEEKABOO_DESKTOP": system}
-        plain, as_json = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
-        data = as_json.data
-        assert (set(data), f"{data['text']}\n") == ({"client", "file", "text"}, plain.out)
-        assert [f"note: {message}" for message in as_json.json["messages"]] == plain.err.splitlines()
-        assert data["file"].startswith(f"~/{path}")
-        assert ("DISPLAY" in data["text"]) is (system == "x11")
+    there = {**environment, "DISPLAY": ":7", "PEEKABOO_DESKTOP": system}
+    plain, as_json = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
+    text = as_json.data["text"]
+    assert as_json.data == {"client": client, "file": ANY, "text": text}
+    assert as_json.data["file"].startswith(path)
+    assert [f"note: {message}" for message in as_json.json["messages"]] == plain.err.splitlines()
+    assert plain.out == f"{text}\n" and ("DISPLAY" in text) is (system == "x11")
 
 
-@pytest.mark.parametrize("form_name", ["package", "single file"])
-def test_config_refuses_a_python_without_mcp(
-    tmp_path: Path, environment: dict[str, str], form_name: str
+@pytest.mark.parametrize(
+    ("argv", "advice"), [(PACKAGE[1:], "uv tool install "), ([str(SINGLE_FILE)], "uv run ")]
+)
+def test_config_needs_a_python_with_mcp(
+    tmp_path: Path, environment: dict[str, str], argv: list[str], advice: str
 ) -> None:
     python = make_environment(tmp_path / "venv", with_mcp=False)
-    argv = [python, SINGLE_FILE] if form_name == "single file" else [python, "-m", "peekaboo_min"]
-    done = config(argv, environment, "cursor")
-    assert (done.code, done.out) == (2, "")
+    done = config([python, *argv], environment, "cursor")
+    assert (done.code, done.out) == (2, "") and advice in done.err
     assert f"MCP needs the package mcp 2; {python} has none; " in done.err
-    assert ("uv run " if form_name == "single file" else "uv tool install ") in done.err
 
 
 def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:
@@ -222,13 +202,8 @@ def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: d
 
 
 def test_config_without_a_display_notes_how_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
-    done = config(PACKAGE, environment, "cursor", "--env", "TMPDIR", "--env", "XDG_STATE_HOME")
+    done = config(PACKAGE, environment, "cursor")
     assert "note: DISPLAY is not set here: run this in a terminal of the desktop" in done.err
-
-    async def refusal(session: ClientSession) -> str:
-        answer = await session.call_tool("list_windows", {})
-        assert answer.is_error
-        return answer.content[0].text
-
-    text = start("cursor", block_of("cursor", done.out), {}, tmp_path, refusal)
-    assert text.startswith("NO_GUI_SESSION: ") and "set DISPLAY in this server's configuration" in text
+    with initialized("package", clean_environment(tmp_path)) as server:
+        error = refused(server.call("list_windows"))
+    assert error["code"] == "NO_GUI_SESSION" and "set DISPLAY in this server's configuration" in error["said"]

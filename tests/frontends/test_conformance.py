@@ -22,11 +22,7 @@ from mcp_server import Server, serving
 from mcp_types import methods
 from mcp_types._v2025_11_25 import JSONRPCErrorResponse as OldError
 from mcp_types._v2026_07_28 import JSONRPCErrorResponse as NewError
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    KNOWN_PROTOCOL_VERSIONS,
-    MODERN_PROTOCOL_VERSIONS,
-)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 from worlds import clean_environment
 
@@ -88,9 +84,6 @@ def mismatches(model: Any, message: Any) -> list[str]:
         adapter.validate_python(message, by_name=False), by_alias=True, mode="json", exclude_unset=True
     )
     return [] if again == message else [f"{message} came back as {again}"]
-
-
-# one session for each version -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -164,8 +157,6 @@ def test_every_message_conforms_to_the_protocol(session: Recorded) -> None:
     assert are_refused == {name: is_refused for name, (_, _, is_refused) in calls_of(session.version).items()}
 
 
-# tools/list -------------------------------------------------------------------------------------------------
-
 NOT_ON_X11 = """peekaboo_exec open_keynote get_slide_size draw_rectangle add_text_in_keynote screenshot_slide
     send_email"""  # the last needs an OAuth client
 
@@ -191,9 +182,7 @@ def on_mac(mac: FakeMac, gmail: Path) -> list[Message]:
         return server.ask("tools/list")["result"]["tools"]
 
 
-def test_tools_list_on_a_mac_is_the_pinned_one_for_every_version(
-    session: Recorded, on_mac: list[Message]
-) -> None:
+def test_tools_list_on_a_mac_is_the_pinned_one_always(session: Recorded, on_mac: list[Message]) -> None:
     """Quote the specification in the descriptions and parameter help of image, analyze and list."""
     listed = {tool["name"]: in_lines(tool) for tool in on_mac}
     document = json.dumps(listed, ensure_ascii=False, indent=1)

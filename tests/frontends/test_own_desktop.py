@@ -14,15 +14,17 @@ from typing import Any, Callable
 
 import pytest
 from accessible import need_elements
-from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, need, processes_of, wait_for
+from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, executable, need, processes_of, wait_for
 
 from peekaboo_min.system.bitmaps import read_image_info
+from peekaboo_min.system.programs import PACKAGES
 
 Desktop = subprocess.Popen[bytes]
+Start = Callable[..., Desktop]
 
 
 @pytest.fixture
-def start(program: Program) -> Iterator[Callable[..., Desktop]]:
+def start(program: Program) -> Iterator[Start]:
     """Start desktops that run a shell command; end them after the test."""
     need(*X_PROGRAMS)
     started: list[Desktop] = []
@@ -44,9 +46,7 @@ def line(process: Desktop) -> str:
 
 
 @both_forms
-def test_desktop_passes_stdin_exit_code_and_its_own_variables(
-    start: Callable[..., Desktop], program: Program, tmp_path: Path
-) -> None:
+def test_desktop_passes_stdin_exit_code_and_variables(start: Start, program: Program, tmp_path: Path) -> None:
     peekaboo = " ".join(program.words)
     command = f'{peekaboo} image --path {tmp_path}/a.png >&2; cat; stat -c %a "$XDG_RUNTIME_DIR"; env; exit 7'
     session = {"WAYLAND_DISPLAY": "wayland-0", "SESSION_MANAGER": "local/x", "XDG_RUNTIME_DIR": "/run"}
@@ -79,7 +79,7 @@ ENDS: dict[str, tuple[Callable[[Desktop], object], str, int]] = {
 @pytest.mark.leaves("tmp/peekaboo_min-.*/desktop_.*")  # by a killed supervisor, until they expire
 @pytest.mark.parametrize(("end", "command", "code"), ENDS.values(), ids=ENDS)
 def test_ended_desktop_leaves_no_process_and_no_socket(
-    start: Callable[..., Desktop], tmp_path: Path, end: Callable[[Desktop], object], command: str, code: int
+    start: Start, tmp_path: Path, end: Callable[[Desktop], object], command: str, code: int
 ) -> None:
     process = start(command)
     x_socket = Path(f"/tmp/.X11-unix/X{line(process)[1:]}")
@@ -91,29 +91,18 @@ def test_ended_desktop_leaves_no_process_and_no_socket(
     assert not x_socket.exists() or x_socket.stat().st_ino != inode
 
 
-def test_desktop_refuses_clients_without_its_cookie(start: Callable[..., Desktop], program: Program) -> None:
+def test_desktop_refuses_clients_without_its_cookie(start: Start, program: Program) -> None:
     process = start('echo "$DISPLAY $XAUTHORITY"; cat')
     display, authority = line(process).split()
     assert program.data("windows", DISPLAY=display, XAUTHORITY=authority) == {"windows": []}
     stranger = program.error("windows", DISPLAY=display, XAUTHORITY="/dev/null")
     assert stranger["code"] == "NO_GUI_SESSION" and "does not accept the cookie" in stranger["details"]
-    argv, variables = ["xprop", "-root"], {"DISPLAY": display, "XAUTHORITY": "/dev/null"}
-    refused = subprocess.run(argv, env={**program.environment, **variables}, capture_output=True)
-    assert refused.returncode == 1 and b"Authorization required" in refused.stderr
     assert Path(authority).stat().st_mode & 0o777 == 0o600
     with socket.socket() as client:
         assert client.connect_ex(("127.0.0.1", 6000 + int(display[1:]))) != 0
 
 
-def test_desktops_at_the_same_time_are_independent(start: Callable[..., Desktop], program: Program) -> None:
-    first, second = (start('echo "$DISPLAY $XAUTHORITY"; cat') for _ in range(2))
-    (display, _), (other, authority) = line(first).split(), line(second).split()
-    first.communicate(timeout=PATIENCE_S)
-    assert first.returncode == 0 and display != other
-    assert program.data("windows", DISPLAY=other, XAUTHORITY=authority) == {"windows": []}
-
-
-def test_desktop_offers_accessible_elements(start: Callable[..., Desktop], program: Program) -> None:
+def test_desktop_offers_accessible_elements(start: Start, program: Program) -> None:
     need_elements("zenity")
     words = " ".join(program.words)
     command = f"""zenity --info --text Hello & {words} wait-for --app zenity --timeout-s 60 >&2
@@ -124,9 +113,7 @@ def test_desktop_offers_accessible_elements(start: Callable[..., Desktop], progr
     assert b'text "Hello"' in out, err
 
 
-def test_desktop_in_a_window_ends_with_the_window(
-    start: Callable[..., Desktop], display: str, program: Program, tmp_path: Path
-) -> None:
+def test_desktop_in_a_window_is_closed(start: Start, display: str, program: Program, tmp_path: Path) -> None:
     need("Xephyr")
     process = start('echo "$DISPLAY"; cat', "--window", "--size", "640x480", DISPLAY=display)
     assert line(process) not in ("", display)
@@ -143,27 +130,18 @@ def test_desktop_in_a_window_ends_with_the_window(
     assert (process.returncode, processes_of(tmp_path)) == (1, {}) and b"the X server ended" in err
 
 
-PACKAGES = {
-    "Xvfb": "xvfb",
-    "Xephyr": "xserver-xephyr",
-    "xcompmgr": "xcompmgr",
-    "dbus-daemon": "dbus-daemon",
-    "openbox": "openbox",
-}
+NEEDED = ("Xvfb", "Xephyr", "xcompmgr", "dbus-daemon", "openbox")
 
 
-@pytest.mark.parametrize("name", PACKAGES)
-def test_desktop_names_a_missing_or_broken_program_and_its_package(
-    program: Program, tmp_path: Path, name: str
-) -> None:
+@pytest.mark.parametrize("name", NEEDED)
+def test_desktop_names_the_package_of_a_broken_program(program: Program, tmp_path: Path, name: str) -> None:
     need(*X_PROGRAMS, "Xephyr")
     options = ["--window"] if name == "Xephyr" else []
-    for other in {*PACKAGES} - {name}:
+    for other in {*NEEDED} - {name}:
         (tmp_path / other).symlink_to(shutil.which(other) or "/missing")
     argv, found = ["desktop", *options, "--", "true"], {"PEEKABOO_BIN_DIR": str(tmp_path)}
     missing = program.error(*argv, **found)
-    (tmp_path / name).write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / name).chmod(0o755)
+    executable(tmp_path / name, "exit 1")
     broken = program.error(*argv, **found)
     assert (missing["code"], broken["code"]) == ("MISSING_PROGRAM", "PROGRAM_FAILED")
     assert missing["message"].endswith(f"sudo apt-get install {PACKAGES[name]}")

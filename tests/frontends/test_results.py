@@ -23,17 +23,18 @@ def as_sent(message: dict[str, Any]) -> str:
     return json.dumps(message, ensure_ascii=False, allow_nan=False).encode("utf-8").decode("utf-8")
 
 
-VALUES: dict[str, tuple[Any, Any]] = {
-    "half a character": ("a\ud800b", "a\ufffdb"),
-    "NaN": (math.nan, None),
-    "infinity": ([math.inf, -math.inf, 1.5], [None, None, 1.5]),
-    "a large id": (2**70, 2**70),
-    "a name of another kind": ({1: True, "\udcff": None}, {"1": True, "\ufffd": None}),
-    "a path": (Path("/a"), "/a"),
-}
-
-
-@pytest.mark.parametrize(("value", "sent"), VALUES.values(), ids=VALUES.keys())
+@pytest.mark.parametrize(
+    ("value", "sent"),
+    [
+        ("a\ud800b", "a\ufffdb"),
+        (math.nan, None),
+        ([math.inf, -math.inf, 1.5], [None, None, 1.5]),
+        (2**70, 2**70),
+        ({1: True, "\udcff": None}, {"1": True, "\ufffd": None}),
+        (Path("/a"), "/a"),
+    ],
+    ids=ascii,
+)
 def test_value_is_converted_to_valid_json(value: Any, sent: Any) -> None:
     assert outgoing_data({"value": value}) == {"value": sent}
     message = success_message(Result("\udcff text", {"value": value}, messages=("\ud800",)))
@@ -79,17 +80,7 @@ def test_error_can_always_be_sent() -> None:
     assert message["_meta"] == {"backend_error_code": "CAPTURE_FAILED", **parts}
 
 
-# tool, arguments, remaining arguments if some are absent
-GIVEN: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
-    (image, {"app": "", "path": "", "question": ""}, {}),
-    (image, {"window_id": 0, "max_dimension": 0}, {}),
-    (image, {"window_id": 0.0}, {}),
-    (screenshot_app_window, {"bundleId": "", "appName": "Form"}, {"appName": "Form"}),
-    (click, {"x": 0, "y": 0, "screenshot_id": ""}, {"x": 0, "y": 0}),
-    (click, {"modifiers": '["cmd"]'}, {"modifiers": ["cmd"]}),
-    (image, {"window_specifier": '{"index": 0}'}, {"window_specifier": {"index": 0}}),
-]
-KEPT: list[tuple[Any, dict[str, Any]]] = [
+UNCHANGED: list[tuple[Any, dict[str, Any]]] = [
     (type_text, {"text": "[1]"}),
     (image, {"app": " "}),
     (screenshot_app_window, {"windowIndex": 0}),
@@ -100,6 +91,17 @@ KEPT: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-def test_empty_arguments_of_strict_clients_count_as_absent() -> None:
-    for tool, arguments, given in [*GIVEN, *((tool, kept, kept) for tool, kept in KEPT)]:
-        assert given_arguments(read_signature(tool), arguments) == given, arguments
+@pytest.mark.parametrize(
+    ("tool", "arguments", "given"),
+    [
+        (image, {"app": "", "path": "", "question": ""}, {}),
+        (image, {"window_id": 0, "max_dimension": 0}, {}),
+        (image, {"window_id": 0.0}, {}),
+        (click, {"x": 0, "y": 0, "screenshot_id": ""}, {"x": 0, "y": 0}),
+        (click, {"modifiers": '["cmd"]'}, {"modifiers": ["cmd"]}),
+        (image, {"window_specifier": '{"index": 0}'}, {"window_specifier": {"index": 0}}),
+        *((tool, arguments, arguments) for tool, arguments in UNCHANGED),
+    ],
+)
+def test_empty_arguments_of_strict_clients_count_as_absent(tool: Any, arguments: Any, given: Any) -> None:
+    assert given_arguments(read_signature(tool), arguments) == given

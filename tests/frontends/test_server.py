@@ -15,31 +15,26 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
-import anyio
 import pytest
 from answers import pictures_of, refused, seen
 from fake_ai import FakeAI, picture
 from fakemac import FakeMac
 from macs import mac_environment
-from mcp import ClientSession, MCPError, StdioServerParameters
-from mcp.client.stdio import stdio_client
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
-from mcp_server import FORMS, SLOW, Server, assert_all_dead, is_alive, pids_in, serving
-from worlds import PATIENCE_S, Form, clean_environment, wait_for
+from mcp_server import FORMS, SLOW, Server, assert_all_dead, initialized, is_alive, pids_in, serving
+from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 
 from peekaboo_min.frontends.server import _as_error, _resource_content
 from peekaboo_min.system.bitmaps import note_saved, sniff_image
-from peekaboo_min.tools import status
 
 
 @pytest.fixture(scope="module")
 def shared(display: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Start one initialized server for tests that change nothing in it."""
     folder = tmp_path_factory.mktemp("server")
-    with serving("package", clean_environment(folder, DISPLAY=display)) as server:
-        server.shake_hands()
+    with initialized("package", clean_environment(folder, DISPLAY=display)) as server:
         server.call("list")  # consumes the status text, which is sent once
         yield server
 
@@ -51,15 +46,11 @@ SOON_S = 30
 @pytest.fixture
 def slow_world(tmp_path: Path, display: str) -> dict[str, str]:
     """Return an environment whose programs record their pids and hang for longer than SOON_S."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("maim", "other_peekaboo"):
-        (programs / name).write_text(SLOW.format(pids=tmp_path / "pids"))
-        (programs / name).chmod(0o700)
-    delegate = str(programs / "other_peekaboo")
-    return clean_environment(
-        tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(programs), PEEKABOO_CLI_PATH=delegate
-    )
+    maim, delegate = tmp_path / "bin" / "maim", tmp_path / "bin" / "other_peekaboo"
+    for path in (maim, delegate):
+        executable(path, SLOW.format(pids=tmp_path / "pids"))
+    variables = {"PEEKABOO_BIN_DIR": str(maim.parent), "PEEKABOO_CLI_PATH": str(delegate)}
+    return clean_environment(tmp_path, DISPLAY=display, **variables)
 
 
 def assert_only_messages(server: Server) -> None:
@@ -68,16 +59,13 @@ def assert_only_messages(server: Server) -> None:
         assert message["jsonrpc"] == "2.0" and ("id" in message or "method" in message), line
 
 
-# start and end ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("form_name", FORMS)
 def test_server_initializes_and_ends_with_its_stdin(tmp_path: Path, display: str, form_name: str) -> None:
     with serving(form_name, clean_environment(tmp_path, DISPLAY=display)) as server:
         answer = server.shake_hands()
         assert (answer["serverInfo"]["name"], answer["serverInfo"]["version"]) == ("PeekabooMCP", "0.1.0")
         first, _, rest = answer["instructions"].partition("\n")
-        assert len(first) <= 200 and len(rest) <= 1300
+        assert len(first) <= 200 and len(rest) <= 1300 and "mouse and keyboard" in answer["instructions"]
         wanted = {"desktop", "app", "window", "screenshot", "GUI", "mouse", "keyboard", "click", "type"}
         assert wanted <= {*re.findall(r"\w+", first)}
         assert {*answer["capabilities"]} - {"experimental"} == {"tools", "resources"}
@@ -116,8 +104,7 @@ JUNK = (b"", b"{}", b"[1]", b"null", b"\xff\xfe", b'{"jsonrpc": "2.0", "id": 1, 
 
 
 def test_junk_on_stdin_does_not_end_the_server(tmp_path: Path) -> None:
-    with serving("package", clean_environment(tmp_path)) as server:
-        server.shake_hands()
+    with initialized("package", clean_environment(tmp_path)) as server:
         for line in JUNK:
             server.process.stdin.write(line + b"\n")  # type: ignore[union-attr]
         assert server.ask("ping")["result"] == {}
@@ -135,8 +122,7 @@ def test_tools_refuse_odd_arguments_as_expected_errors(tmp_path: Path, display: 
     """Try every value for every parameter, except in tools that open apps or send mail."""
     log = tmp_path / "log"
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_LOG_FILE=str(log))
-    with serving("package", environment) as server:
-        server.shake_hands()
+    with initialized("package", environment) as server:
         for tool in server.ask("tools/list")["result"]["tools"]:
             if tool["name"] in ("open", "send_email"):
                 continue
@@ -156,11 +142,8 @@ def test_tools_refuse_odd_arguments_as_expected_errors(tmp_path: Path, display: 
     assert "unexpected" not in log.read_text(), "no internal error"
 
 
-def test_cancelled_call_kills_its_programs_and_the_next_call_works(
-    tmp_path: Path, slow_world: dict[str, str]
-) -> None:
-    with serving("package", slow_world) as server:
-        server.shake_hands()
+def test_cancelled_call_kills_only_its_programs(tmp_path: Path, slow_world: dict[str, str]) -> None:
+    with initialized("package", slow_world) as server:
         number = server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
         assert server.ask("ping")["result"] == {}
@@ -174,8 +157,7 @@ def test_cancelled_call_kills_its_programs_and_the_next_call_works(
 def test_end_of_stdin_during_a_call_ends_server_and_programs(
     form_name: str, tmp_path: Path, slow_world: dict[str, str]
 ) -> None:
-    with serving(form_name, slow_world) as server:
-        server.shake_hands()
+    with initialized(form_name, slow_world) as server:
         server.start_call(**SLOW_CALL)
         server.start_call("list", item_type="running_applications")
         pids = pids_in(tmp_path / "pids", 4)
@@ -195,8 +177,7 @@ def test_signal_ends_the_server_and_its_programs(
     # spec: "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
     # process.exit(0);)."
     environment = {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with serving(form_name, environment) as server:
-        server.shake_hands()
+    with initialized(form_name, environment) as server:
         server.start_call(**SLOW_CALL)
         pids = pids_in(tmp_path / "pids")
         server.process.send_signal(number)
@@ -233,14 +214,10 @@ def test_server_on_a_terminal_prints_a_hint(tmp_path: Path) -> None:
         os.close(theirs)
 
 
-# the log ----------------------------------------------------------------------------------------------------
-
-
 def test_log_is_json_for_the_owner_and_holds_no_typed_text(tmp_path: Path, display: str) -> None:
     log = tmp_path / "deep" / "log"
     variables = {"PEEKABOO_LOG_FILE": str(log), "PEEKABOO_LOG_LEVEL": "debug"}
-    with serving("package", clean_environment(tmp_path, DISPLAY=display, **variables)) as server:
-        server.shake_hands()
+    with initialized("package", clean_environment(tmp_path, DISPLAY=display, **variables)) as server:
         server.call("type_text", window_id=7, text="my secret words")
         server.call("click", window_id=7, x="my secret words", y=1)
         assert server.end() == 0
@@ -253,89 +230,72 @@ def test_log_is_json_for_the_owner_and_holds_no_typed_text(tmp_path: Path, displ
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_log_can_go_to_stderr_and_the_default_file(tmp_path: Path, display: str) -> None:
-    environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_CONSOLE_LOGGING="true")
-    with serving("package", environment) as server:
-        server.shake_hands()
+def test_log_goes_to_stderr_too_with_info_for_an_unknown_level(tmp_path: Path) -> None:
+    variables = {"PEEKABOO_CONSOLE_LOGGING": "true", "PEEKABOO_LOG_LEVEL": "bogus"}
+    with initialized("package", clean_environment(tmp_path, **variables)) as server:
         assert server.end() == 0
-        assert "serves" in server.errors
         assert_only_messages(server)
-    assert "serves" in (tmp_path / "tmp" / "peekaboo-mcp.log").read_text()
+    assert "peekaboo-min: PEEKABOO_LOG_LEVEL: 'bogus' is not one of trace, " in server.errors
+    log = (tmp_path / "tmp" / "peekaboo-mcp.log").read_text().splitlines()
+    assert [json.loads(line)["level"] for line in log] == ["info", "warn", "info"]
+    assert [line for line in server.errors.splitlines() if line[0] == "{"] == log
 
-
-def test_unknown_log_level_is_reported_and_info_is_used(tmp_path: Path, display: str) -> None:
-    variables = {"DISPLAY": display, "PEEKABOO_LOG_LEVEL": "bogus"}
-    with serving("package", clean_environment(tmp_path, **variables)) as server:
-        server.shake_hands()
-        assert server.end() == 0
-    assert server.errors.startswith("peekaboo-min: PEEKABOO_LOG_LEVEL: 'bogus' is not one of trace, ")
-    log = [json.loads(line) for line in (tmp_path / "tmp" / "peekaboo-mcp.log").read_text().splitlines()]
-    assert [line["level"] for line in log] == ["info", "warn", "info"]
-
-
-# which tools ------------------------------------------------------------------------------------------------
 
 READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_elements wait_for list
     screenshot_app_window analyze"""
-# variable: the tools that are offered on X11 without mail
-CHOICES = {
-    "PEEKABOO_TOOLS=capture, click": "image list screenshot_app_window click analyze",
-    "PEEKABOO_TOOLS=image, list_windows": "list_windows image",
-    "PEEKABOO_READONLY=1": READ_ONLY_TOOLS,
-}
 
 
-@pytest.mark.parametrize(("variable", "names"), CHOICES.items(), ids=CHOICES)
-def test_tools_are_chosen_by_the_environment(tmp_path: Path, display: str, variable: str, names: str) -> None:
-    name, _, value = variable.partition("=")
-    with serving("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
-        instructions = server.shake_hands()["instructions"]
-        assert ("mouse and keyboard" in instructions) == ("READONLY" not in variable)
+@pytest.mark.parametrize(
+    ("name", "value", "names"),  # the tools that are offered on X11 without mail
+    [
+        ("PEEKABOO_TOOLS", "capture, click", "image list screenshot_app_window click analyze"),
+        ("PEEKABOO_TOOLS", "image, list_windows", "list_windows image"),
+        ("PEEKABOO_READONLY", "1", READ_ONLY_TOOLS),
+    ],
+)
+def test_variables_choose_the_tools(tmp_path: Path, display: str, name: str, value: str, names: str) -> None:
+    with initialized("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
-        assert server.call("wrong_name")["isError"] is True
-        if "click" not in names:
-            assert refused(server.call("click", window_id=7, x=1, y=1))["code"] == "INVALID_ARGUMENT"
+        hidden = server.call("type_text", window_id=7, text="a")
+        assert refused(hidden)["said"].startswith("there is no tool called 'type_text'")
+
+
+def test_instructions_of_a_read_only_server_name_no_acts(tmp_path: Path) -> None:
+    with serving("package", clean_environment(tmp_path, PEEKABOO_READONLY="1")) as server:
+        assert "mouse and keyboard" not in server.shake_hands()["instructions"]
 
 
 @pytest.mark.parametrize(
     ("form_name", "name", "value"),
     [("package", "PEEKABOO_TOOLS", "clik"), ("single file", "PEEKABOO_TTL_SECONDS", "abc")],
 )
-def test_bad_variable_keeps_the_server_from_starting(
-    form_name: str, tmp_path: Path, name: str, value: str
-) -> None:
+def test_bad_variable_prevents_the_start(form_name: str, tmp_path: Path, name: str, value: str) -> None:
     with serving(form_name, clean_environment(tmp_path, **{name: value})) as server:
         assert (server.wait(), server.lines) == (2, [])
         assert server.errors.startswith("peekaboo-min: ") and name in server.errors
         assert server.errors.count("\n") == 1
 
 
-# arguments --------------------------------------------------------------------------------------------------
+@pytest.fixture
+def window_id(shared: Server, form: Form) -> int:
+    def find() -> list[int]:
+        windows = seen(shared.call("list_windows"))["windows"]
+        return [window["window_id"] for window in windows if window["title"] == form.title]
+
+    return wait_for(find, "the form is listed")[0]
 
 
 def test_empty_arguments_of_strict_clients_count_as_absent(shared: Server) -> None:
     # spec: "app: z.string().optional().describe("Optional. [...] If omitted, captures screen(s). Uses fuzzy
     # matching.")"
-    assert seen(shared.call("list", item_type=None, app=None, include_window_details=None))
-    assert seen(shared.call("list", app=""))["application_list"] is not None
-    left_out = {"app": "", "path": "", "question": "", "window_id": 0, "max_dimension": 0}
+    left_out = {"app": "", "path": "", "question": None, "window_id": 0, "max_dimension": 0}
     assert len(seen(shared.call("image", **left_out))["saved_files"]) == 1
 
 
-# results ----------------------------------------------------------------------------------------------------
-
-
-def window_of(server: Server, form: Form) -> dict[str, Any]:
-    def find() -> list[dict[str, Any]]:
-        windows = seen(server.call("list_windows"))["windows"]
-        return [window for window in windows if window["title"] == form.title]
-
-    return wait_for(find, "the form is listed")[0]
-
-
-@pytest.fixture
-def window_id(shared: Server, form: Form) -> int:
-    return int(window_of(shared, form)["window_id"])
+def test_screenshot_for_a_model_is_a_jpeg_of_the_whole_window(shared: Server, window_id: int) -> None:
+    answer = shared.call("take_window_screenshot", window_id=window_id)
+    (data,), bounds = pictures_of(answer), seen(answer)["bounds"]
+    assert sniff_image(data) == ("jpg", bounds["width"], bounds["height"])
 
 
 def test_unexpected_error_sends_no_traceback() -> None:
@@ -348,8 +308,7 @@ def test_status_works_without_programs_and_holds_no_key(tmp_path: Path, display:
     names = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY")
     keys = {name: f"secret-{name}" for name in names}
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_BIN_DIR=str(tmp_path / "bin"), **keys)
-    with serving("package", environment) as server:
-        server.shake_hands()
+    with initialized("package", environment) as server:
         status = server.call("list", item_type="server_status")
         assert "secret" not in json.dumps(status)
         assert (status["isError"], "Name: PeekabooMCP" in status["content"][0]["text"]) == (False, True)
@@ -359,8 +318,7 @@ def test_status_names_the_problems_while_a_program_hangs(mac: FakeMac) -> None:
     """Share the two seconds of server_status among its checks."""
     providers = "ollama/llava:latest, openai/gpt-5.4-mini"
     nowhere = {"PEEKABOO_AI_PROVIDERS": providers, "PEEKABOO_OLLAMA_BASE_URL": "http://127.0.0.1:9"}
-    with serving("package", mac_environment(mac, **nowhere)) as server:
-        server.shake_hands()
+    with initialized("package", mac_environment(mac, **nowhere)) as server:
         mac.hang("osascript")
         try:
             started = time.monotonic()
@@ -373,25 +331,11 @@ def test_status_names_the_problems_while_a_program_hangs(mac: FakeMac) -> None:
     assert "- ollama/llava:latest: " in problems and "OPENAI_API_KEY is not set" in problems
 
 
-def test_status_names_the_application_that_lacks_a_grant(
-    own_mac: FakeMac, ai: FakeAI, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    environment(**own_mac.env(), **ai.env("ollama", "llava:latest"))
-    monkeypatch.setattr(status, "_STATUS_S", PATIENCE_S)  # a busy machine needs more than two seconds
-    own_mac.deny("accessibility")
-    text, problems = status.server_status_text(status.this_desktop()).split("Problems:\n")
-    assert "ollama/llava:latest: available" in text and "ok      Screen Recording: granted" in text
-    assert re.search("- Accessibility: NOT granted .*switch Terminal on in System Settings", problems)
-
-
-@pytest.mark.parametrize("tools", ["none", "slow"])
-def test_first_start_on_a_mac_works_without_a_helper(own_mac: FakeMac, tools: str) -> None:
+def test_first_start_on_a_mac_works_while_its_helper_is_compiled(own_mac: FakeMac) -> None:
     mac = own_mac
-    mac.tools(tools)
-    with serving("package", mac_environment(mac, PEEKABOO_LOG_LEVEL="debug")) as server:
-        server.shake_hands()
-        program = "xcrun" if tools == "slow" else "xcode-select"
-        wait_for(lambda: bool(mac.calls(program)), "a compiler is looked up", PATIENCE_S / 2)
+    mac.tools("slow")
+    with initialized("package", mac_environment(mac, PEEKABOO_LOG_LEVEL="debug")) as server:
+        wait_for(lambda: mac.calls("xcrun"), "a compiler is started", PATIENCE_S / 2)
         server.call("press_key", window_id=1080, key="escape")
         assert [event["key"] for event in mac.events("key")] == ["escape"]
         lines = [json.loads(line) for line in (mac.folder / "log").read_text().splitlines()]
@@ -401,15 +345,11 @@ def test_first_start_on_a_mac_works_without_a_helper(own_mac: FakeMac, tools: st
 
 
 def test_server_deletes_expired_images(mac: FakeMac) -> None:
-    with serving("package", mac_environment(mac, PEEKABOO_TTL_SECONDS="1")) as server:
-        server.shake_hands()
+    with initialized("package", mac_environment(mac, PEEKABOO_TTL_SECONDS="1")) as server:
         answer = server.call("screenshot_app_window", appName="Calculator")
         assert "it is kept for 1 second" in answer["content"][0]["text"]
         path = Path(answer["structuredContent"]["path"])
         wait_for(lambda: not path.exists(), "the image is deleted", PATIENCE_S / 2)
-
-
-# resources --------------------------------------------------------------------------------------------------
 
 
 def save_image(server: Server, path: Path) -> str:
@@ -424,29 +364,17 @@ def listed_uris(server: Server) -> list[str]:
 
 def test_resource_is_the_screenshot_named_by_the_result(tmp_path: Path, display: str, form: Form) -> None:
     # spec: "`content` (text/resource)", "MCP リソース返却"
-    environment = clean_environment(tmp_path, DISPLAY=display)
-    command = StdioServerParameters(command=sys.executable, args=["-m", "peekaboo_min"], env=environment)
-
-    async def session() -> None:
-        async with stdio_client(command) as (reader, writer), ClientSession(reader, writer) as client:
-            assert (await client.initialize()).capabilities.resources
-            assert (await client.list_resources()).resources == []
-            result = await client.call_tool("screenshot_app_window", {"appName": "Form", "format": "jpg"})
-            assert [part.type for part in result.content] == ["text"], "some clients fail on a link"
-            path, uri = (result.structured_content[key] for key in ("path", "uri"))
-            (resource,) = (await client.list_resources()).resources
-            size = Path(path).stat().st_size
-            listed = (resource.uri, resource.name, resource.mime_type, resource.size)
-            assert listed == (uri, Path(path).name, "image/jpeg", size)
-            (content,) = (await client.read_resource(uri)).contents
-            assert (content.uri, content.mime_type) == (uri, "image/jpeg")
-            assert base64.b64decode(content.blob) == Path(path).read_bytes()
-            Path(path).unlink()
-            assert (await client.list_resources()).resources == []
-            with pytest.raises(MCPError, match="was deleted, or is not the image that was saved"):
-                await client.read_resource(uri)
-
-    anyio.run(session)
+    with initialized("package", clean_environment(tmp_path, DISPLAY=display)) as server:
+        answer = server.call("screenshot_app_window", appName="Form", format="jpg")
+        assert [part["type"] for part in answer["content"]] == ["text"], "some clients fail on a link"
+        path, uri = Path(seen(answer)["path"]), seen(answer)["uri"]
+        (resource,) = server.ask("resources/list")["result"]["resources"]
+        about = {"uri": uri, "mimeType": "image/jpeg"}
+        assert resource == {**about, "name": path.name, "size": path.stat().st_size}
+        (content,) = server.ask("resources/read", {"uri": uri})["result"]["contents"]
+        assert content == {**about, "blob": base64.b64encode(path.read_bytes()).decode()}
+        path.unlink()
+        assert listed_uris(server) == []
 
 
 def test_resources_are_the_newest_50_first(shared: Server, tmp_path: Path) -> None:
@@ -499,9 +427,6 @@ def test_resource_that_no_message_can_carry_is_refused(tmp_path: Path) -> None:
         _resource_content(path.as_uri())
 
 
-# progress ---------------------------------------------------------------------------------------------------
-
-
 def start_with_token(server: Server, tool: str, **arguments: Any) -> int:
     return server.send("tools/call", {"name": tool, "arguments": arguments, "_meta": {"progressToken": "T"}})
 
@@ -521,8 +446,7 @@ def test_progress_is_reported_while_a_model_thinks(tmp_path: Path, display: str,
 
     with FakeAI({"ollama/qwen3-vl:8b": True}, think) as ai:
         environment = clean_environment(tmp_path, DISPLAY=display, **ai.env("ollama", "qwen3-vl:8b"))
-        with serving(form_name, environment) as server:
-            server.shake_hands()
+        with initialized(form_name, environment) as server:
             number = start_with_token(server, "image", question="Is it a screen?")
             wait_for(lambda: len(reported(server)) >= 3, "progress is reported")
             may_answer.set()
@@ -542,23 +466,3 @@ def test_progress_is_sent_only_with_a_token(shared: Server, window_id: int) -> N
     shared.answer_to(start_with_token(shared, "wait_for", window_id=window_id, still=True))
     still = f"waiting for window {window_id} to stop changing: window {window_id}"
     assert [row["message"] for row in reported(shared)][:1] == [still]
-
-
-# capture and act --------------------------------------------------------------------------------------------
-
-
-def test_screenshot_is_the_window_and_a_click_at_its_point_arrives(shared: Server, form: Form) -> None:
-    window = window_of(shared, form)
-    result = shared.call("take_window_screenshot", window_id=window["window_id"])
-    (data,) = pictures_of(result)
-    shot, info, bounds = seen(result), sniff_image(data), window["bounds"]
-    assert info is not None and (info.kind, result["content"][1]["mimeType"]) == ("jpg", "image/jpeg")
-    keys = {"window_id", "bounds", "image_width", "image_height", "scale", "screenshot_id"}
-    assert (set(shot), set(result)) == (keys, {"content", "isError"})
-    assert (info.width, info.height) == (shot["image_width"], shot["image_height"])
-    assert (info.width, info.height, shot["scale"]) == (bounds["width"], bounds["height"], 1.0)
-    assert len(data) < 700_000
-    x, y = form.centre("agree")
-    answer = seen(shared.call("click", window_id=window["window_id"], x=x, y=y, verify=True))
-    assert form.wait_for_event("toggle")["value"] == 1
-    assert (answer["delivered"], answer["clamped"], answer["changed"]) == (True, False, True)

@@ -11,37 +11,40 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_ai import FakeAI
-from worlds import ROOT, X_PROGRAMS, Finished, Form, clean_environment, need, processes_of, wait_for
+from worlds import (
+    PATIENCE_S,
+    ROOT,
+    X_PROGRAMS,
+    Finished,
+    Form,
+    Program,
+    clean_environment,
+    executable,
+    need,
+    processes_of,
+    wait_for,
+)
 
 X_PORT = 6000
-LONGEST_S = 60.0  # generous: the machine may be busy
 HANGS = "exec sleep 1000"
 FAILS = "echo 'it is not installed here' >&2; exit 1"
 
 
-class Demo:
+class Demo(Program):
     """A copy of the demo with its own output folder."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "scripts").mkdir()
         for name in ("demo.py", "demo_form.tcl"):
             shutil.copy(ROOT / "scripts" / name, folder / "scripts")
-        self.output = folder / "demo-output"
-        self.argv = [sys.executable, str(folder / "scripts" / "demo.py")]
-        self.environment = clean_environment(folder)
+        super().__init__([sys.executable, str(folder / "scripts" / "demo.py")], clean_environment(folder))
 
-    def run(self, *options: str, **variables: str) -> Finished:
-        return finished(self.start(*options, **variables))
-
-    def start(self, *options: str, **variables: str) -> subprocess.Popen[str]:
-        environment = {name: value for name, value in {**self.environment, **variables}.items() if value}
-        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        argv = [*self.argv, *options]
-        return subprocess.Popen(argv, env=environment, cwd=self.output.parent, encoding="utf-8", **pipes)
+    @property
+    def output(self) -> Path:
+        return Path(self.words[1]).parent.parent / "demo-output"
 
     def run_completely(self, **variables: str) -> Finished:
         """Run the demo to its end and check its output."""
@@ -53,12 +56,12 @@ class Demo:
         return done
 
 
-def finished(process: subprocess.Popen[str]) -> Finished:
+def finished(process: subprocess.Popen[bytes]) -> Finished:
     try:
-        out, err = process.communicate(timeout=LONGEST_S)
+        out, err = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
-    return Finished(process.returncode, out, err)
+    return Finished(process.returncode, out.decode(), err.decode())
 
 
 def error_line(done: Finished) -> str:
@@ -76,12 +79,9 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     wait_for(lambda: not processes_of(tmp_path), "all processes of the demo have ended")
 
 
-def fake_first(folder: Path, name: str, body: str) -> str:
+def fake_first(path: Path, body: str) -> str:
     """Return a PATH with a fake program before the real ones."""
-    folder.mkdir()
-    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
-    (folder / name).chmod(0o755)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+    return f"{executable(path, body).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def test_demo_reports_a_broken_form_and_dead_displays(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_demo_reports_a_broken_form_and_dead_displays(tmp_path: Path) -> None:
             folder = tmp_path / str(number)
             folder.mkdir()
             if case in forms:
-                process = Demo(folder).start(PATH=fake_first(folder / "bin", "wish", case))
+                process = Demo(folder).start(PATH=fake_first(folder / "bin" / "wish", case))
             else:
                 process = Demo(folder).start("--my-screen", DISPLAY=case)
             runs[case] = stack.enter_context(process)
@@ -109,7 +109,7 @@ def test_demo_ignores_other_programs_and_variables(demo: Demo, tmp_path: Path) -
     ours = """READONLY=1 TOOLS=capture AI_PROVIDERS=unknown/model DESKTOP=macos BIN_DIR=/nowhere
         CLI_PATH=/nowhere/peekaboo DENY_APPS=* TTL_SECONDS=often"""
     done = demo.run_completely(
-        PATH=fake_first(tmp_path / "first", "convert", FAILS),
+        PATH=fake_first(tmp_path / "first" / "convert", FAILS),
         **dict.fromkeys(("HOME", "XDG_STATE_HOME", "TMPDIR"), "/proc/nowhere"),
         **{f"PEEKABOO_{name}": value for name, value in (pair.split("=") for pair in ours.split())},
         DISPLAY=":4321",
@@ -144,7 +144,7 @@ def test_demo_names_an_output_folder_that_cannot_be_written(demo: Demo) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_demo_ends_all_its_processes_on_a_signal(demo: Demo, number: signal.Signals) -> None:
     process = demo.start()
-    assert process.stdout and process.stdout.readline().startswith("list_windows")
+    assert process.stdout and process.stdout.readline().startswith(b"list_windows")
     process.send_signal(number)
-    _, err = process.communicate(timeout=LONGEST_S)
-    assert (process.returncode, err) == (128 + number, "")
+    done = finished(process)
+    assert (done.code, done.err) == (128 + number, "")

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from worlds import ROOT, Finished, clean_environment, group_of, need, wait_for, x_server
+from worlds import ROOT, Finished, Program, clean_environment, executable, group_of, need, wait_for, x_server
 
 from peekaboo_min.system.bitmaps import read_image_info
 
@@ -22,20 +22,18 @@ SCRIPT = str(ROOT / "scripts" / "fleet.sh")
 
 
 @pytest.fixture(scope="module")
-def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Start an sshd on the loopback; yield the ssh command for it."""
+def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Start an sshd on the loopback; yield fleet.sh's variables for it."""
     need("sshd", "ssh", "ssh-keygen", "parallel", "Xvfb")
     folder = tmp_path_factory.mktemp("sshd")
     for key in ("host_key", "key"):
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)], check=True, timeout=60
-        )
+        argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(argv, check=True, timeout=60)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    program = folder / "peekaboo-min"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/scripts/peekaboo.py" "$@"\n')
-    program.chmod(0o755)
+    script = f'exec "{sys.executable}" "{ROOT}/scripts/peekaboo.py" "$@"'
+    program = executable(folder / "peekaboo-min", script)
     config = folder / "sshd_config"
     config.write_text(
         f"Port {port}\nListenAddress 127.0.0.1\nHostKey {folder}/host_key\nPidFile none\n"
@@ -46,10 +44,9 @@ def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         Path("/run/sshd").mkdir(exist_ok=True)
     with group_of([str(shutil.which("sshd")), "-D", "-e", "-f", str(config)]):
         wait_for(lambda: is_open(port), "sshd listens", 60)
-        yield (
-            f"ssh -p {port} -i {folder / 'key'} -F none -o StrictHostKeyChecking=no"
-            f" -o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR"
-        )
+        options = f"-o StrictHostKeyChecking=no -o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR"
+        ssh = f"ssh -p {port} -i {folder / 'key'} -F none {options}"
+        yield {"FLEET_SSH": ssh, "FLEET_PROGRAM": str(program)}
 
 
 def is_open(port: int) -> bool:
@@ -57,31 +54,23 @@ def is_open(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
-def program_of(ssh: str) -> str:
-    """Return the path of peekaboo-min, beside the ssh key."""
-    return ssh.split(" -i ")[1].split()[0].rpartition("/")[0] + "/peekaboo-min"
-
-
 def fleet(tmp_path: Path, *argv: str, **variables: str) -> Finished:
-    environment = clean_environment(tmp_path, **variables)
-    done = subprocess.run(
-        ["sh", SCRIPT, *argv], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=280
-    )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    program = Program(["sh", SCRIPT], clean_environment(tmp_path, **variables))
+    return program.run(*argv, folder=tmp_path, timeout_s=280)
 
 
 def host(display: str) -> str:
     return f"{getpass.getuser()}@127.0.0.1/{display}"
 
 
-def test_fleet_fails_only_for_the_dead_desktop(ssh: str, tmp_path: Path) -> None:
+def test_fleet_fails_only_for_the_dead_desktop(ssh: dict[str, str], tmp_path: Path) -> None:
     sizes = [(640, 480), (800, 600)]
     ended = ":59999"  # no other test uses this number
     with ExitStack() as stack:
         displays = [stack.enter_context(x_server(f"{width}x{height}")) for width, height in sizes]
         hosts = ",".join(map(host, [*displays, ended]))
         argv = ["-o", "shots", hosts, "--", "image", "--path", "it's a screen.png"]
-        done = fleet(tmp_path, *argv, FLEET_SSH=ssh, FLEET_PROGRAM=program_of(ssh))
+        done = fleet(tmp_path, *argv, **ssh)
     lines = dict(line.split("\t", 1) for line in done.out.splitlines())
     assert done.code == 1 and done.err == f"{SCRIPT}: 1 of 3 failed\n"
     for display, size in zip(displays, sizes):
@@ -91,10 +80,10 @@ def test_fleet_fails_only_for_the_dead_desktop(ssh: str, tmp_path: Path) -> None
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 
 
-def test_fleet_runs_on_desktops_of_their_own(ssh: str, tmp_path: Path) -> None:
+def test_fleet_runs_on_desktops_of_their_own(ssh: dict[str, str], tmp_path: Path) -> None:
     hosts = ",".join(map(host, (":59998", ":59999")))  # no server has these numbers
     argv = ["desktop", "--size", "640x480", "--", "peekaboo-min", "image", "--path", "a.png"]
-    done = fleet(tmp_path, hosts, "--", *argv, FLEET_SSH=ssh, FLEET_PROGRAM=program_of(ssh))
+    done = fleet(tmp_path, hosts, "--", *argv, **ssh)
     assert done.code == 0, done.out
     for path in (tmp_path / "fleet").glob("*/a.png"):
         info = read_image_info(path)
@@ -102,19 +91,17 @@ def test_fleet_runs_on_desktops_of_their_own(ssh: str, tmp_path: Path) -> None:
     assert len([*tmp_path.glob("fleet/*/a.png")]) == 2
 
 
-def test_fleet_reports_a_hanging_or_unreachable_host(ssh: str, tmp_path: Path) -> None:
+def test_fleet_reports_a_hanging_or_unreachable_host(ssh: dict[str, str], tmp_path: Path) -> None:
     """Keep the other hosts' results, and ignore files of an earlier run."""
     stale = tmp_path / "fleet" / "nobody@127.0.0.1_:7"
     stale.mkdir(parents=True)
     (stale / "exit_code").write_text("0\n")
     with x_server() as display:
-        sleeper = tmp_path / "sleeps"
-        sleeper.write_text("#!/bin/sh\n[ $DISPLAY = :99 ] && exec sleep 300\necho quick\n")
-        sleeper.chmod(0o755)
+        sleeper = executable(tmp_path / "sleeps", "[ $DISPLAY = :99 ] && exec sleep 300; echo quick")
         hosts = tmp_path / "hosts.txt"
         hosts.write_text(f"{host(display)}  # an office\n\n{host(':99')}\nnobody@127.0.0.1/:7\n")
         argv = ["-t", "2", str(hosts), "--", "list", "apps"]
-        done = fleet(tmp_path, *argv, FLEET_SSH=ssh, FLEET_PROGRAM=str(sleeper))
+        done = fleet(tmp_path, *argv, **{**ssh, "FLEET_PROGRAM": str(sleeper)})
     lines = dict(line.split("\t", 1) for line in done.out.splitlines())
     assert lines[host(display)] == "0\tquick"
     assert lines[host(":99")].startswith("124\t")
@@ -128,17 +115,12 @@ def test_fleet_writes_a_hosts_files_only_into_its_folder(tmp_path: Path) -> None
     need("parallel")
     victim = tmp_path / "victim"
     victim.mkdir()
-    script = tmp_path / "ssh"
-    script.write_text(
-        f"""#!/bin/sh
-cd "$(mktemp -d)" && printf '\\0331' >exit_code && : >stdout && : >stderr
+    answer = f"""cd "$(mktemp -d)" && printf '\\0331' >exit_code && : >stdout && : >stderr
 if mkdir {tmp_path}/second 2>/dev/null; then
     ln -s {victim} link && exec tar -cf - exit_code stdout stderr link
 fi
-mkdir link && echo written >link/file && exec tar -cf - exit_code stdout stderr link/file
-"""
-    )
-    script.chmod(0o755)
+mkdir link && echo written >link/file && exec tar -cf - exit_code stdout stderr link/file"""
+    script = executable(tmp_path / "ssh", answer)
     for _ in range(2):
         done = fleet(tmp_path, "box", "--", "windows", FLEET_SSH=str(script))
         assert (done.code, done.out) == (1, "box\t1\t\n"), done.err
@@ -146,16 +128,16 @@ mkdir link && echo written >link/file && exec tar -cf - exit_code stdout stderr 
     assert list(victim.iterdir()) == []
 
 
-REFUSED = {
-    "-oProxyCommand=x -- list apps": "usage: ",
-    "box,../up -- list apps": "not a host: ../up",
-    "box/:1;reboot -- list apps": "not a host: box/:1;reboot",
-    "box list apps": "usage: ",
-    ", -- list apps": "there is no host in the list",
-}
-
-
-@pytest.mark.parametrize(("argv", "why"), REFUSED.items())
+@pytest.mark.parametrize(
+    ("argv", "why"),
+    [
+        ("-oProxyCommand=x -- list apps", "usage: "),
+        ("box list apps", "usage: "),
+        ("box,../up -- list apps", "not a host: ../up"),
+        ("box/:1;reboot -- list apps", "not a host: box/:1;reboot"),
+        (", -- list apps", "there is no host in the list"),
+    ],
+)
 def test_fleet_refuses_an_invalid_host_list(tmp_path: Path, argv: str, why: str) -> None:
     need("parallel")
     done = fleet(tmp_path, *argv.split())
@@ -165,13 +147,10 @@ def test_fleet_refuses_an_invalid_host_list(tmp_path: Path, argv: str, why: str)
 
 def test_container_installs_the_packages_of_setup() -> None:
     """Compare with setup.sh's list, without the demo's tk."""
-    needed = re.search(r"need_desktop\(\).*?\"\$@\"", (ROOT / "scripts/setup.sh").read_text(), re.S)
-    assert needed
-    packages = set(re.findall(r"[\w./]+:([\w-]+)", needed[0])) - {"tk", "PACKAGE"}
-    installed = (
-        (ROOT / "scripts/Containerfile").read_text().split("apt-get install", 1)[1].split("&&")[0].split()
-    )
-    assert packages <= set(installed) and len(packages) >= 9
-    assert {"at-spi2-core", "python3-gi", "gir1.2-atspi-2.0"} <= set(installed)
+    (needed,) = re.findall(r"need_desktop\(\).*?\"\$@\"", (ROOT / "scripts/setup.sh").read_text(), re.S)
+    packages = set(re.findall(r"[\w./]+:([\w-]+)", needed)) - {"tk", "PACKAGE"}
+    (line,) = re.findall(r"apt-get install(.*?)&&", (ROOT / "scripts/Containerfile").read_text(), re.S)
+    assert packages | {"at-spi2-core", "python3-gi", "gir1.2-atspi-2.0"} <= {*line.split()}
+    assert len(packages) >= 9
     copied = re.findall(r"^!(.+)$", (ROOT / "scripts/Containerfile.dockerignore").read_text(), re.M)
     assert {path for path in copied if (ROOT / path).exists()} == {*copied}

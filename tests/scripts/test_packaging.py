@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -14,7 +13,7 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-from worlds import ROOT, need_optional
+from worlds import ROOT, Program, need_optional
 
 from peekaboo_min import __version__
 from peekaboo_min.core.settings import VARIABLES
@@ -25,17 +24,16 @@ SERVER = json.loads((ROOT / "scripts/server.json").read_text(encoding="utf-8"))
 GENERATED = re.compile(r"PKG-INFO|setup\.cfg|[^/]+\.egg-info/.*")
 # the same call as `python -m build --sdist`, without the package build
 BUILD = "import sys; sys.path.insert(0, 'scripts'); import build_backend; build_backend.build_{}(sys.argv[1])"
+GIT = Program(["git", "-c", "safe.directory=*", "-C", str(ROOT)], {"PATH": os.environ["PATH"]})
 OFFLINE = "Could not find a version|connection|Temporary failure|No matching distribution"
 
 
 @pytest.fixture(scope="module")
 def tracked() -> list[str]:
     """Return the paths of the files that git tracks."""
-    argv = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z"]
     if not (ROOT / ".git").exists() or not shutil.which("git"):
         pytest.skip("this is not a git checkout; there are no tracked files to compare with")
-    listed = subprocess.run(argv, capture_output=True, encoding="utf-8", check=True, timeout=60)
-    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()]
+    return [name for name in GIT.run("ls-files", "-z").out.split("\0") if name and (ROOT / name).exists()]
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +53,10 @@ def sdist(tracked: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(kind: str, folder: Path) -> Path:
-    argv = [sys.executable, "-c", BUILD.format(kind), str(folder / kind)]
     environment = {**os.environ, "PYTHONPATH": str(folder / "backend")}
-    done = subprocess.run(
-        argv, cwd=folder / "source", env=environment, capture_output=True, encoding="utf-8", timeout=120
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    program = Program([sys.executable, "-c", BUILD.format(kind)], environment)
+    done = program.run(folder / kind, folder=folder / "source")
+    assert done.code == 0, done.err[-3000:]
     (made,) = (folder / kind).iterdir()
     return made
 
@@ -74,12 +70,10 @@ def wheel(sdist: Path) -> zipfile.ZipFile:
 
 
 def run_pip(*argv: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", *argv], capture_output=True, encoding="utf-8", timeout=300
-    )
-    if done.returncode and re.search(OFFLINE, done.stderr) and not os.environ.get("CI"):
+    done = Program([sys.executable, "-m", "pip"], dict(os.environ)).run(*argv, timeout_s=300)
+    if done.code and re.search(OFFLINE, done.err) and not os.environ.get("CI"):
         pytest.skip("no package index is reachable; the build needs setuptools")
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.code == 0, done.err[-3000:]
 
 
 def test_sdist_holds_the_whole_package_and_no_untracked_file(sdist: Path, tracked: list[str]) -> None:
@@ -96,9 +90,7 @@ def test_wheel_is_the_same_in_every_build(sdist: Path, wheel: zipfile.ZipFile) -
     assert build("wheel", sdist.parent.parent).read_bytes() == Path(wheel.filename).read_bytes()
 
 
-def test_wheel_holds_the_whole_package_its_command_and_its_licence(
-    wheel: zipfile.ZipFile, tracked: list[str]
-) -> None:
+def test_wheel_holds_the_package_command_and_licence(wheel: zipfile.ZipFile, tracked: list[str]) -> None:
     held = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert held == {name for name in tracked if name.startswith("peekaboo_min/")}
     info = {
@@ -119,20 +111,18 @@ def test_wheel_holds_the_whole_package_its_command_and_its_licence(
 
 
 def test_bundle_manifest_is_accepted_by_the_clients_validator(tmp_path: Path) -> None:
-    built = subprocess.run(
-        ["sh", str(ROOT / "scripts/mcpb.sh"), str(tmp_path)], capture_output=True, text=True, timeout=120
-    )
-    assert built.returncode == 0, built.stderr
+    built = Program(["sh", str(ROOT / "scripts/mcpb.sh")], dict(os.environ)).run(tmp_path)
+    assert built.code == 0, built.err
     with zipfile.ZipFile(tmp_path / "peekaboo-min.mcpb") as bundle:
         assert sorted(bundle.namelist()) == ["LICENSE", "manifest.json", "peekaboo.py"]
         manifest = json.loads(bundle.read("manifest.json"))
     assert [tool["name"] for tool in manifest["tools"]] == list(TOOLS)
     need_optional("npx")
-    argv = ["npx", "--yes", "@anthropic-ai/mcpb@2.1.2", "validate", str(tmp_path / "mcpb/manifest.json")]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=240, cwd=tmp_path)
-    if "npm error" in done.stderr:
+    npx = Program(["npx", "--yes", "@anthropic-ai/mcpb@2.1.2"], dict(os.environ))
+    done = npx.run("validate", tmp_path / "mcpb/manifest.json", folder=tmp_path, timeout_s=240)
+    if "npm error" in done.err:
         pytest.skip("the validator cannot be fetched")
-    assert "validation passes" in done.stdout, done.stdout + done.stderr
+    assert "validation passes" in done.out, done.out + done.err
 
 
 def test_registry_entry_matches_the_package() -> None:
@@ -151,6 +141,4 @@ def test_registry_entry_matches_the_package() -> None:
 def test_git_ignores_the_files_of_runs(tracked: list[str]) -> None:
     # spec: "keep `logs/` and any exported images out of version control via `.gitignore`"
     left = ["logs/agent.log", ".env", "screen.png", "slide.jpg", "peekaboo-run-20260101/run.json"]
-    argv = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "check-ignore", "--no-index", *left]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.split() == left
+    assert GIT.run("check-ignore", "--no-index", *left).out.split() == left

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from worlds import PATIENCE_S, ROOT, clean_environment, need
+from worlds import PATIENCE_S, ROOT, Program, clean_environment, executable, need
 
 from peekaboo_min.core.settings import VARIABLES
 from peekaboo_min.frontends.arguments import JSON_FLAGS, read_signature, shell_arguments
@@ -66,18 +65,13 @@ INSTALLERS = {
 
 def run_blocks(blocks: Sequence[str], folder: Path, environment: dict[str, str]) -> str:
     """Run the blocks in a folder with the files that they name; return stdout."""
-    (folder / "bin").mkdir(parents=True)
     for name, script in INSTALLERS.items():
-        (folder / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / "bin" / name).chmod(0o755)
+        executable(folder / "bin" / name, script)
     (folder / "scripts").symlink_to(ROOT / "scripts")
-    environment = {**environment, "PATH": f"{folder}/bin:{os.environ['PATH']}"}
-    argv = ["sh", "-euc", "\n".join(f"({block})" for block in blocks)]
-    done = subprocess.run(
-        argv, env=environment, cwd=folder, capture_output=True, text=True, timeout=3 * PATIENCE_S
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    shell = Program(["sh", "-euc", "\n".join(f"({block})" for block in blocks)], environment)
+    done = shell.run(folder=folder, timeout_s=3 * PATIENCE_S, PATH=f"{folder}/bin:{os.environ['PATH']}")
+    assert done.code == 0, done.err
+    return done.out
 
 
 def test_readme_block_for_a_mac_prints_the_shown_json(mac: FakeMac, tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from worlds import ROOT
+from worlds import ROOT, Finished, Program, executable
 
 # programs that setup.sh itself runs; it never reports these as missing
 TOOLS = "sh dirname id mktemp mkdir rm grep cat tail tr find cksum sort cp ln"
@@ -40,10 +39,8 @@ class Machine:
     folder: Path
 
     def program(self, name: str, script: str = ":", where: str = "programs") -> None:
-        path = self.folder / where / name
-        path.unlink(missing_ok=True)
-        path.write_text(f"#!/bin/sh\n{script}\n")
-        path.chmod(0o755)
+        (self.folder / where / name).unlink(missing_ok=True)  # it may be a link to a real program
+        executable(self.folder / where / name, script)
 
     def have(self, *names: str, where: str = "programs") -> None:
         for name in names:
@@ -55,16 +52,13 @@ class Machine:
         self.program("apt-get", f'{note}\n{before}\ncp "{self.folder}"/packages/* "{self.folder}/programs/"')
         self.program("id", f"echo {user}", "tools")
 
-    def run(self, script: str, shell: str = "sh") -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, shell: str = "sh") -> Finished:
         """Run a script that sources setup.sh, like demo.sh and test.sh."""
         # without the folders that setup.sh adds: they hold this machine's real programs
         path = f"{self.folder}/programs:{self.folder}/tools"
         text = f". '{ROOT}/scripts/setup.sh'\nPATH='{path}'\n{script}"
-        return subprocess.run(
-            [shutil.which(shell) or shell, "-euc", text, str(self.folder / "scripts" / "x.sh")],
-            env={"PATH": path, "LOG": str(self.log)}, capture_output=True, text=True, timeout=60,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        argv = [shutil.which(shell) or shell, "-euc", text, str(self.folder / "scripts" / "x.sh")]
+        return Program(argv, {"PATH": path, "LOG": str(self.log)}).run()
 
     @property
     def log(self) -> Path:
@@ -100,18 +94,18 @@ def test_setup_names_all_missing_packages_in_one_line(machine: Machine, shell: s
     machine.program("convert", REFUSING)
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; need_desktop node:nodejs", shell)
-    assert (done.returncode, machine.calls(), done.stdout) == (1, [], "")
-    (line,) = done.stderr.splitlines()
+    assert (done.code, machine.calls(), done.out) == (1, [], "")
+    (line,) = done.err.splitlines()
     assert line.startswith("please run: sudo apt-get install --no-install-recommends ")
     assert packages(line) == {*PACKAGES.values(), "nodejs"}
     (machine.folder / "programs" / "apt-get").unlink()
     done = machine.run("need_desktop", shell)
-    assert done.returncode == 1 and done.stderr.startswith("please install these Debian packages, or what")
+    assert done.code == 1 and done.err.startswith("please install these Debian packages, or what")
     machine.have(*PACKAGES, "node")
     machine.with_apt(0)
     done = machine.run("need_desktop node:nodejs", shell)
     assert [name for call in machine.calls() for name in packages(call)] == []
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
 
 
 def test_setup_as_root_retries_the_installation_after_an_update(machine: Machine) -> None:
@@ -120,25 +114,23 @@ def test_setup_as_root_retries_the_installation_after_an_update(machine: Machine
     machine.have("convert", "maim", where="packages")
     machine.with_apt(0, 'case $1 in update) : >"$LOG.new" ;; *) [ -e "$LOG.new" ] || exit 100 ;; esac')
     done = machine.run("need_desktop")
-    assert (done.returncode, [call.split()[0] for call in machine.calls()]) == (
-        0,
-        ["install", "update", "install"],
-    ), done.stderr
+    assert done.code == 0, done.err
+    assert [call.split()[0] for call in machine.calls()] == ["install", "update", "install"]
     assert packages(machine.calls()[-1]) == {"maim", "imagemagick"}
 
 
 def test_setup_reports_why_apt_failed_or_the_missing_package(machine: Machine, shell: str) -> None:
     machine.with_apt(0, "echo 'E: Unable to fetch some archives' >&2; exit 100")
     done = machine.run("need_desktop", shell)
-    lines = done.stderr.splitlines()
-    assert done.returncode == 1 and len(lines) == 2 and lines[0].startswith("installing ")
+    lines = done.err.splitlines()
+    assert done.code == 1 and len(lines) == 2 and lines[0].startswith("installing ")
     network = "check the network connection, then run: apt-get install "
     assert lines[1].startswith(f"failed (E: Unable to fetch some archives); {network}")
     machine.have(*PACKAGES, where="packages")
     machine.program("convert", REFUSING, "packages")  # not ImageMagick's convert
     machine.with_apt(0)
     done = machine.run("need_desktop", shell)
-    assert (done.returncode, done.stderr.splitlines()[-1].strip()) == (1, "still missing: imagemagick")
+    assert (done.code, done.err.splitlines()[-1].strip()) == (1, "still missing: imagemagick")
 
 
 def test_setup_skips_another_program_called_convert(machine: Machine, shell: str) -> None:
@@ -147,12 +139,12 @@ def test_setup_skips_another_program_called_convert(machine: Machine, shell: str
     machine.program("convert", REFUSING, "others")
     others = f'PATH="{machine.folder}/others:$PATH"'
     done = machine.run(f"{others}; need_desktop && make_environment && convert -version", shell)
-    assert (done.returncode, done.stdout) == (0, "Version: ImageMagick 6.9.11-60 Q16\n"), done.stderr
+    assert (done.code, done.out) == (0, "Version: ImageMagick 6.9.11-60 Q16\n"), done.err
 
 
 def test_setup_rebuilds_a_broken_environment(machine: Machine, shell: str) -> None:
     def made() -> list[str]:
-        return machine.run("make_environment pytest", shell).stderr.splitlines()
+        return machine.run("make_environment pytest", shell).err.splitlines()
 
     machine.have("python3")
     venv = machine.folder / ".venv"
@@ -174,4 +166,4 @@ def test_setup_rebuilds_a_broken_environment(machine: Machine, shell: str) -> No
 def test_setup_without_a_python_names_its_package(machine: Machine) -> None:
     machine.with_apt(1000)
     done = machine.run(f"{NO_PYTHON}; make_environment")
-    assert (done.returncode, packages(done.stderr)) == (1, {"python3-venv"})
+    assert (done.code, packages(done.err)) == (1, {"python3-venv"})

@@ -18,15 +18,13 @@ import pytest
 from leftovers import replied
 from worlds import PATIENCE_S, SINGLE_FILE, wait_for
 
-# a program that writes its own and its child's pid, and does not end
-SLOW = """#!/bin/sh
-[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
+# a script that writes its own and its child's pid, and does not end
+SLOW = """[ "$1" != -version ] || {{ echo "${{0##*/}} 1.1"; exit; }}
 trap '' TERM INT HUP
 echo $$ >> {pids}
 sleep 600 &
 echo $! >> {pids}
-wait
-"""
+wait"""
 FORMS = {"package": ["-m", "peekaboo_min"], "single file": [str(SINGLE_FILE)]}
 
 
@@ -164,6 +162,14 @@ def serving(
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def initialized(form: str, environment: dict[str, str]) -> Iterator[Server]:
+    """Start our server and shake hands."""
+    with serving(form, environment) as server:
+        server.shake_hands()
+        yield server
 
 
 def pids_in(path: Path, count: int = 2) -> list[int]:

@@ -59,11 +59,11 @@ class Wish:
 Opened = Callable[[str, str], "tuple[Wish, int]"]  # see the fixture `opened`
 
 
-def typed(form: Form) -> str:
-    """What stands in the form's first field."""
+def typed(form: Form, field: str = "name") -> str:
+    """Return the text of a field of the form."""
     before = len(form.events("text"))
     form.xdotool("key", "F12")
-    return str(form.wait_for_event("text", after=before)["name"])
+    return str(form.wait_for_event("text", after=before)[field])
 
 
 def programs_by(folder: Path, script: str, *names: str) -> dict[str, str]:

@@ -102,6 +102,14 @@ def processes_of(folder: Path) -> dict[int, str]:
     return found
 
 
+def executable(path: Path, script: str) -> Path:
+    """Create a program, and its folders, of a script; without `#!`, a shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script if script.startswith("#!") else f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
 @cache
 def old_python() -> Optional[str]:
     """Find a Python 3.9 for the single file's command line."""
@@ -146,10 +154,18 @@ class Program:
     words: Sequence[str]
     environment: dict[str, str]
 
-    def run(self, *arguments: Any, timeout_s: float = 2 * PATIENCE_S, **variables: str) -> Finished:
+    def run(
+        self,
+        *arguments: Any,
+        timeout_s: float = 2 * PATIENCE_S,
+        folder: Optional[Path] = None,
+        **variables: str,
+    ) -> Finished:
+        """Run it in `folder`; None: in the tests' working folder."""
         words = [*self.words, *(str(one) for one in arguments)]
         done = subprocess.run(
             words,
+            cwd=folder,
             env={**self.environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -160,18 +176,19 @@ class Program:
 
     def data(self, *arguments: Any, **variables: Any) -> Any:
         """Run a command that succeeds; return its data."""
-        if "--" in arguments:
-            return self.run("--json-output", *arguments, **variables).data
-        return self.run(*arguments, "--json-output", **variables).data
+        return self.run("--json-output", *arguments, **variables).data
 
     def error(self, *arguments: Any, **variables: Any) -> Any:
         """Run a command that fails; return its error."""
         return self.run("--json-output", *arguments, **variables).error
 
-    def start(self, *arguments: Any, **variables: str) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: Any, folder: Optional[Path] = None, **variables: str
+    ) -> subprocess.Popen[bytes]:
         """Start a process with open pipes; the caller ends it."""
         return subprocess.Popen(
             [*self.words, *(str(one) for one in arguments)],
+            cwd=folder,
             env={**self.environment, **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -313,20 +330,14 @@ class Form:
         place = [one for one in self.events("layout") if one["widget"] == widget][-1]
         return place["x"] + place["width"] // 2, place["y"] + place["height"] // 2
 
-    def xdotool(self, *words: str) -> None:
-        """Change the window with xdotool instead of our program."""
-        subprocess.run(
-            ["xdotool", *words], env={**os.environ, "DISPLAY": self.display}, check=True, capture_output=True
-        )
+    def xdotool(self, *words: str) -> str:
+        """Act with xdotool instead of our program; return its stdout."""
+        argv, environment = ["xdotool", *words], {**os.environ, "DISPLAY": self.display}
+        return subprocess.run(argv, env=environment, check=True, capture_output=True, text=True).stdout
 
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
 
 
-def executable(path: Path, text: str) -> Path:
-    """Write an executable script, with its folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
+OpenForm = Callable[..., Form]  # see the fixture `open_form`

@@ -23,29 +23,24 @@ from peekaboo_min.system.bitmaps import (
     whole_image,
 )
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0"
-JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0"
-JPEG = JPEG_HEAD + b"\xff\xc4\x00\x04\0\0\xff\xff\xc2\x00\x11\x08" + struct.pack(">HH", 480, 640) + b"\x03"
-GIF = b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0"
-WEBP_LOSSY = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640 | 0x4000, 480)
-WEBP_LOSSLESS = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14)
-BMP = b"BM" + b"\0" * 12 + struct.pack("<IiiH", 40, 640, -480, 1)
-WEBP_EXTENDED = (
-    b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
+JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc4\x00\x04\0\0\xff\xff\xc2\x00\x11\x08"
+WEBP = b"RIFF\0\0\0\0WEBP"
+WEBP_SIZE = (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "needed"),
+    [
+        ("png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 640, 480) + b"\x08\x02\0\0\0", 24),
+        ("jpg", JPEG_HEAD + struct.pack(">HH", 480, 640) + b"\x03", len(JPEG_HEAD) + 4),
+        ("gif", b"GIF89a" + struct.pack("<HH", 640, 480) + b"\0\0\0", 10),
+        ("webp", WEBP + b"VP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640 | 0x4000, 480), 30),
+        ("webp", WEBP + b"VP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14), 25),
+        ("webp", WEBP + b"VP8X\x0a\0\0\0\0\0\0\0" + WEBP_SIZE, 30),
+        ("bmp", b"BM" + b"\0" * 12 + struct.pack("<IiiH", 40, 640, -480, 1), 28),
+    ],
+    ids=["png", "jpg", "gif", "lossy webp", "lossless webp", "extended webp", "bmp"],
 )
-
-HEADERS = {
-    "png": ("png", PNG, 24),
-    "jpg": ("jpg", JPEG, len(JPEG) - 1),
-    "gif": ("gif", GIF, 10),
-    "lossy webp": ("webp", WEBP_LOSSY, 30),
-    "lossless webp": ("webp", WEBP_LOSSLESS, 25),
-    "extended webp": ("webp", WEBP_EXTENDED, 30),
-    "bmp": ("bmp", BMP, 28),
-}
-
-
-@pytest.mark.parametrize(("kind", "data", "needed"), HEADERS.values(), ids=HEADERS.keys())
 def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int) -> None:
     assert sniff_image(data) == ImageInfo(kind, 640, 480)
     for length in range(needed):
@@ -53,28 +48,17 @@ def test_sniff_image_needs_the_whole_header(kind: str, data: bytes, needed: int)
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"RIFF\0\0\0\0WAVEfmt ",
-        b"\xff\xd8\xff" * 40,
-        b"BM" + b"\0" * 60,
-        b"BMW and other names of cars that a letter may begin with",
-    ],
+    "data", [b"RIFF\0\0\0\0WAVEfmt ", b"\xff\xd8\xff" * 40, b"BM" + b"\0" * 60, b"BMW and other cars " * 3]
 )
 def test_sniff_image_of_other_data_is_none(data: bytes) -> None:
     assert sniff_image(data) is None
 
 
-KINDS = {"png": [], "jpg": [], "progressive jpg": ["-interlace", "JPEG"], "gif": [], "webp": [], "bmp": []}
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_whole_image_of_a_truncated_image_is_none(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("kind", ["png", "jpg", "gif", "webp", "bmp"])
+def test_whole_image_of_a_truncated_image_is_none(tmp_path: Path, kind: str) -> None:
     need("convert")
-    kind = name.split()[-1]
     path = tmp_path / f"a.{kind}"
-    argv = ["convert", "-seed", "1", "-size", "120x90", "plasma:fractal", *KINDS[name], str(path)]
+    argv = ["convert", "-seed", "1", "-size", "120x90", "plasma:fractal", "-interlace", "JPEG", str(path)]
     if subprocess.run(argv, capture_output=True).returncode and kind == "webp":
         pytest.skip("this ImageMagick writes no webp")
     data, info = path.read_bytes(), ImageInfo(kind, 120, 90)
@@ -100,21 +84,17 @@ def test_whole_image_does_not_end_at_its_thumbnail(tmp_path: Path) -> None:
         prepare_target(path)
 
 
-SIZES = {
-    "at the edge": ((1568, 733), (1568, 733)),
-    "wide": ((3136, 400), (1568, 200)),
-    "tall": ((400, 3136), (200, 1568)),
-    "too many pixels": ((1568, 1568), (1072, 1072)),
-    "a line": ((100_000, 1), (1568, 1)),
-    "one pixel": ((1, 1), (1, 1)),
-}
-
-
-@pytest.mark.parametrize(("size", "expected"), SIZES.values(), ids=SIZES.keys())
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((1568, 733), (1568, 733)),  # at both limits: 1568 pixels a side, 1,150,000 in all
+        ((400, 3136), (200, 1568)),
+        ((1568, 1568), (1072, 1072)),
+        ((100_000, 1), (1568, 1)),
+    ],
+)
 def test_model_size_is_the_largest_allowed(size: tuple[int, int], expected: tuple[int, int]) -> None:
-    width, height = model_size(*size)
-    assert (width, height) == expected
-    assert max(width, height) <= 1568 and width * height <= 1_150_000
+    assert model_size(*size) == expected
 
 
 # a change in 100x100 pixels (x, y, pixels, levels); the columns that count at scale 1, at scale 2
@@ -132,9 +112,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "seen", "seen_at_2"), CHANGES)
-def test_changed_rect_ignores_the_windows_edge(
-    change: Sequence[int], seen: list[int], seen_at_2: list[int]
-) -> None:
+def test_changed_rect_ignores_the_edge(change: Sequence[int], seen: list[int], seen_at_2: list[int]) -> None:
     x, y, pixels, levels = change
     rows = [bytes([55] * 300) for _ in range(100)]
     before = Bitmap(100, 3, tuple(rows))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-from worlds import ROOT, Program, need
+from worlds import ROOT, Program, executable, need
 
 from peekaboo_min.automation import find
 from peekaboo_min.system.programs import PACKAGES, find_programs
@@ -24,17 +24,13 @@ def tools() -> None:
     find._LAST_READING.clear()  # an earlier test may have read the same image
 
 
-def write_program(path: Path, script: str) -> Path:
+def logged(path: Path, script: str) -> Path:
     """Create a program that runs `script` and logs its arguments in PATH.log."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f'#!/bin/sh\necho "$*" >> "$0.log"\n{script}\n')
-    path.chmod(0o755)
-    return path
+    return executable(path, f'echo "$*" >> "$0.log"\n{script}')
 
 
 def calls(path: Path) -> list[str]:
-    log = Path(f"{path}.log")
-    return log.read_text().splitlines() if log.exists() else []
+    return Path(f"{path}.log").read_text().splitlines()
 
 
 def real(name: str) -> str:
@@ -50,14 +46,12 @@ def only(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_find_program_skips_another_convert_and_uses_magick(
-    on_x11: Program, form_window: int, tmp_path: Path
-) -> None:
-    first = write_program(tmp_path / "first" / "convert", REFUSING)
+def test_find_program_skips_a_foreign_convert(on_x11: Program, form_window: int, tmp_path: Path) -> None:
+    first = logged(tmp_path / "first" / "convert", REFUSING)
     on_x11.data("find-text", form_window, "Name", PATH=f"{first.parent}{os.pathsep}{os.environ['PATH']}")
     folder = only(tmp_path / "bin", *(name for name in X_TOOLS if name != "convert"))
-    other = write_program(folder / "convert", REFUSING)
-    magick = write_program(folder / "magick", f'exec {real("convert")} "$@"')
+    other = logged(folder / "convert", REFUSING)
+    magick = logged(folder / "magick", f'exec {real("convert")} "$@"')
     find._LAST_READING.clear()
     on_x11.data("find-text", form_window, "Name", PEEKABOO_BIN_DIR=str(folder))
     assert set(calls(first)) == set(calls(other)) == {"-version"}
@@ -70,13 +64,11 @@ def test_find_program_names_the_package_of_a_missing_program(
 ) -> None:
     folder = only(tmp_path / "bin", *(tool for tool in X_TOOLS if tool != name))
     if name == "convert":
-        write_program(folder / name, REFUSING)
+        logged(folder / name, REFUSING)
     peek = on_x11.having(PEEKABOO_BIN_DIR=str(folder))
     error = peek.error("find-text", form_window, "Name")
-    assert (error["code"], error["message"]) == (
-        "MISSING_PROGRAM",
-        f"the program {name} is not installed; install it: sudo apt-get install {package}",
-    )
+    message = f"the program {name} is not installed; install it: sudo apt-get install {package}"
+    assert (error["code"], error["message"]) == ("MISSING_PROGRAM", message)
     finished = peek.run("doctor")
     assert f" {name}: the program {name} is not installed" in finished.out + finished.err
     assert f"sudo apt-get install {package}" in finished.out + finished.err

@@ -20,7 +20,10 @@ from .windows import shown_bounds, take_scene
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
-_WAYLAND = "a Wayland session: only programs that run through XWayland can be seen; log in to an X11 session"
+_WAYLAND = (
+    "a Wayland session: only programs that run through XWayland can be seen; "
+    "use `peekaboo-min desktop`, or log in to an X11 session"
+)
 
 
 class X11Desktop(Desktop):

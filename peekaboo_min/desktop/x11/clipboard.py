@@ -101,9 +101,8 @@ class Clipboard:
         self._owner_id: Optional[int] = None  # None before the first paste
         self._was_taken = False  # True if `notice_copy` saw another owner
         self._may_fetch = False  # True from the key press until the program has fetched the text
-        self._restored: Optional[_Content] = (
-            None  # the selection's content after the end; None: restore nothing
-        )
+        # what the selection holds after the end; None: restore nothing
+        self._restored: Optional[_Content] = None
         self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
 
     def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:

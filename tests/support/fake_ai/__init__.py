@@ -171,9 +171,9 @@ class FakeAI:
             call.send(refusal.status, [refusal.body] if in_list else refusal.body, refusal.headers)
         except (ConnectionError, TimeoutError):
             pass  # the client left
-        except Exception as crash:  # a brain's: a failed test, which the client must not retry away
+        except Exception as crash:  # a failed test, which the client must not retry away
             self._server.crashes.append(crash)
-            call.send(400, {"error": f"the test's brain failed: {crash}"})
+            call.send(400, {"error": f"the test's brain or the request is wrong: {crash!r}"})
 
     def _check(self, request: Request) -> Any:
         """Validate a request; return the answer if it asks no model. Raises Refusal like the vendor."""
