@@ -64,6 +64,7 @@ class SlowField:
 
     def _start_paste(self, view: Gtk.TextView) -> None:
         view.stop_emission_by_name("paste-clipboard")
+        print(json.dumps({"event": "key"}), flush=True)
         if "asking" in self._how:
             self._clipboard.request_targets(lambda *_: None)
         elif "late" in self._how:
