@@ -14850,10 +14850,18 @@ def default_log_file() -> Path:
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
-    """Return a file name of at most 255 bytes without characters that file systems or shells interpret."""
+    """Return a file name of at most 255 bytes, with `_` for characters that file systems or shells interpret.
+
+    suffix: distinguishes images with the same stem. A stem that is too long loses its middle, because names
+    differ at their start and their end.
+    """
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), 80)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    return cut_to_bytes(cleaned, 255 - len(ending.encode())) + ending
+    limit = 255 - len(ending.encode())
+    if len(cleaned.encode()) > limit:
+        start = cut_to_bytes(cleaned, limit - limit // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
+    return cleaned + ending
 
 
 def _safe_in_names(text: str) -> str:
@@ -15035,7 +15043,7 @@ def _try_lock(path: Path) -> Optional[int]:
     return None
 '''
 
-SOURCES['peekaboo_min/system/process.py'] = 15038, r'''"""Run programs. No other module imports subprocess.
+SOURCES['peekaboo_min/system/process.py'] = 15046, r'''"""Run programs. No other module imports subprocess.
 
 A program's states; `end_all_programs` waits or kills before this process ends:
 
@@ -15376,7 +15384,7 @@ def _kill_group(process: Process) -> None:
 exit_hooks.insert(0, end_all_programs)
 '''
 
-SOURCES['peekaboo_min/system/programs.py'] = 15379, r'''"""Paths of programs, their Debian packages, our own command and sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 15387, r'''"""Paths of programs, their Debian packages, our own command and sources."""
 
 from __future__ import annotations
 
@@ -15466,7 +15474,7 @@ def _how_to_install() -> str:
     return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"
 '''
 
-SOURCES['peekaboo_min/system/web.py'] = 15469, r'''"""Send JSON requests to web servers. No other module imports urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15477, r'''"""Send JSON requests to web servers. No other module imports urllib.request."""
 
 from __future__ import annotations
 
@@ -15663,9 +15671,9 @@ def _as_web_error(error: Exception, url: str) -> Exception:
     return error  # a bug
 '''
 
-SOURCES['peekaboo_min/tools/__init__.py'] = 15666, r''''''
+SOURCES['peekaboo_min/tools/__init__.py'] = 15674, r''''''
 
-SOURCES['peekaboo_min/tools/act_tools.py'] = 15668, r'''"""The tools that act on a window: focus, pointer, keyboard, open."""
+SOURCES['peekaboo_min/tools/act_tools.py'] = 15676, r'''"""The tools that act on a window: focus, pointer, keyboard, open."""
 
 from __future__ import annotations
 
@@ -15850,7 +15858,7 @@ def open_target(
     return open_and_wait(this_desktop(), app, path, url, timeout_s)
 '''
 
-SOURCES['peekaboo_min/tools/capture_tools.py'] = 15853, r'''"""The specified tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/tools/capture_tools.py'] = 15861, r'''"""The specified tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -16109,7 +16117,7 @@ def _with_short_names(bounds: dict[str, Any]) -> dict[str, Any]:
     return {{"width": "w", "height": "h"}.get(name, name): value for name, value in bounds.items()}
 '''
 
-SOURCES['peekaboo_min/tools/list_tools.py'] = 16112, r'''"""The tools that list, and shared parameters; few imports, to start fast."""
+SOURCES['peekaboo_min/tools/list_tools.py'] = 16120, r'''"""The tools that list, and shared parameters; few imports, to start fast."""
 
 from __future__ import annotations
 
@@ -16187,7 +16195,7 @@ def list_screens() -> Result:
     return listing.screens(this_desktop())
 '''
 
-SOURCES['peekaboo_min/tools/look_tools.py'] = 16190, r'''"""The tools that look at one window: screenshot, find, wait."""
+SOURCES['peekaboo_min/tools/look_tools.py'] = 16198, r'''"""The tools that look at one window: screenshot, find, wait."""
 
 from __future__ import annotations
 
@@ -16276,7 +16284,7 @@ def wait_for(
     return wait.wait_for(desktop, window_id, app, text, role, title, closed, still, timeout_s, longest_s)
 '''
 
-SOURCES['peekaboo_min/tools/status.py'] = 16279, r'''"""Check this machine and clean it: doctor, permissions, status, clean."""
+SOURCES['peekaboo_min/tools/status.py'] = 16287, r'''"""Check this machine and clean it: doctor, permissions, status, clean."""
 
 from __future__ import annotations
 
@@ -16558,7 +16566,7 @@ def _machine_data(desktop: Desktop) -> dict[str, Any]:
     return {**ours, **machine, "log_file": str(log_file())}
 '''
 
-SOURCES['peekaboo_min/tools/table.py'] = 16561, r'''"""One row for every tool and command: names, effect, function, result.
+SOURCES['peekaboo_min/tools/table.py'] = 16569, r'''"""One row for every tool and command: names, effect, function, result.
 
 To add a tool, write a function with `Annotated[type, "help"]` parameters and a docstring with `Example:`, and
 add a row. Parameters after `*` are options in the shell. Both front ends, help, schema and reference follow.

@@ -85,10 +85,18 @@ def default_log_file() -> Path:
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
-    """Return a file name of at most 255 bytes without characters that file systems or shells interpret."""
+    """Return a file name of at most 255 bytes, with `_` for characters that file systems or shells interpret.
+
+    suffix: distinguishes images with the same stem. A stem that is too long loses its middle, because names
+    differ at their start and their end.
+    """
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), 80)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
-    return cut_to_bytes(cleaned, 255 - len(ending.encode())) + ending
+    limit = 255 - len(ending.encode())
+    if len(cleaned.encode()) > limit:
+        start = cut_to_bytes(cleaned, limit - limit // 2)
+        cleaned = start + cleaned.encode()[len(start.encode()) - limit :].decode("utf-8", "ignore")
+    return cleaned + ending
 
 
 def _safe_in_names(text: str) -> str:

@@ -11,7 +11,6 @@ import argparse
 import random
 import signal
 import sys
-import time
 from functools import partial
 from typing import Callable, NamedTuple
 
@@ -62,13 +61,12 @@ CLASSES = {
 
 
 def run_class(name: str, trials: int, seed: str, kind: str) -> Tally:
-    tally, start, rng = Tally(name), time.monotonic(), random.Random(f"{seed}/{name}")
+    tally, rng = Tally(name), random.Random(f"{seed}/{name}")
     chosen = CLASSES[name]
     desktops, count = (trials, 1) if chosen.needs_new_desktops else (1, trials)
     for _ in range(desktops):
         with stage(tally, chosen.is_bare, rng, count, kind) as on:
             chosen.driver(on)
-    tally.seconds = time.monotonic() - start
     return tally
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Callable
@@ -111,5 +110,4 @@ def stay_beside(on: Stage) -> None:
     }
     for kind in on.trials([*drivers]):
         drivers[kind](kind)
-        time.sleep(0.02)  # let an act of the person that came too late end
     scene.paste.clear_clipboard()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from keys import PIECE
@@ -21,12 +20,12 @@ def disturb_steps(on: Stage) -> None:
     client, target, rival = on.client(), on.witness(XWitness), on.witness(XWitness)
     rival.open("thief", x=600, y=400, w=300, h=200, app="Thief")
 
-    def disturb(kind: str) -> None:
+    def disturb(kind: str, window_id: int) -> None:
         new = {"x": 150, "y": 100, "w": 500, "h": 400}
         if kind == "close":
             target.do("close", "target")
         elif kind == "rename":
-            target.do("rename", "target", title="Another title")
+            on.run("xdotool", "set_window", "--name", "Another title", str(window_id))
         elif kind == "cover":
             rival.do("open", "new", popup=True, pid=False, **new)
         elif kind == "steal":
@@ -34,7 +33,6 @@ def disturb_steps(on: Stage) -> None:
         elif kind != "nothing":
             rival.do("open", "new", app="Thief", **new)
 
-    longest_s = 0.5
     for kind in on.trials(KINDS):
         rival.do("close", "new")
         target.do("close", "target")
@@ -47,10 +45,8 @@ def disturb_steps(on: Stage) -> None:
         for text in TEXTS:
             steps.append({"tool": "click", "window_id": window_id, "x": 60, "y": 60})
             steps.append({"tool": "type_text", "window_id": window_id, "text": text})
-        start = time.monotonic()
-        with meanwhile(on.rng.uniform(0, longest_s), disturb, kind):
+        with meanwhile(on.rng.uniform(0, 1.5), disturb, kind, window_id):
             reply = client.call("run_steps", steps=steps)
-        longest_s = max(longest_s, time.monotonic() - start)
         judge_steps(on.tally, kind, reply, received(target), received(rival))
 
 

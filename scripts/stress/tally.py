@@ -30,7 +30,6 @@ class Tally:
     name: str
     counts: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
-    seconds: float = 0.0
 
     def count(self, columns: str, note: str = "") -> None:
         """Add one to each of these columns (names separated by spaces)."""
@@ -81,9 +80,9 @@ class Tally:
 
 def table(tallies: list[Tally]) -> str:
     """Format the tallies as text: one line per class, then the most frequent notes of each."""
-    rows = [["class", *COLUMNS, "seconds"]]
+    rows = [["class", *COLUMNS]]
     for tally in tallies:
-        rows.append([tally.name, *(str(tally.counts[one]) for one in COLUMNS), f"{tally.seconds:.1f}"])
+        rows.append([tally.name, *(str(tally.counts[one]) for one in COLUMNS)])
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
     for tally in tallies:

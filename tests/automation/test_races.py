@@ -1,4 +1,4 @@
-"""The screen changes between an act's last check and its press, or the display ends while it types."""
+"""The screen changes between an act's last check and its press; a server, a program or the display fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from mcp_server import Client
 from tk_windows import programs_by, window_titled
 from witness import XWitness
-from worlds import Finished, Program, bare_x_server, clean_environment
+from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
 
 SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}
 PLACE = {"x": 200, "y": 150, "w": 300, "h": 200}
@@ -68,6 +68,26 @@ def test_act_is_delivered_only_if_its_window_gets_the_press(
 def test_click_in_a_window_that_closes_is_an_error(windows: XWitness, act_late: ActLate) -> None:
     assert act_late("click 100 80", "windowclose {target}").error["code"] == "WINDOW_NOT_FOUND"
     assert windows.take("press") == []
+
+
+def test_typing_waits_for_the_xdotool_of_a_killed_process(
+    peek: Program, windows: XWitness, tmp_path: Path
+) -> None:
+    window_id, started = window_titled(peek, "target")["window_id"], tmp_path / "started"
+    script = f'read -r keys; touch {started}; sleep 3; echo "$keys" | $real -\nexit'
+    with peek.start("type", window_id, "abc", **programs_by(tmp_path / "bin", script, "xdotool")) as killed:
+        wait_for(started.exists, "xdotool has its keys")
+        killed.kill()
+    other = peek.having(**dict.fromkeys(("HOME", "XDG_STATE_HOME", "TMPDIR"), str(tmp_path)))
+    other.data("type", window_id, "Z")
+    wait_for(lambda: len([one for one in windows.events if one.get("text")]) > 3, "all keys arrive")
+    assert "".join(key["text"] for key in windows.take_characters()) == "abcZ"
+
+
+def test_half_an_image_is_an_error(peek: Program, windows: XWitness, tmp_path: Path) -> None:
+    half = programs_by(tmp_path / "bin", '$real "$@" | head -c 300; exit 0', "maim")
+    window_id = window_titled(peek, "target")["window_id"]
+    assert peek.run("screenshot", window_id, "--json", **half).error["code"] == "CAPTURE_FAILED"
 
 
 def test_server_survives_the_end_of_its_display(tmp_path: Path) -> None:

@@ -331,15 +331,6 @@ def test_stop_file_ends_typing_after_a_piece(peek: Program, form: Form, form_id:
     assert delivered == len(typed(form)) < len(LONG) / 2
 
 
-def test_type_after_sigkill_starts_after_the_current_piece(peek: Program, form: Form, form_id: int) -> None:
-    assert type_until(peek, form, form_id, lambda process: process.kill()) == ""
-    before = len(form.events("key"))
-    peek.data("type", form_id, "ZZZ")
-    text = typed(form)
-    assert text.endswith("ZZZ") and "Z" not in text[:-3]
-    assert len(form.events("key")) - before <= 20 + 3 + 10  # rest of the piece, ZZZ, shift and F12
-
-
 def test_display_lock_covers_all_names_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acts, "file_lock", lambda name, *_: name)
     sessions = ("x11-7", "x11-localhost-7", "x11-127.0.0.1-7")

@@ -99,7 +99,8 @@ def test_property_is_read_as_utf_8_or_latin_1(data: bytes, rest: int, texts: lis
 
 
 SHOWN = {"is_on_screen": True, "is_minimised": False, "kind": "window", "is_modal": False}
-DOCK, ELSEWHERE = "_NET_WM_WINDOW_TYPE_DOCK", {"is_elsewhere": True, "is_minimised": False}
+DOCK, MODAL = "_NET_WM_WINDOW_TYPE_DOCK", "_NET_WM_STATE_MODAL"
+ELSEWHERE = {"is_elsewhere": True, "is_minimised": False}
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,9 @@ DOCK, ELSEWHERE = "_NET_WM_WINDOW_TYPE_DOCK", {"is_elsewhere": True, "is_minimis
     [
         # a manager need not set _HIDDEN too
         ("_NET_WM_STATE_SHADED", {}, {**SHOWN, "is_on_screen": False, "is_minimised": True}),
-        ("_NET_WM_STATE_MODAL", {}, SHOWN),
-        ("_NET_WM_STATE_MODAL", {"WM_TRANSIENT_FOR": reply(7)}, {**SHOWN, "parent_id": None}),  # itself
-        (
-            "_NET_WM_STATE_MODAL",
-            {"WM_TRANSIENT_FOR": reply(1)},
-            {**SHOWN, "kind": "dialog", "is_modal": True},
-        ),
+        (MODAL, {}, SHOWN),
+        (MODAL, {"WM_TRANSIENT_FOR": reply(7)}, {**SHOWN, "parent_id": None}),  # itself
+        (MODAL, {"WM_TRANSIENT_FOR": reply(1)}, {**SHOWN, "kind": "dialog", "is_modal": True}),
         ("", {"WM_TRANSIENT_FOR": reply(1)}, {**SHOWN, "kind": "dialog"}),  # a find bar
         ("_NET_WM_STATE_SHADED", {"_NET_WM_DESKTOP": reply(2)}, ELSEWHERE),
         ("", {"_NET_WM_DESKTOP": reply(0xFFFFFFFF)}, {"is_elsewhere": False}),  # all workspaces
@@ -150,18 +147,14 @@ def test_popup_belongs_to_the_focused_window_of_its_program() -> None:
     popup = window(6, "", app_name="", pid=None, kind="popup")
     back, front = window(1, pid=60), window(2, pid=60, is_focused=True)
     unknown, other = window(1 << 21, pid=None), window(2 << 21, app_name="Other", pid=61)
-    found = x11._with_owners(
-        [popup, popup._replace(pid=61), popup._replace(window_id=3 << 21), back, front, unknown]
-    )
+    popups = [popup, popup._replace(pid=61), popup._replace(window_id=3 << 21)]
+    found = x11._with_owners([*popups, back, front, unknown])
     assert [each.parent_id for each in found] == [2, 2, None, None, None, None]
     assert [each.pid for each in found] == [60, 61, None, 60, 60, None]
     # without a pid, the number of the client decides; a pid of its own stays
     by_client = window(2 << 21 | 5, app_name="Other", pid=None)
-    assert [each.pid for each in x11._with_owners([other, by_client, other._replace(pid=62)])] == [
-        61,
-        61,
-        62,
-    ]
+    pids = [each.pid for each in x11._with_owners([other, by_client, other._replace(pid=62)])]
+    assert pids == [61, 61, 62]
 
 
 def test_window_under_another_windows_title_bar_is_obscured() -> None:

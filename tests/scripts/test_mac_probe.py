@@ -73,7 +73,7 @@ def test_mac_probe_is_refused_on_x11(tmp_path: Path) -> None:
 
 
 def test_mac_probe_contradicts_only_the_size_of_a_small_picture(mac: FakeMac) -> None:
-    small = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), []), [], None))
+    small = png_bytes(Picture(7, 7, paint(7, 7, (1, 2, 3), [])))
     mac.fail("screencapture", exit=0, when=["-l", "1080"], file=small)
     assert contradicted(mac) == ["-a -o -l of the front window is as large as its bounds times the scale"]
 

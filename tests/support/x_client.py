@@ -85,8 +85,6 @@ class XClient:
         elif do == "grab keyboard":
             how = (0, _ASYNCHRONOUS, _ASYNCHRONOUS, ctypes.c_ulong(0))
             _X.XGrabKeyboard(self._display, window, *how)
-        elif do == "rename":
-            _X.XStoreName(self._display, window, order["title"].encode())
         elif do in _CALLS:
             function, *keys = _CALLS[do]
             getattr(_X, function)(self._display, window, *(order[key] for key in keys))

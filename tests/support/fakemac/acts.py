@@ -88,11 +88,10 @@ def build_tree(state: State, event: Event) -> None:
 
 
 def open_target(state: State, event: Event) -> None:
-    """Open a file or an address in the named application, or else in its default application."""
+    """Open a file or an address in an application."""
     target = event["target"]
-    bundle_id = event.get("bundle_id") or windows.handler_of(state, target)
-    windows.launch(state, {"bundle_id": bundle_id, "by": "open"})
-    app = windows.app_with_bundle(state, bundle_id)
+    windows.launch(state, {"bundle_id": event["bundle_id"], "by": "open"})
+    app = windows.app_with_bundle(state, event["bundle_id"])
     if app is not None:
         log(state, "open_target", target=target, app=app["name"])
         title = target.rstrip("/").rsplit("/", 1)[-1]

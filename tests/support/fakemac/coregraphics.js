@@ -36,7 +36,7 @@ fn('AEDeterminePermissionToAutomateTarget', 4, 'int', ([target, , , asks]) => {
 
 fn('CGSessionCopyCurrentDictionary', 0, 'cf', () => {
   const { session } = state();
-  if (!session.gui || !session.is_told) return null; // no GUI session (facts D6)
+  if (!session.gui) return null; // no GUI session (facts D6)
   const known = { kCGSSessionUserNameKey: session.user, kCGSSessionUserIDKey: 501 };
   if (session.on_console !== null) known.kCGSSessionOnConsoleKey = session.on_console; // it is not documented to be always present
   if (session.locked) known.CGSSessionScreenIsLocked = true; // only while locked
@@ -70,7 +70,7 @@ fn('CGWindowListCopyWindowInfo', 2, 'cf', ([option, relativeTo]) => {
   const world = state();
   const bits = number('CGWindowListCopyWindowInfo: option', option);
   number('CGWindowListCopyWindowInfo: window id', relativeTo);
-  if (!world.session.gui || !world.session.lists_windows) return null; // NULL outside a GUI session (facts A8)
+  if (!world.session.gui) return null; // NULL outside a GUI session (facts A8)
   const infos = listed(world, bits).map((window) => windowInfo(world, window));
   if (world.switches.deep_unwrap_window_list !== 'works') infos.resistsDeepUnwrap = world.switches.deep_unwrap_window_list;
   return makeObject('NSArray', infos);

@@ -33,11 +33,8 @@ def xcode_select(folder: Folder, state: State, argv: list[str]) -> int:
 def xcrun(folder: Folder, state: State, argv: list[str]) -> int:
     if state["developer_tools"] == "none":
         install_dialog(folder)
-    words, has_sdk = list(argv), False
-    if words[:1] == ["--sdk"]:
-        if words[1:2] != ["macosx"]:
-            raise Exit(72, f'xcrun: error: SDK "{" ".join(words[1:2])}" cannot be located')
-        words, has_sdk = words[2:], True
+    has_sdk = argv[:2] == ["--sdk", "macosx"]
+    words = argv[2:] if has_sdk else argv
     if words[:1] != ["swiftc"]:
         raise Exit(72, f'xcrun: error: unable to find utility "{" ".join(words[:1])}"')
     # xcrun sets SDKROOT for what it runs, when it was asked for an SDK
@@ -78,7 +75,7 @@ def compile_for_real(folder: Folder, argv: list[str]) -> int:
     search = os.environ.get("FAKEMAC_HOST_PATH", "") + os.pathsep + os.defpath + os.pathsep + "/usr/local/bin"
     if shutil.which("swiftc", path=search) is None or not BUILDER.exists():
         raise Exit(1, "fakemac: error: there is no real swiftc on this machine to compile with")
-    command = [sys.executable, str(BUILDER), "compile", source, "-o", target, "--state", str(folder)]
+    command = [sys.executable, str(BUILDER), source, target, str(folder)]
     return subprocess.run(command, env={"PATH": search, "HOME": os.environ.get("HOME", "/")}).returncode
 
 

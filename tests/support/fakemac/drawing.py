@@ -67,14 +67,14 @@ class Canvas:
             middle = [rect[0] + rect[2] / 2, rect[1] + rect[3] / 2]
             self.labels.append({"text": text, "points": rect, "at": middle})
 
-    def picture(self, dpi: int) -> Picture:
+    def picture(self) -> Picture:
         labels = [
             {"text": label["text"], "rect": [round(value, 2) for value in self.pixels(label["points"])]}
             for label in self.labels
             if contains(self.region, label["points"][0], label["points"][1])
         ]
         bands = paint(self.width, self.height, self.background, self.blocks)
-        return Picture(self.width, self.height, bands, labels, dpi)
+        return Picture(self.width, self.height, bands, labels)
 
 
 def draw_region(state: State, region: list[float], scale: float) -> Picture:
@@ -86,7 +86,7 @@ def draw_region(state: State, region: list[float], scale: float) -> Picture:
         is_drawn = not (window.get("desktop") or window.get("click_through") or window.get("closing"))
         if window["alpha"] > 0 and is_drawn and may_see(state, window):
             draw_window(canvas, window)
-    return canvas.picture(round(72 * scale))
+    return canvas.picture()
 
 
 def may_see(state: State, window: dict[str, Any]) -> bool:
@@ -138,7 +138,7 @@ def draw_slide_picture(deck: dict[str, Any], index: int) -> Picture:
         canvas.write(
             shape["object_text"], [x + (width - text_width) / 2, y + height / 2 - 12, text_width, 24]
         )
-    return canvas.picture(72)
+    return canvas.picture()
 
 
 def draw_one_window(
@@ -157,4 +157,4 @@ def draw_one_window(
             draw_window(canvas, item)
     else:
         canvas.fill(canvas.region, WALLPAPER)
-    return canvas.picture(round(72 * scale))
+    return canvas.picture()

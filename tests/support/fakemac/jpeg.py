@@ -21,8 +21,7 @@ def segment(marker: int, data: bytes) -> bytes:
 
 
 def jpeg_bytes(picture: Picture) -> bytes:
-    dpi = picture.dpi or 72
-    parts = [b"\xff\xd8", segment(0xE0, b"JFIF\0" + struct.pack(">HBHHBB", 0x0101, 1, dpi, dpi, 0, 0))]
+    parts = [b"\xff\xd8", segment(0xE0, b"JFIF\0" + struct.pack(">HBHHBB", 0x0101, 1, 72, 72, 0, 0))]
     parts.append(segment(0xC0, struct.pack(">BHH", 8, picture.height, picture.width) + COMPONENTS))
     parts.append(segment(0xFE, json.dumps(picture.labels).encode("ascii")))
     exact = zlib.compress(json.dumps([[count, row.hex()] for count, row in picture.bands]).encode(), 9)
@@ -31,14 +30,12 @@ def jpeg_bytes(picture: Picture) -> bytes:
 
 
 def read_jpeg(data: bytes) -> Picture:
-    at, exact, size, labels, dpi = 2, b"", (0, 0), [], 72
+    at, exact, size, labels = 2, b"", (0, 0), []
     while at + 4 <= len(data) and data[at + 1] != 0xDA:
         marker, length = data[at + 1], struct.unpack(">H", data[at + 2 : at + 4])[0]
         body = data[at + 4 : at + 2 + length]
         if marker == 0xC0:
             size = struct.unpack(">HH", body[1:5])
-        elif marker == 0xE0:
-            dpi = struct.unpack(">H", body[8:10])[0]
         elif marker == 0xFE:
             labels = json.loads(body)
         elif marker == 0xEF and body.startswith(PIXELS):
@@ -47,4 +44,4 @@ def read_jpeg(data: bytes) -> Picture:
     if not exact:
         raise NotAPicture("a JPEG that the fake Mac did not write")
     bands = [(count, bytes.fromhex(row)) for count, row in json.loads(zlib.decompress(exact))]
-    return Picture(size[1], size[0], bands, labels, dpi)
+    return Picture(size[1], size[0], bands, labels)

@@ -16,8 +16,3 @@ def read_picture(path: Folder) -> Picture:
     if data.startswith(b"\xff\xd8\xff"):
         return read_jpeg(data)
     raise NotAPicture(f"{path} is neither PNG nor JPEG")
-
-
-def kind_of(path: Folder) -> str:
-    with open(path, "rb") as stream:
-        return "png" if stream.read(8) == PNG_MAGIC else "jpeg"

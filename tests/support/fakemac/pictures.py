@@ -7,7 +7,7 @@ Its labels carry the text that Vision can read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 Colour = tuple[int, int, int]
 Band = tuple[int, bytes]
@@ -18,13 +18,12 @@ class NotAPicture(Exception):
 
 
 class Picture(NamedTuple):  # dataclasses take a third of a small program's time
-    """A picture. labels: [{"text", "rect": [x, y, width, height] in pixels}]; dpi is None if unknown."""
+    """A picture. labels: [{"text", "rect": [x, y, width, height] in pixels}]."""
 
     width: int
     height: int
     bands: list[Band]
     labels: Sequence[dict[str, Any]] = ()
-    dpi: Optional[int] = 72
 
     def row(self, y: int) -> bytes:
         for count, row in self.bands:
@@ -50,17 +49,11 @@ def paint(width: int, height: int, background: Colour, blocks: Sequence[Block]) 
     for block in blocks:
         edges.update(min(max(edge, 0), height) for edge in (block.y, block.y + block.height))
     cuts = sorted(edges)
-    return [
-        (
-            bottom - top,
-            painted_row(
-                width,
-                background,
-                [block for block in blocks if block.y <= top and block.y + block.height >= bottom],
-            ),
-        )
-        for top, bottom in zip(cuts, cuts[1:])
-    ]
+    bands = []
+    for top, bottom in zip(cuts, cuts[1:]):
+        crossing = [block for block in blocks if block.y <= top and block.y + block.height >= bottom]
+        bands.append((bottom - top, painted_row(width, background, crossing)))
+    return bands
 
 
 def painted_row(width: int, background: Colour, blocks: Sequence[Block]) -> bytes:
@@ -92,24 +85,10 @@ def resized(picture: Picture, width: int, height: int) -> Picture:
             done[row] = b"".join([row[3 * column : 3 * column + 3] for column in columns])
         return done[row]
 
-    rows = (
-        narrowed(row)
-        for row in picked_rows(picture, [(2 * y + 1) * picture.height // (2 * height) for y in range(height)])
-    )
+    rows = (narrowed(picture.row((2 * y + 1) * picture.height // (2 * height))) for y in range(height))
     factors = [width / picture.width, height / picture.height] * 2
     labels = [
         {"text": label["text"], "rect": [round(a * b, 2) for a, b in zip(label["rect"], factors)]}
         for label in picture.labels
     ]
     return picture._replace(width=width, height=height, bands=merged(rows), labels=labels)
-
-
-def picked_rows(picture: Picture, wanted: Sequence[int]) -> Iterator[bytes]:
-    """Return the rows with these ascending numbers."""
-    bands = iter(picture.bands)
-    end, row = next(bands)
-    for y in wanted:
-        while y >= end:
-            count, row = next(bands)
-            end += count
-        yield row

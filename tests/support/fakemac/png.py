@@ -21,9 +21,6 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 def png_bytes(picture: Picture) -> bytes:
     parts = [PNG_MAGIC, chunk(b"IHDR", struct.pack(">IIBBBBB", picture.width, picture.height, *FORM))]
-    if picture.dpi:
-        per_metre = round(picture.dpi / 0.0254)  # 144 dpi is 5669 pixels per metre (facts A7)
-        parts.append(chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)))
     parts.append(chunk(b"tEXt", TEXT_KEY + json.dumps(picture.labels).encode("ascii")))
     packer = zlib.compressobj(1)
     packed = [packer.compress((b"\0" + row) * count) for count, row in picture.bands]
@@ -33,12 +30,10 @@ def png_bytes(picture: Picture) -> bytes:
 def read_png(data: bytes) -> Picture:
     header: tuple[int, ...] = ()
     labels: list[dict[str, Any]] = []
-    dpi, packed = None, b""
+    packed = b""
     for kind, body in png_chunks(data):
         if kind == b"IHDR":
             header = struct.unpack(">IIBBBBB", body)
-        elif kind == b"pHYs":
-            dpi = round(struct.unpack(">I", body[:4])[0] * 0.0254)
         elif kind == b"tEXt" and body.startswith(TEXT_KEY):
             labels = json.loads(body[len(TEXT_KEY) :])
         elif kind == b"IDAT":
@@ -51,7 +46,7 @@ def read_png(data: bytes) -> Picture:
         raise NotAPicture("not an 8 bit RGB picture without filters")
     stride = 3 * header[0] + 1
     rows = (raw[at + 1 : at + stride] for at in range(0, len(raw), stride))
-    return Picture(header[0], header[1], merged(rows), labels, dpi)
+    return Picture(header[0], header[1], merged(rows), labels)
 
 
 def png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from .text_fields import SHORTCUTS, insert_text, log_text, press_named_key
+from .text_fields import insert_text, log_text, press_named_key, select_all
 from .windows import (
     MENU_LAYER,
     activate_now,
     active_displays,
     app_with_pid,
     close_menus,
-    close_window,
     contains,
     key_window,
     menu_of,
@@ -34,6 +33,8 @@ Event = dict[str, Any]
 
 DOWN, UP, DRAGGED = {1: 0, 3: 1, 25: 2}, {2: 0, 4: 1, 26: 2}, {6: 0, 7: 1, 27: 2}
 MOVED, KEY_DOWN, KEY_UP, FLAGS_CHANGED, SCROLL = 5, 10, 11, 12, 22
+# what is shorter is dropped
+EARLY_UP_MS, SHORT_CLICK_MS, FAST_CLICK_MS = 100, 40, 10
 BUTTONS = {0: "left", 1: "right", 2: "middle"}
 NON_COALESCED = 0x100
 UNITS_PER_EVENT = 20  # UTF-16 units that one event safely carries (facts B5)
@@ -132,8 +133,7 @@ def apply_mouse(state: State, event: Event) -> None:
         # down's, or from a source
         has_delta = bool((event.get("dx") or event.get("dy")) and event.get("doubles"))
         is_numbered = down["number"] is not None and event.get("number") == down["number"]
-        has_source = event.get("source_state") and state["switches"]["drags_need_no_source"]
-        down["points"] += has_delta and is_numbered and not has_source
+        down["points"] += has_delta and is_numbered and not event.get("source_state")
         down["dragged_at"] = event.get("t")
 
 
@@ -179,7 +179,7 @@ def has_following_number(state: State, event: Event) -> bool:
     mouse, last = state["mouse"], state["mouse"]["number"]
     mouse["presses"][str(event["type"])] += 1
     mouse["number"] = max(last + 1, event.get("number") or 0)
-    return (event.get("number") or 0) > last or not state["switches"]["event_numbers_follow"]
+    return (event.get("number") or 0) > last
 
 
 def mouse_up(state: State, event: Event, button: int) -> None:
@@ -192,13 +192,12 @@ def mouse_up(state: State, event: Event, button: int) -> None:
     if abs(down["x"] - event["x"]) > 4 or abs(down["y"] - event["y"]) > 4:
         return drag(state, event, button, down)
     # programs lose a click that is held for 20 ms, not one of 40
-    held_ms = event.get("t", 0) - (down["t"] or 0)
-    if "t" in event and held_ms < state["switches"]["short_clicks_dropped_ms"]:
+    if "t" in event and event["t"] - (down["t"] or 0) < SHORT_CLICK_MS:
         return log(state, "dropped", why="the click was not held", event=event["type"])
     count = event.get("clickState") or 1
     last = state["mouse"]["last_up"]
     # "AppKit drops multi-clicks that arrive faster than its event loop" (facts B5).
-    if count > 1 and "t" in event and last and down["t"] - last < state["switches"]["fast_clicks_dropped_ms"]:
+    if count > 1 and "t" in event and last and down["t"] - last < FAST_CLICK_MS:
         return log(state, "dropped", why="the second click came too fast", event=event["type"])
     state["mouse"]["last_up"] = event.get("t")
     click(state, event, button, count)
@@ -208,15 +207,10 @@ def drag(state: State, event: Event, button: int, down: dict[str, Any]) -> None:
     """Follow a drag through its points; a press and a release alone are no drag (facts B5)."""
     if down["points"] < 2:
         return log(state, "dropped", why="a drag without points between", event=event["type"])
-    if event.get("t", 0) - (down["dragged_at"] or 0) < state["switches"]["early_ups_dropped_ms"]:
+    if event.get("t", 0) - (down["dragged_at"] or 0) < EARLY_UP_MS:
         return log(state, "dropped", why="the drag arrived when the button was up", event=event["type"])
     start, end = [down["x"], down["y"]], [event["x"], event["y"]]
     log(state, "drag", start=start, end=end, button=BUTTONS[button], window=down["window"])
-    window = next((one for one in state["windows"] if one["id"] == down["window"]), None)
-    widget = widget_at(window, *start) if window else None
-    if widget is not None and widget["kind"] == "slider" and button == 0:
-        left, width = window["bounds"][0] + widget["rect"][0], widget["rect"][2]
-        widget["value"] = round(100 * min(max((event["x"] - left) / width, 0), 1))
 
 
 def click(state: State, event: Event, button: int, count: int) -> None:
@@ -258,18 +252,12 @@ def use_widget(state: State, window: dict[str, Any], widget: dict[str, Any], cou
         widget["selection"] = [0, length] if count >= 2 else [length, length]
     elif kind == "checkbox":
         widget["value"] = not widget["value"]
-        log(state, "toggle", window=window["id"], widget=widget["name"], value=widget["value"])
-    if count >= 2 and "on_double_click" in widget:
-        run_actions(state, window, widget["on_double_click"])
-    elif "on_click" in widget:
+    if "on_click" in widget:
         run_actions(state, window, widget["on_click"])
 
 
 def apply_scroll(state: State, event: Event) -> None:
     window = window_at(state, state["pointer"]["x"], state["pointer"]["y"])
-    if window is not None:
-        # positive is up, and to the left
-        window["scroll"] = [old - new for old, new in zip(window.get("scroll", [0, 0]), event["wheel"])]
     log(state, "scroll", wheel=event["wheel"], unit=event["unit"], window=window and window["id"])
 
 
@@ -279,7 +267,7 @@ def apply_scroll(state: State, event: Event) -> None:
 def apply_key(state: State, event: Event) -> None:
     code, flags = event.get("keycode", 0), flags_of(state, event)
     if event.get("flags") not in (None, NON_COALESCED):
-        press_modifiers(state["keyboard"], event, state["switches"]["flags_stick"])
+        press_modifiers(state["keyboard"], event)
     if event["type"] != KEY_DOWN:
         return
     panel = panel_with_keys(state)
@@ -301,14 +289,14 @@ def apply_key(state: State, event: Event) -> None:
         type_code(state, app, window, code, flags)
 
 
-def press_modifiers(keyboard: dict[str, Any], event: Event, flags_stick: bool) -> None:
+def press_modifiers(keyboard: dict[str, Any], event: Event) -> None:
     """Keep the flag of a modifier that was never pressed until its key goes down and up (except shift)."""
     flags = event["flags"] & sum(MODIFIERS.values())
     key = MODIFIER_KEYS.get(event["keycode"], 0)
     if event["type"] == FLAGS_CHANGED:
         keyboard["pressed_flags"] = keyboard["pressed_flags"] & ~key | flags & key
         keyboard["stuck_flags"] &= ~key
-    elif flags_stick:
+    else:
         keyboard["stuck_flags"] |= flags & (CONTROL | OPTION | COMMAND) & ~keyboard["pressed_flags"]
     keyboard["session_flags"] = flags | keyboard["stuck_flags"]
 
@@ -371,8 +359,5 @@ def log_key(state: State, app: Any, window: Any, key: str, code: int, flags: int
 
 def shortcut(state: State, app: Any, window: Any, key: str, code: int, flags: int) -> None:
     log_key(state, app, window, key, code, flags)
-    chord = "+".join([*names_of(flags), key.lower()])
-    if window is not None and chord in SHORTCUTS:
-        SHORTCUTS[chord](state, window)
-    elif window is not None and chord == "cmd+w":
-        close_window(state, window)
+    if (names_of(flags), key.lower()) == (["cmd"], "a"):
+        select_all(window)

@@ -6,36 +6,22 @@ import os
 from typing import Any, Optional
 
 from .programs import Exit
-from .windows import handler_of
 from .world import Folder, State, post, settle
 
 
 def open_(folder: Folder, state: State, argv: list[str]) -> int:
-    """Open like `open`; every form activates the app."""
-    words, app = list(argv), None
-    if words[:1] in (["-b"], ["-a"]):
-        option, name, *words = words
-        keys = ["bundle_id"] if option == "-b" else ["name", "path"]
-        app = next((item for item in state["apps"] if name in [item[key] for key in keys]), None)
-        if app is None and option == "-a":
-            raise Exit(1, f"Unable to find application named '{name}'")
-        if app is None:
-            why = f"while trying to determine the application with bundle identifier {name}."
-            raise Exit(1, f"LSCopyApplicationURLsForBundleIdentifier() failed {why}")
-    for word in words:
-        if word.startswith("-"):
-            raise Exit(1, f"open: illegal option -- {word[1:2]}")
-    if app is None and not words:
-        raise Exit(1, "Usage: open [-e] [-t] [-f] [-W] [-R] [-n] [-g] [-h] [-b <bundle identifier>] ...")
-    bundle_id = app["bundle_id"] if app else None
-    for target in words:
+    """Open like `open -b` and `open -a`; every form activates the app."""
+    option, name, *targets = argv
+    keys = {"-b": ["bundle_id"], "-a": ["name", "path"]}[option]
+    app = next((item for item in state["apps"] if name in [item[key] for key in keys]), None)
+    if app is None:
+        raise Exit(1, f"Unable to find application named '{name}'")
+    for target in targets:
         if ":" not in target and not os.path.exists(target):
             raise Exit(1, f"The file {target} does not exist.")
-        if app is None and handler_of(state, target) is None:
-            raise Exit(1, f"No application knows how to open {target}.")
-        post(folder, {"do": "open_target", "target": target, "bundle_id": bundle_id})
-    if not words:
-        post(folder, {"do": "launch", "bundle_id": bundle_id, "by": "open"})
+        post(folder, {"do": "open_target", "target": target, "bundle_id": app["bundle_id"]})
+    if not targets:
+        post(folder, {"do": "launch", "bundle_id": app["bundle_id"], "by": "open"})
     settle(folder)
     return 0
 

@@ -47,10 +47,7 @@ def press_named_key(window: Window, key: str) -> None:
         replace_selection(widget, "\n" if key == "return" else "\t")
 
 
-def select_all(state: State, window: Window) -> None:
+def select_all(window: Optional[Window]) -> None:
     widget = focused(window)
     if widget is not None:
         widget["selection"] = [0, len(widget["value"])]
-
-
-SHORTCUTS = {"cmd+a": select_all}

@@ -7,7 +7,6 @@ the main display.
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any, Optional
 
 from .world import State, later, log
@@ -183,13 +182,6 @@ def activate_now(state: State, event: dict[str, Any]) -> None:
         log(state, "activate", app=app["name"], pid=app["pid"], by=event.get("by"))
     for window in reversed(raised):
         raise_window(state, window)
-
-
-def handler_of(state: State, target: str) -> Optional[str]:
-    """Return the bundle id of the default application of a file or an address; folders open in the Finder."""
-    if ":" in target and not target.startswith("/"):
-        return state["handlers"].get(target.split(":", 1)[0] + ":")
-    return "com.apple.finder" if os.path.isdir(target) else state["handlers"].get(os.path.splitext(target)[1])
 
 
 def launch(state: State, event: dict[str, Any]) -> None:

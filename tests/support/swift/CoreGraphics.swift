@@ -175,7 +175,7 @@ public struct CGWindowListOption: OptionSet {
 public func CGWindowListCopyWindowInfo(_ option: CGWindowListOption, _ relativeToWindow: CGWindowID) -> Any? {
     let world = FakeMac.state()
     let session = FakeMac.object(world["session"])
-    guard session["gui"] as? Bool != false, session["lists_windows"] as? Bool != false else { return nil }
+    guard session["gui"] as? Bool != false else { return nil }
     precondition(option.contains(.optionOnScreenOnly), "the others are not simulated: their order is not documented")
     let recording = FakeMac.granted("screen_recording")
     let windows = FakeMac.shownWindows(world).filter { !option.contains(.excludeDesktopElements) || $0["desktop"] as? Bool != true }
@@ -199,7 +199,7 @@ public func CGWindowListCopyWindowInfo(_ option: CGWindowListOption, _ relativeT
 /// A CFDictionary on a Mac; the key of the lock is there only while it is locked.
 public func CGSessionCopyCurrentDictionary() -> Any? {
     let session = FakeMac.object(FakeMac.state()["session"])
-    guard session["gui"] as? Bool != false, session["is_told"] as? Bool != false else { return nil }
+    guard session["gui"] as? Bool != false else { return nil }
     var known: [String: Any] = [:]
     if let isOnConsole = session["on_console"] as? Bool { known["kCGSSessionOnConsoleKey"] = isOnConsole }  // it is not documented to be always present
     if session["locked"] as? Bool == true { known["CGSSessionScreenIsLocked"] = true }
