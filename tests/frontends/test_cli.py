@@ -187,7 +187,7 @@ def test_doctor_names_the_package_of_missing_gi(forked: Program, tmp_path: Path,
 def test_wayland_session_causes_a_warning(forked: Program, tmp_path: Path, empty_display: str) -> None:
     session = {"DISPLAY": empty_display, "WAYLAND_DISPLAY": "wayland-0"}
     limitation = "a Wayland session: only programs that run through XWayland can be seen"
-    warning = f"{limitation}; log in to an X11 session"
+    warning = f"{limitation}; use `peekaboo-min desktop`, or log in to an X11 session"
     for argv in (["windows"], ["image", "--path", str(tmp_path / "shot.png")]):
         assert forked.having(**session).run(*argv, "--json").json["messages"] == [warning]
         assert forked.run(*argv, "--json", DISPLAY=empty_display).json["messages"] == []
