@@ -394,7 +394,7 @@ def _vision(folder: Path) -> Outcome:
 
 
 def _applescript(_folder: Path) -> Outcome:
-    found = run_jxa(["integrations/keynote.js"], {"do": "find"})["bundle_id"]
+    found = run_jxa(["integrations/keynote.js"], {"do": "find"}).get("bundle_id")
     if found is None:
         return Outcome(None, "no Keynote is installed")
     source = "integrations/keynote_export.applescript"

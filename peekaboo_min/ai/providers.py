@@ -20,7 +20,7 @@ from ..system.web import WebError, ask_json, error_text, is_local_address, is_lo
 class Question(NamedTuple):
     """A question for a model. schema: of the JSON answer; None asks for free text.
 
-    OpenAI and Anthropic enforce only closed objects, all properties required, no limits (maxLength...).
+    For OpenAI and Anthropic it must have closed objects, require all properties and set no limits.
     """
 
     model: str

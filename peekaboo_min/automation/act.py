@@ -40,7 +40,7 @@ _NO_SELECT_ALL = re.compile(
 
 def input_lock(session: str) -> AbstractContextManager[None]:
     """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
-    # localhost:1 may be the display :1. If it is another display (ssh), the two share a lock needlessly.
+    # localhost:1 may be the display :1. If it is another display (ssh), sharing a lock does no harm.
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
     return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
 
@@ -153,14 +153,14 @@ class _Watch:
     """Compares a window's screenshots before and after an act, byte by byte.
 
     Each set of bytes is a dict: row -> an integer with 0xFF in place of each byte of the row that is in it.
-    A byte blinks if it changed and later got its earlier value back. Blinking bytes are ignored. A byte stays
-    changed if it differs from its value before the act in each screenshot of the last _STAYS_S seconds.
+    A byte blinks if it changed and later got its earlier value back. Blinking bytes are ignored. A byte
+    counts as changed if, for _STAYS_S seconds, no screenshot shows its old value.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        # the different screenshots before the act, each with its bytes that differed in any later screenshot
+        # each distinct screenshot before the act, with its bytes that were different in any later one
         self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(take_bitmap(desktop, window), {})]
         self._blinking: dict[int, int] = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
@@ -338,7 +338,7 @@ def _focused(desktop: Desktop, scene: Scene, window_id: int) -> Scene:
             desktop.focus(scene.by_id(window_id), settings().may_focus_by_click)
             request_at = time.monotonic() + 0.6
         scene = desktop.snapshot()
-        # 2 s from the first listing: a window that maps needs two listings of up to a second each
+        # start after the first listing: each may take a second, and a window that opens needs two
         deadline = deadline or time.monotonic() + 2.0
         before, window = window, scene.by_id(window_id)
         _check_not_blocked(window, scene)  # a Mac lists dialogs only while the application is in front

@@ -37,7 +37,7 @@ class TextSearch(NamedTuple):
     labels: list[RecognisedText]
     found: list[Place]
     similar: list[Place]
-    package: str = ""  # without it, accents may be misread: then only the tree's places are sure
+    package: str = ""  # of the missing language; until it is installed, only the tree's places are sure
 
     def result(self) -> Result:
         data = _record_data(self.record)

@@ -94,8 +94,7 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
     matches = [place.match for place in places]
     if "label" in matches or matches.count("lookalike") > 1:
         places = [place._replace(match=place.match.replace("lookalike", "similar")) for place in places]
-    places.sort(key=lambda place: (place.box.y, place.box.x))
-    return sorted(places, key=lambda place: (*_rank(place), place.text != wanted))
+    return sorted(places, key=lambda place: (*_rank(place), place.text != wanted, place.box.y, place.box.x))
 
 
 def _rank(place: Place) -> tuple[float, float]:

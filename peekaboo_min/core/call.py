@@ -50,7 +50,10 @@ def time_budget(seconds: float) -> AbstractContextManager[None]:
 
 
 def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
-    """Ignore cancellation and the time budget in this block; a signal that ends us waits `grace_s` for it."""
+    """Ignore cancellation and the time budget in this block.
+
+    If a signal ends this process, programs of this block may run on for `grace_s` seconds.
+    """
     # for restoring, and for keys: a program killed between press and release leaves the key pressed
     return _changed(token=threading.Event(), deadline=float("inf"), grace_s=grace_s)
 

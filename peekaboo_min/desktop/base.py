@@ -13,7 +13,7 @@ class Desktop(Protocol):
     """Listings, screenshots and input of one desktop.
 
     A platform acts; the caller decides. Every method may raise PeekabooError; any other exception is a bug.
-    A method with a `return` here is inherited by the platform that has no such thing.
+    A method with a `return` here is a default, for a platform without that feature.
 
     The caller of `focus` and `act` holds the input lock. The child process that acts inherits the lock's
     descriptor (system.files.held_locks), so the lock lasts until that child exits, even if we are killed.

@@ -37,7 +37,7 @@ def fit_for_client(desktop: Desktop, image: ImageData) -> ImageData:
 
 
 def fit(desktop: Desktop, image: ImageData, size: tuple[int, int], most_bytes: int) -> ImageData:
-    """Resize an image to a PNG if that is small enough, else to the best such JPEG, else to the smallest."""
+    """Resize an image: try PNG, then JPEG with falling quality; return the first that fits, else the last."""
     is_right_size = size == image.info[1:]
     if is_right_size and len(image.data) <= most_bytes:
         return image

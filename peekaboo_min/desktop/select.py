@@ -25,9 +25,9 @@ _only_checks = ContextVar("only_checks", default=False)
 
 @contextmanager
 def only_checking_arguments() -> Iterator[None]:
-    """Check the arguments of the tool that the block calls: it runs until it first uses the desktop.
+    """Run the block only up to its first use of the desktop; by then a tool has checked its arguments.
 
-    Tools check their arguments before that. The block raises what these checks raise, and nothing else.
+    The block raises what these checks raise, and nothing else.
     """
     reset = _only_checks.set(True)
     try:

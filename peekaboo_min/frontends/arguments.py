@@ -72,7 +72,7 @@ class Signature(NamedTuple):
 
 @cache
 def read_signature(function: Callable[..., Any]) -> Signature:
-    """Read a docstring and the parameters `Annotated[type, "help"]`; those without help are internal."""
+    """Read a docstring and the parameters `Annotated[type, "help"]`; one without help is in no front end."""
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
     has_keywords = any(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
@@ -105,8 +105,7 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool)
         is_list=is_list,
         is_required=is_required,
         is_positional=parameter.kind is not parameter.KEYWORD_ONLY and (is_required or has_keywords),
-        # Annotated may have a second item: the schema's default, for a function whose own default is None
-        # because it must know whether the argument was given
+        # a second item of Annotated is the schema's default: the function's own is None, for "not given"
         default=None if is_required else [*annotated.__metadata__, parameter.default][1],
     )
 

@@ -92,9 +92,9 @@ def serve() -> int:
 
 
 def _answer_discover_early(instructions: str) -> None:
-    """Answer `server/discover` while the SDK is imported: @ai-sdk/mcp waits 1 s, then sends `initialize`.
+    """Answer `server/discover` while the SDK is imported, which may take longer than @ai-sdk/mcp waits (1 s).
 
-    The SDK does not get the answered request: it would refuse a later `initialize`.
+    Hide that request from the SDK, which would refuse an `initialize` after it.
     """
     reader, writer = os.pipe()
     streams = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"), os.fdopen(writer, "wb")

@@ -13,7 +13,7 @@ from typing import Callable, Optional
 from ..core.log import log_error, log_info
 
 starting: set[int] = set()
-"""Ids of the threads that are starting a program. A signal is not handled until its process can be killed."""
+"""Ids of the threads that are starting a program. A signal waits until that program can be killed."""
 exit_hooks: list[Callable[[], None]] = []
 """Called in this order before this process ends. system.process puts its own first: it kills all programs."""
 _TERM_S = 3.0  # from SIGTERM to SIGKILL, for what a person's command has started
@@ -60,7 +60,7 @@ def call_exit_hooks() -> None:
 
 
 def continue_in_supervisor() -> int:
-    """Fork; return in the child: a pipe that becomes readable when this process ends, however it ends.
+    """Fork. Return only in the child, with a pipe that becomes readable when this process ends.
 
     This process waits for the child and ends with its exit code. In both, `end_children` ends everything
     that the child has started, even daemons.

@@ -152,7 +152,7 @@ def sweep(ttl_seconds: Optional[float] = None) -> int:
 def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     """Delete our folders with their files, our locks, and the files `others`; return the paths that stay.
 
-    Files in use and in `kept` stay, with their folders, and so does a folder in `others`.
+    These stay: files in use, files in `kept`, the folders of both, and folders in `others`.
     """
     folders = (temporary_folder(), state_folder())
     paths = [path for path in others if not path.is_dir()]

@@ -15,8 +15,8 @@ def take_window_screenshot(
 ) -> Result:
     """Take a screenshot of a window, to look at what an app shows on the screen, and return the image.
 
-    Computer use, desktop GUI control: see a picture (JPEG, at most 1568 pixels). click takes its pixels, also
-    after a region (that part at full resolution).
+    Computer use, desktop GUI control: see a picture (JPEG, at most 1568 pixels). click takes pixels of
+    the whole image, also after a region (that part at full resolution).
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     """

@@ -229,8 +229,8 @@ def _desktop_checks(desktop: Desktop) -> list[Check]:
 
 
 def _display(desktop: Desktop) -> str:
-    for warning in desktop.warnings():
-        raise PeekabooError(ErrorCode.NO_GUI_SESSION, warning, "choose Xorg or X11 at the login screen")
+    if warnings := desktop.warnings():
+        raise PeekabooError(ErrorCode.NO_GUI_SESSION, warnings[0], "choose Xorg or X11 at the login screen")
     scene = desktop.snapshot()
     sizes = [f"{display.bounds.width:.0f}x{display.bounds.height:.0f}" for display in scene.displays]
     return f"{', '.join(sizes)}; {len(scene.windows)} windows"

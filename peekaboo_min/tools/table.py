@@ -2,7 +2,8 @@
 
 To add a tool, write a function with `Annotated[type, "help"]` parameters and a docstring with `Example:`, and
 add a row. Parameters after `*` are options in the shell. Both front ends, help, schema and reference follow.
-A new group is offered only if `offered_tools` or `Desktop.extra_tools` names it.
+A new group is offered only if `offered_tools` or `Desktop.extra_tools` names it. An act must call
+`automation.act.perform` or `check_may_act`: the effect of its row alone refuses nothing in the shell.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Caller:
             patch.chdir(self.mac.folder)
             patch.setattr(tempfile, "tempdir", None)  # read TMPDIR again
             patch.setattr(keynote, "KEYNOTE_S", seconds)
-            patch.setattr(keynote, "_in_memory", [])
+            patch.setattr(keynote, "_is_in_memory", False)
             forget_environment()
             if is_server:
                 keynote.keep_deck_in_memory()

@@ -244,7 +244,7 @@ def _is_part_of(character: str, code_point: str) -> bool:
 
 def make_steps(act: Act) -> list[Step]:
     """Return the steps of an act. Raises INVALID_ARGUMENT for a key that no Mac keyboard has."""
-    # an input method composes other text from characters, but not from Command and Control chords
+    # check for an input method only before characters; it does not change Command and Control chords
     if act.kind == "press":
         key, modifiers = act.chord
         is_character = (character_of(key) or "keypad_" in key) and not {"cmd", "super", "ctrl"} & {*modifiers}

@@ -11,8 +11,8 @@ A long text is pasted in pieces: step 1 is done once, and each xclip serves unti
 selection. At the end, another xclip serves the saved copy and outlives us (`restorer`).
 
 If a program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and nothing
-is restored. If the window's program does not fetch the text, the text stays in the selection: a hung program
-may paste later, and must not paste the user's copy.
+is restored. If the window's program asked for the text and is not done, or does not answer, the text stays in
+the selection: a hung program may paste later, and must not paste the user's copy.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self.serving = ExitStack()  # closing it ends xclip
         self._xclip: Optional[RunningProgram] = None
-        # the selection's owner if no program copies: xclip's window; until that owns it, the owner before
+        # the expected owner: the previous one, then xclip's window; any other means that a program copied
         self._owner_id: Optional[int] = None  # None before the first paste
         self._was_taken = False  # True if `notice_copy` saw another owner
         self._may_fetch = False  # True from the key press until the program has fetched the text
@@ -163,8 +163,7 @@ class Clipboard:
             self._owner_id = owner_id
             return True
 
-        # The previous xclip ends after this block. If it ended before, its window's id could be used again,
-        # and the two owners would look the same.
+        # Keep the previous xclip until the new one owns the selection: both could have the same window id.
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             if not self._wait_until(is_served, _ANSWER_S):

@@ -140,7 +140,7 @@ class InputState(NamedTuple):
     """The keyboard focus, and which keys and buttons are down."""
 
     focused_id: int  # the window with the X input focus; 0 for none, 1 for the one under the pointer
-    held: str  # `Shift, AltGr (Mod5)`: buttons, and modifiers down, latched, or locked (not by a lock key)
+    held: str  # `Shift, AltGr (Mod5)`: also modifiers that are latched, or locked by no lock key
     is_caps_locked: bool
     is_num_locked: bool
 

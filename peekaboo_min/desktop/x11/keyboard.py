@@ -15,7 +15,7 @@ from typing import Callable, NamedTuple, Optional
 from ...core.call import check_cancelled, pause, uninterrupted, within_budget
 from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import Act, Delivery, KeyChord, Window
-from ..keys import character_of
+from ..keys import character_of, read_chord
 from .clipboard import pasting
 from .connection import XConnection, is_same_client, property_of, x_connection
 from .record import FIRST_S, Event, Record, recording
@@ -27,7 +27,7 @@ _AGAIN_S = 0.12
 _CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
 _NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
 _PIECE_S, _PASTE_S = 0.015, 0.35  # about what a piece takes: typed, pasted
-# Round trips of xdotool and xclip, counted through a proxy: to start, for a key (with Shift 10), for a paste.
+# Server round trips, counted through a proxy: at the start, for each key (10 with Shift), for each paste.
 _START_TRIPS, _KEY_TRIPS, _PASTE_TRIPS = 25, 8, 60
 # For a character without a key, xdotool changes the keyboard map and changes it back after the key: a program
 # that reads the map later gets no character. zenity and xterm need 20 to 100 ms.
@@ -130,7 +130,7 @@ class _Keys(NamedTuple):
     release: list[str]
     keysyms: list[int]  # of the keys, without modifiers
     seconds: float  # about how long it takes
-    modifiers: Optional[int] = None  # more modifier keys than this are a person's; None: do not check
+    modifiers: Optional[int] = None  # how many we press; more are a person's. None: not checked
     is_held: bool = False
     is_counted: bool = True  # False if the key stands for no part of the text
 
@@ -205,14 +205,13 @@ class _Keyboard:
         text = act.text.replace("\r\n", "\n").replace("\r", "\n")
         pauses = pauses_in(text, act.delay_ms / 1000)
         pieces = list(pieces_of(text, pauses, self._typable))
-        # before `replace` selects what the text would replace
+        # check this first: `replace` would already have selected the old content
         _check_time(sum(map(self._piece_s, pieces)) + sum(pauses), len(text), "characters of it")
         self._total, self._unit = len(text), "characters"
         if act.replace:
             self._select_all(is_deleted=not text)
         with pasting(self._window, self._server, self._record) as clipboard:
-            *modifiers, key = clipboard.key.lower().split("+")
-            paste = self._chord_keys(KeyChord(key, tuple(modifiers)))._replace(is_counted=False)
+            paste = self._chord_keys(read_chord(clipboard.key))._replace(is_counted=False)
             start = 0
             for piece in pieces:
                 pause(pauses[start])
@@ -340,10 +339,10 @@ class _Keyboard:
         return is_bound or keysym in self._map.keysyms.get(code, ())
 
     def _is_received_by_window(self, event: Event) -> bool:
-        """Return True if the window's program received a key; by a grab, another may receive it here."""
+        """Return True if the window's program received a key. With a grab, another program receives it."""
         window_id = self._window.window_id
         if event.is_by_its_own_window and not is_same_client(event.client, window_id):
-            # another program's window in this one, not its frame
+            # a window that another program embeds in this one; the frame does not count
             return event.window_id != self._window.frame_id and self._is_own(event.window_id)
         return self._server.is_same_program(event.client, window_id)
 

@@ -32,11 +32,11 @@ class Event(NamedTuple):
     detail: int  # the button, or the key's code
     window_id: int
     client: int
-    """The base id of the client that received it; after a grab (a shortcut), not the window's own."""
+    """The base id of the client that received it; during a grab, not always the owner of the window."""
     places: tuple[tuple[int, ...], ...] = ()
     """The pointer's place on the screen at the press, then at the release; may be empty."""
     inside: tuple[int, ...] = ()
-    """The pointer's place in the window at a press; the record holds neither of an XInput event."""
+    """The pointer's place in the window at a press. `places` and `inside` are empty for XInput events."""
 
     @property
     def is_by_its_own_window(self) -> bool:

@@ -129,8 +129,7 @@ def take_scene() -> Scene:
     ]
     listed.sort(key=lambda window: top_ids.index(window.top_id))
     known_ids = {window.window_id for window in listed}
-    frames = [facts[window.top_id].bounds for window in listed]
-    windows = [_window(*pair, root, known_ids, focused_ids) for pair in zip(listed, frames)]
+    windows = [_window(one, facts[one.top_id].bounds, root, known_ids, focused_ids) for one in listed]
     windows = _with_owners(windows)
     if owner.fields("I") == (0,):  # no compositor
         windows = _with_obscured(windows)
@@ -240,7 +239,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
         layer=101 if is_popup else 25 if is_decoration else layer,
         is_on_screen=facts.is_viewable and not is_put_away,
         is_focused=not is_popup and not focused_ids.isdisjoint((facts.window_id, facts.top_id)),
-        # ignore a frame no larger than the window with its shadow: it covers no more of the screen
+        # keep the frame only if it covers more of the screen than the window itself
         frame=frame if frame_id and max(facts.insets) <= 0 and frame != facts.bounds else None,
         kind=facts.popup_kind if is_popup else kind,
         parent_id=parent_id,
@@ -256,7 +255,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
 
 
 def _with_owners(windows: list[Window]) -> list[Window]:
-    """Give popups the name, pid and id of their owner; other windows may get their client's pid."""
+    """Fill in a popup's app name, pid and parent from its owner; give a window without a pid its client's."""
     owners = [window for window in windows if not window.is_popup and window.app_name]
     owners.sort(key=lambda window: not window.is_focused)
     owned = []

@@ -35,7 +35,7 @@ _TRIPS = 150  # more round trips than xdotool needs, also for a drag
 
 @contextmanager
 def restored_by(restorer: Callable[[], Optional[tuple[list[str], bytes]]]) -> Iterator[None]:
-    """Restore what an act changed at the end of the block, also after a signal.
+    """At the end of the block, or after a signal, undo what the act changed.
 
     restorer: returns the argv and the stdin of a program that restores it, or None if nothing was changed.
     """
@@ -71,7 +71,7 @@ def run_xdotool(
 ) -> str:
     """Run the xdotool commands `argv`, which inherit the input lock; return stdout.
 
-    check: run the commands `first`, which must print a line; call `check`; run `argv` unless it raises.
+    check: run the commands `first`, wait for a line of output, and call this; if it raises, run no `argv`.
     watch: call it every 50 ms until `argv` prints something; kill xdotool if it raises.
     release: run these commands if xdotool fails or is killed after `argv` began, also if this process ends.
     Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
@@ -220,10 +220,9 @@ class _Pointer:
 
         top_id: the top-level window of the window that received it, 0 if it is gone.
         """
-        if not event:
+        # a grab: a window manager's shortcut, or a program that lets the user pick a window
+        if not (event and event.is_by_its_own_window):
             return None
-        if not event.is_by_its_own_window:
-            return None  # a grab: a window manager's shortcut, or a program that lets the user pick a window
         # for a click, compare only the press: the pointer may move before the release
         if any(place != (int(point.x), int(point.y)) for place, point in zip(event.places, act.points)):
             return None  # a person moved the pointer
@@ -243,7 +242,7 @@ class _Pointer:
         moved = (x - self._own.x, y - self._own.y)
         is_in_place = moved in ((0, 0), dragged)
         if event.inside and act.kind != "drag" and not offset.has_failed:
-            # the click may have moved the window since (openbox animates a minimised one): compare the press
+            # the window may have moved after the press (openbox animates a minimised one)
             axes = zip(event.places[0], event.inside, offset.fields("4xhh"))
             corner = [screen - inside - child for screen, inside, child in axes]
             is_in_place |= corner == [self._own.x, self._own.y]
