@@ -144,10 +144,18 @@ def test_clipboard_whose_owner_offers_nothing_is_empty(peek: Program, form: Form
 
 def test_paste_needs_an_xclip_that_serves(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
-    xclip = programs_by(tmp_path / "bin", "case $* in -quiet*) exit 1 ;; esac", "xclip")
-    error = peek.error("type", form_id, "Zoë", **xclip)
+    script = f"echo $* >> {tmp_path}/runs; case $* in -quiet*) exit 1 ;; esac"
+    error = peek.error("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))
     assert "does not hold the text" in error["message"]
     assert (typed(form), clipboard(peek.environment)) == ("", b"mine")
+    # the program that owns the clipboard may offer more formats than a copy of its text
+    assert "-selection clipboard -i" not in (tmp_path / "runs").read_text().splitlines()
+
+
+def test_copy_that_could_not_be_restored_is_reported(peek: Program, form_id: int, tmp_path: Path) -> None:
+    copy(peek.environment, b"mine")
+    script = 'case "$*" in "-selection clipboard -i") exit 1 ;; esac'
+    assert peek.data("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))["copy_lost"]
 
 
 def test_clipboard_is_restored_after_a_hang(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ class Clipboard:
     def _serve(self, data: bytes) -> None:
         """Start an xclip that serves `data`; wait until it owns the selection, then end the one before."""
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
+        is_users = self._xclip is None or self._is_taken
         self._owner_id, self._was_taken = self._owner(), False
         owners: list[int] = []
 
@@ -167,6 +168,8 @@ class Clipboard:
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             if not self._wait_until(is_served, _ANSWER_S):
+                if is_users and not owners:
+                    self._restored = None  # the user's program still serves its copy, in all formats
                 raise _failed(_NOT_SERVED, "it was not pasted")
         if self._selection == "clipboard" and owners[0] != self._owner_id:
             self.has_lost_copy = True  # a program copied after the user's copy was saved
@@ -244,7 +247,8 @@ class Clipboard:
             if is_restored:
                 break
             pause(_POLL_S)
-        self.has_lost_copy |= len(owners) > 1  # another program copied at the same time
+        # no owner: the copy could not be restored; several: another program copied at the same time
+        self.has_lost_copy |= len(owners) != 1
 
     def _owner(self) -> int:
         (atom,) = self._server.atoms([self._selection.upper()]).values()
