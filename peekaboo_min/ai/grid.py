@@ -131,7 +131,11 @@ def _fit_smart_resize(width: int, height: int) -> tuple[int, int]:
     return columns * _PATCH, rows * _PATCH
 
 
-def fit_for_model(desktop: Desktop, model: str, image: ImageData) -> ImageData:
-    """Resize an image for a model, see fitted_size. An image that fits is returned unchanged."""
-    size = fitted_size(model, image.info.width, image.info.height, unit_by_variable() == PIXELS)
+def fit_for_model(desktop: Desktop, model: str, image: ImageData, wants_places: bool = True) -> ImageData:
+    """Resize an image for a model, see fitted_size. An image that fits is returned unchanged.
+
+    wants_places: True if the model is to answer with coordinates; only then its grid matters.
+    """
+    in_pixels = wants_places and unit_by_variable() == PIXELS
+    size = fitted_size(model, image.info.width, image.info.height, in_pixels)
     return fit(desktop, image, size, _MAX_IMAGE_BYTES)

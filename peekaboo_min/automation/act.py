@@ -12,11 +12,10 @@ from typing import Any, Callable, Optional
 from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid, screen_locked
 from ..core.log import log_warning
-from ..core.models import ACT_LIMITS, Act, Point, Rect, Result, Scene, Window
+from ..core.models import ACT_LIMITS, ACT_NAMES, Act, Point, Rect, Result, Scene, Window
 from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
-from ..desktop.keys import read_chord
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_of, foreign_menu, open_menu, owner_of
 from ..system.bitmaps import Bitmap, changed_bytes, is_caret, rect_of_bytes
 from ..system.files import file_lock
@@ -268,7 +267,11 @@ def _checked(act: Act) -> Act:
         raise invalid(message, f"type at most {_LONGEST_TEXT} and {_MOST_LINES} at a time")
     if bad := control_character_in(act.text):
         raise invalid(f"the text contains the control character {bad!r}", "press its key instead")
-    return act._replace(modifiers=read_chord("a", act.modifiers).modifiers)
+    names = ACT_NAMES["modifier"]
+    for modifier in act.modifiers:
+        if modifier not in names:
+            raise invalid(f"there is no modifier {modifier[:40]!r}", f"choose one of {', '.join(names)}")
+    return act._replace(modifiers=tuple(name for name in names if name in act.modifiers))
 
 
 def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:

@@ -11,15 +11,40 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-from ..core.errors import ErrorCode, PeekabooError
+from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import append_line, log_info
-from ..core.models import Window
+from ..core.models import Result, Window
 from ..core.settings import settings
 from ..system.files import asked_path, state_folder
 
 
 def stop_file() -> Path:
     return asked_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
+
+
+def stop() -> Result:
+    """Refuse all acts from now on, also of running servers and agents, until `resume`.
+
+    Makes the stop file: PEEKABOO_STOP_FILE, else STOP in the state folder. Looking is still allowed.
+
+    Example: peekaboo-min stop
+    """
+    file = stop_file()
+    with file_errors(file):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch()
+    return Result(f"all acts are refused until `peekaboo-min resume`: {file}", {"stop_file": str(file)})
+
+
+def resume() -> Result:
+    """Allow acts again: remove the stop file.
+
+    Example: peekaboo-min resume
+    """
+    file = stop_file()
+    with file_errors(file):
+        file.unlink(missing_ok=True)
+    return Result(f"acts are allowed again; {file} is gone", {"stop_file": str(file)})
 
 
 def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = None, alias: str = "") -> None:

@@ -209,7 +209,11 @@ class KeyChord(NamedTuple):
 # defaults are in Act.
 Button = Literal["left", "right", "middle"]
 Direction = Literal["up", "down", "left", "right"]
-ACT_NAMES: dict[str, tuple[str, ...]] = {"button": get_args(Button), "direction": get_args(Direction)}
+ACT_NAMES: dict[str, tuple[str, ...]] = {
+    "button": get_args(Button),
+    "direction": get_args(Direction),
+    "modifier": ("cmd", "ctrl", "alt", "shift", "super"),
+}
 ACT_LIMITS = {
     "clicks": (1, 3),
     "amount": (1, 50),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Callable, Literal, Optional
 
 from ..automation import capture
 from ..automation.image import ImageRequest, image_result
-from ..automation.policy import check_may_act, stop_file
+from ..automation.policy import check_may_act
 from ..automation.steps import MOST_STEPS, OPENED, Step, perform_steps
 from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import Result
@@ -201,28 +201,3 @@ def analyze(
 
     settings_with_env_file(Path.cwd())
     return analyze_file(this_desktop(), image_path, question, provider, (model or "").strip() or None)
-
-
-def stop() -> Result:
-    """Refuse all acts from now on, also of running servers and agents, until `resume`.
-
-    Makes the stop file: PEEKABOO_STOP_FILE, else STOP in the state folder. Looking is still allowed.
-
-    Example: peekaboo-min stop
-    """
-    file = stop_file()
-    with file_errors(file):
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file.touch()
-    return Result(f"all acts are refused until `peekaboo-min resume`: {file}", {"stop_file": str(file)})
-
-
-def resume() -> Result:
-    """Allow acts again: remove the stop file.
-
-    Example: peekaboo-min resume
-    """
-    file = stop_file()
-    with file_errors(file):
-        file.unlink(missing_ok=True)
-    return Result(f"acts are allowed again; {file} is gone", {"stop_file": str(file)})

@@ -48,7 +48,10 @@ def client_configuration(
         if given not in here:
             name, _, value = given.partition("=")
             hint = f"write {name[:40]}={value[:40] or 'VALUE'} {PROGRAM} config {client} --env {name[:40]}"
-            raise invalid(f"the environment variable {given[:40]} is not set here", hint)
+            problem = f"the environment variable {given[:40]} is not set here"
+            if value:
+                problem = "--env takes the name of a variable, and copies its value from here"
+            raise invalid(problem, hint)
     this = this_desktop()
     needed = () if desktop else this.variables
     usual = {name: here[name] for name in needed if here.get(name)}

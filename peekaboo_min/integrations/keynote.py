@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import time
 from typing import Annotated, Any, Callable, NamedTuple, Optional
@@ -17,7 +18,7 @@ from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
 from ..system.bitmaps import note_saved, prepare_target, whole_image
-from ..system.files import asked_path, file_lock, new_temporary_path, state_folder, write_all, write_privately
+from ..system.files import asked_path, file_lock, state_folder, temporary_folder, write_all, write_privately
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the AppleScript contains the first one
 KEYNOTE_S = 120.0  # an export of many slides needs this long; the AppleScript gives up after 110
@@ -286,7 +287,7 @@ def screenshot_slide(
     if _ask_keynote("size", **deck.address())["is_skipped"]:
         raise PeekabooError(*_PROBLEMS["skipped"])
     file = prepare_target(target)
-    folder = new_temporary_path("slides", "d")  # Keynote creates it
+    folder = temporary_folder() / f"slides_{os.urandom(6).hex()}"  # must not exist: Keynote creates it
     argv = [deck.bundle_id, deck.document_id, str(folder)]
     script, terms = "integrations/keynote_export.applescript", (KEYNOTE_IDS[0], deck.bundle_id)
     try:

@@ -260,8 +260,10 @@ def read_saved_image(uri: str) -> ImageData:
     if path is None:
         hint = "list the resources; a server offers only the images that it saved itself"
         raise PeekabooError(ErrorCode.FILE_IO_ERROR, f"there is no resource {clean_text(uri)}", hint)
-    with suppress(OSError):
-        data = path.read_bytes() if _saved.get(path) == _identity(path.lstat()) else b""
+    # without O_NONBLOCK a named pipe in its place would block
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as f:
+        is_same = _saved.get(path) == _identity(os.fstat(f.fileno()))
+        data = f.read() if is_same else b""
         if info := whole_image(data):
             return ImageData(data, info, path.name, str(path))
     message = f"{path} was deleted, or is not the image that was saved"

@@ -144,7 +144,8 @@ def sweep(ttl_seconds: Optional[float] = None) -> int:
     paths = list(temporary_folder().iterdir())
     for path in paths:
         with suppress(FileNotFoundError):  # another process deletes, too
-            if path.lstat().st_mtime > now:  # the clock was set back; a file of the future would never expire
+            # A file of the future (the clock was set back) would never expire. One of this moment is new.
+            if path.lstat().st_mtime > now + 2:
                 os.utime(path, (now, now), follow_symlinks=False)
     return len(paths) - len(_delete(paths, now - ttl_seconds))
 

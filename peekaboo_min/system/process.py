@@ -14,7 +14,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-import select
+import selectors
 import signal
 import subprocess
 import tempfile
@@ -232,13 +232,15 @@ class RunningProgram:
             os.write(self._process.stdin.fileno(), f"{line}\n".encode("ascii"))
         except BrokenPipeError:
             return ""  # the program has ended; end() returns its stderr
-        reply, output = b"", self._process.stdout.fileno()
-        while not is_whole(reply.decode("utf-8", "replace")):
-            if select.select([output], [], [], self._time_to_wait())[0]:
-                chunk = os.read(output, 1 << 16)
-                if not chunk:
-                    break
-                reply += chunk
+        reply = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not is_whole(reply.decode("utf-8", "replace")):
+                if selector.select(self._time_to_wait()):
+                    chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                    if not chunk:
+                        break
+                    reply += chunk
         return reply.decode("utf-8", "replace")
 
     def end(self) -> Completed:

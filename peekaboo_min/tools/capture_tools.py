@@ -236,6 +236,8 @@ def screenshot_app_window(
             (image,) = save_images([image], [new_temporary_path("peekaboo", format)])
     except PeekabooError as e:
         e.code_name = _DOCUMENT_NAMES.get(e.code, e.code_name)
+        if e.code is ErrorCode.TIMEOUT:
+            e.hint = f"raise timeoutMs; {e.hint}"
         raise
     window = image.subject.window or window
     has_shadow = includeShadow and not image.points(window.scale).has_size_of(window.bounds)

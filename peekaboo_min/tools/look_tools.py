@@ -15,8 +15,8 @@ def take_window_screenshot(
 ) -> Result:
     """Take a screenshot of a window, to look at what an app shows on the screen, and return the image.
 
-    Computer use, desktop GUI control: see a picture (JPEG, at most 1568 pixels). click takes pixels of
-    the whole image, also after a region (that part at full resolution).
+    Computer use, desktop GUI control: see a picture (JPEG, at most 1568 pixels). click takes its pixels, also
+    after a region (that part at full resolution).
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     """
@@ -66,12 +66,12 @@ def find_elements(
 
 def wait_for(
     window_id: Annotated[Optional[int], "its id; give this or app"] = None,
-    app: Annotated[Optional[str], "an app: any of its windows"] = None,
+    app: Annotated[Optional[str], "name or bundle id: any of its windows"] = None,
     text: Annotated[Optional[str], "until the window shows this text: whole words, any case"] = None,
     role: Role = None,
     title: Annotated[Optional[str], "until a window title contains this text"] = None,
-    closed: Annotated[bool, "until the window, or the app's last one, is gone; default false"] = False,
-    still: Annotated[bool, "until the window has not changed for a second; default false"] = False,
+    closed: Annotated[bool, "until the window, or the app's last, is gone; default false"] = False,
+    still: Annotated[bool, "until it has not changed for a second; default false"] = False,
     timeout_s: Annotated[float, "seconds, 1 to 45 (shell: 600); default 10"] = 10.0,
     longest_s: float = 45.0,  # the shell passes more
 ) -> Result:

@@ -157,8 +157,8 @@ ROWS = (  # in the order of the help and of the README
     Row("permissions check", "tools.status:permissions"),  # the original's name
     Row("list server_status", "tools.status:server_status"),
     Row("list permissions", "tools.status:server_status"),
-    Row("stop", "frontends.commands:stop"),
-    Row("resume", "frontends.commands:resume"),
+    Row("stop", "automation.policy:stop"),
+    Row("resume", "automation.policy:resume"),
     Row("config", "frontends.documents:client_configuration"),
     Row("desktop", "frontends.own_desktop:own_desktop"),
     Row("tools", "frontends.documents:show_tools"),

@@ -237,7 +237,8 @@ class Clipboard:
 
     def wait_until_restored(self) -> None:
         """Wait until a program that reads the clipboard gets the user's copy."""
-        if self._selection != "clipboard" or self._restored is None or self._is_taken:
+        is_saved = self._owner_id is not None and self._selection == "clipboard"
+        if not is_saved or self._restored is None or self._is_taken:
             return
         deadline = time.monotonic() + _ANSWER_S
         owners = self._new_owners()

@@ -231,11 +231,11 @@ class XConnection:
         return [0, *self.containing(window_id)][-1]
 
     def is_same_program(self, window_id: int, other_id: int) -> bool:
-        """Return True if one connection or one local process made both windows."""
+        """Return True if one process made both windows, or if the server knows neither's process (remote)."""
         if is_same_client(window_id, other_id):
             return True
         pid, other_pid = self.pids_of(window_id, other_id)
-        return pid == other_pid != 0  # it is 0 for every program on another machine
+        return pid == other_pid
 
     def pids_of(self, *window_ids: int) -> list[int]:
         """Return the ids of the windows' processes (X-Resource 1.2, QueryClientIds); 0 if unknown: remote."""

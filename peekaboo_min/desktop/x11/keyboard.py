@@ -344,7 +344,9 @@ class _Keyboard:
         if event.is_by_its_own_window and not is_same_client(event.client, window_id):
             # a window that another program embeds in this one; the frame does not count
             return event.window_id != self._window.frame_id and self._is_own(event.window_id)
-        return self._server.is_same_program(event.client, window_id)
+        pid, own_pid = self._server.pids_of(event.client, window_id)
+        # a stranger's pid may be unknown, too
+        return is_same_client(event.client, window_id) or pid == own_pid != 0
 
     def _is_own(self, window_id: int) -> bool:
         # some programs focus a child of their window
