@@ -270,7 +270,9 @@ def _checked(act: Act) -> Act:
     names = ACT_NAMES["modifier"]
     for modifier in act.modifiers:
         if modifier not in names:
-            raise invalid(f"there is no modifier {modifier[:40]!r}", f"choose one of {', '.join(names)}")
+            raise invalid(
+                f"there is no modifier called {modifier[:40]!r}", f"choose one of {', '.join(names)}"
+            )
     return act._replace(modifiers=tuple(name for name in names if name in act.modifiers))
 
 

@@ -373,6 +373,17 @@ def test_fitted_size_fits_unchanged(model: str, in_pixels: bool) -> None:
             assert "claude" not in model or (max(size) <= 1568 and patches <= 1568)
 
 
+def test_analyzed_image_ignores_the_grid_of_coordinates(
+    ai: FakeAI, ask: Ask, tmp_path: Path, environment: Env
+) -> None:
+    subprocess.run(
+        ["convert", "-size", "64x64", "xc:red", tmp_path / "a.png"], check=True, timeout=PATIENCE_S
+    )
+    environment(PEEKABOO_AI_GRID="pixels")
+    ask("gemini", images=[load_image(tmp_path / "a.png")])
+    assert ai.questions[-1].images[0].width == 64
+
+
 @pytest.mark.parametrize("kind", ["png", "jpg", "webp"])
 def test_image_that_is_large_is_scaled_and_sent_with_its_true_type(
     ai: FakeAI, ask: Ask, tmp_path: Path, kind: str

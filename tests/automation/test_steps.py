@@ -124,6 +124,7 @@ BAD: list[tuple[Any, str]] = [
     ({**CLICK, "window_id": 7.5}, "window_id is 7.5, not a whole number"),
     ({**CLICK, "modifiers": "cmd"}, "not a list of text"),
     ({**CLICK, "modifiers": ["hyper"]}, "no modifier called 'hyper'"),
+    ({**CLICK, "modifiers": ["fn"]}, "no modifier called 'fn'"),
     ({**KEY, "key": "hyper+x"}, "no modifier called 'hyper'"),
     ({**KEY, "keys": "x"}, "no parameter 'keys'"),
     ({"tool": "type_text", "window_id": 7, "text": ""}, "the text is empty"),

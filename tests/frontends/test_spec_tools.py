@@ -409,6 +409,7 @@ def test_screenshot_app_window_has_specified_error_codes(server: Server, mac: Fa
         mac.heal()
         mac.grant("screen_recording")
     assert (error["code"], kept_by(mac), mac.running()) == (code, before, [])
+    assert ("raise timeoutMs" in str(error)) == (code == "Timeout")
 
 
 def run(server: Server, line: str, **arguments: Any) -> Answer:

@@ -96,6 +96,14 @@ def test_sweep_keeps_fresh_and_used_files() -> None:
     assert (sweep(0), list(folder.iterdir())) == (2, [])
 
 
+def test_sweep_leaves_the_time_of_a_file_that_is_just_being_saved() -> None:
+    image, soon = temporary_folder() / "shot.png", time.time() + 1
+    image.touch()
+    os.utime(image, (soon, soon))
+    assert sweep(600) == 0
+    assert image.stat().st_mtime == pytest.approx(soon)
+
+
 def test_sweep_deletes_files_of_a_clock_that_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
     real, image = time.time, temporary_folder() / "shot.png"
     image.touch()
