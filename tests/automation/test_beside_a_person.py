@@ -50,17 +50,18 @@ def click_notes(peek: Program, form: Form, form_id: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "text", "problem"),
+    # unsure: characters of the changed key, which the program may read by the old map or by the new one
+    ("script", "text", "problem", "unsure"),
     [
-        ("xdotool keydown shift; sleep 0.1; xdotool keyup shift", TEXT, "modifier key"),
-        ("xmodmap -e 'keycode 38 = q Q'", TEXT, "the keyboard map has changed"),
-        ("xdotool keydown ISO_Level3_Shift", TEXT, "a person holds AltGr|modifier key"),
-        ("xdotool keydown ISO_Level3_Shift", "äöü" * 200, "a person holds AltGr|modifier key"),
+        ("xdotool keydown shift; sleep 0.1; xdotool keyup shift", TEXT, "modifier key", ""),
+        ("xmodmap -e 'keycode 38 = q Q'", TEXT, "the keyboard map has changed", "aq"),
+        ("xdotool keydown ISO_Level3_Shift", TEXT, "a person holds AltGr|modifier key", ""),
+        ("xdotool keydown ISO_Level3_Shift", "äöü" * 200, "a person holds AltGr|modifier key", ""),
     ],
     ids=["taps shift", "changes the map", "holds a key", "holds a key during pastes"],
 )
 def test_typing_stops_when_keys_change_their_meaning(
-    peek: Program, form: Form, form_id: int, script: str, text: str, problem: str
+    peek: Program, form: Form, form_id: int, script: str, text: str, problem: str, unsure: str
 ) -> None:
     try:
         with person(form, script):
@@ -71,7 +72,8 @@ def test_typing_stops_when_keys_change_their_meaning(
     assert error["code"] == "FOCUS_LOST" and re.search(problem, error["message"]), error
     counts = re.search(rf"delivered (\d+) of {len(text)} characters", error["message"])
     arrived = typed(form)
-    assert counts and 0 <= len(arrived) - int(counts[1]) <= arrived.count("q")  # the text has no q
+    # a piece has 20 characters
+    assert counts and 0 <= len(arrived) - int(counts[1]) <= sum(map(arrived[-20:].count, unsure))
     assert not input_state().held
 
 
