@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from .errors import PeekabooError, file_errors, invalid
 from .text import seconds_text
@@ -28,111 +28,110 @@ _ENV_LINE = r"""\s*(?:export\s+)?(\w+)\s*=(?:\s*"([^"]*)"|\s*'([^']*)'|(.*?)(?:\
 
 
 class Variable(NamedTuple):
-    """The environment variable of a field of Settings; `alias` is read if `name` is unset or empty."""
+    """The environment variable of a setting; `alias` is read if `name` is unset or empty."""
 
+    default: Any  # has the type of the setting
     name: str
     help: str
-    default: Any
-    alias: str
-    is_secret: bool
+    alias: str = ""
 
+    @property
+    def is_secret(self) -> bool:
+        return self.name.endswith("_KEY")
 
-_variables: list[Variable] = []  # in the order of the fields of Settings
-
-
-def _env(name: str, help: str, default: Any = "", alias: str = "", is_secret: bool = False) -> Any:
-    """Describe a field's environment variable; return the field's default."""
-    _variables.append(Variable(name, help, default, alias, is_secret))
-    return default
+    def name_in(self, environ: Mapping[str, str]) -> str:
+        """Return the name to read: the alias, unless the variable itself has a value."""
+        # an empty variable counts as unset: `PEEKABOO_TTL_SECONDS= peekaboo-min`
+        return self.name if environ.get(self.name, "").strip() else self.alias
 
 
 class Settings(NamedTuple):
-    """The settings from the environment. Its repr contains no secrets."""
+    """The settings from the environment. Its repr contains no secrets.
 
-    ai_providers: str = _env(
-        "PEEKABOO_AI_PROVIDERS",
+    Each field is annotated with its type, its variable, the variable's help, and an alias if it has one.
+    """
+
+    # fmt: off
+    ai_providers: Annotated[str, "PEEKABOO_AI_PROVIDERS",
         "models for `analyze`, in order of preference: `ollama/qwen3-vl:8b,openai/gpt-5.4-mini` or `ocr`; "
-        "if unset, `analyze` fails with AI_NOT_CONFIGURED",
-    )
-    openai_key: str = _env("OPENAI_API_KEY", "key for `openai`", is_secret=True)
-    anthropic_key: str = _env("ANTHROPIC_API_KEY", "key for `anthropic`", is_secret=True)
-    gemini_key: str = _env("GEMINI_API_KEY", "key for `gemini`", "", "GOOGLE_API_KEY", is_secret=True)
-    ollama_base_url: str = _env("PEEKABOO_OLLAMA_BASE_URL", "address of Ollama", "http://localhost:11434")
-    openai_base_url: str = _env("OPENAI_BASE_URL", "address of an OpenAI API", "https://api.openai.com/v1")
-    gemini_base_url: str = _env(
-        "GEMINI_BASE_URL", "address of a Gemini API", "https://generativelanguage.googleapis.com"
-    )
-    anthropic_base_url: str = _env(
-        "ANTHROPIC_BASE_URL", "address of an Anthropic API", "https://api.anthropic.com"
-    )
-    ai_timeout_s: float = _env("PEEKABOO_AI_TIMEOUT", "seconds for a model's answer, retries included", 120.0)
-    ai_max_tokens: int = _env("PEEKABOO_AI_MAX_TOKENS", "tokens for an answer, thinking included", 8192)
-    ai_grid: str = _env("PEEKABOO_AI_GRID", "`pixels` or `1000`: the model's grid; unset: by its name")
+        "if unset, `analyze` fails with AI_NOT_CONFIGURED"] = ""
+    openai_key: Annotated[str, "OPENAI_API_KEY", "key for `openai`"] = ""
+    anthropic_key: Annotated[str, "ANTHROPIC_API_KEY", "key for `anthropic`"] = ""
+    gemini_key: Annotated[str, "GEMINI_API_KEY", "key for `gemini`", "GOOGLE_API_KEY"] = ""
+    ollama_base_url: Annotated[str, "PEEKABOO_OLLAMA_BASE_URL",
+        "address of Ollama"] = "http://localhost:11434"
+    openai_base_url: Annotated[str, "OPENAI_BASE_URL",
+        "address of an OpenAI API"] = "https://api.openai.com/v1"
+    gemini_base_url: Annotated[str, "GEMINI_BASE_URL",
+        "address of a Gemini API"] = "https://generativelanguage.googleapis.com"
+    anthropic_base_url: Annotated[str, "ANTHROPIC_BASE_URL",
+        "address of an Anthropic API"] = "https://api.anthropic.com"
+    ai_timeout_s: Annotated[float, "PEEKABOO_AI_TIMEOUT",
+        "seconds for a model's answer, retries included"] = 120.0
+    ai_max_tokens: Annotated[int, "PEEKABOO_AI_MAX_TOKENS", "tokens for an answer, thinking included"] = 8192
+    ai_grid: Annotated[str, "PEEKABOO_AI_GRID",
+        "`pixels` or `1000`: the model's grid; unset: by its name"] = ""
 
-    tools: str = _env("PEEKABOO_TOOLS", "MCP tools to offer, by group or name: `capture,click`; unset: all")
-    always_load: bool = _env(
-        "PEEKABOO_ALWAYS_LOAD", "`0`: do not ask Claude Code to load the tools of the loop at its start", True
-    )
-    is_read_only: bool = _env("PEEKABOO_READONLY", "`1`: refuse all acts, hide the acting MCP tools", False)
-    allow_apps: str = _env("PEEKABOO_ALLOW_APPS", "only act on these apps (name or bundle id); `*`: any text")
-    deny_apps: str = _env(
-        "PEEKABOO_DENY_APPS",
-        "never act on these apps (name or bundle id); `*`: any text",
+    tools: Annotated[str, "PEEKABOO_TOOLS",
+        "MCP tools to offer, by group or name: `capture,click`; unset: all"] = ""
+    always_load: Annotated[bool, "PEEKABOO_ALWAYS_LOAD",
+        "`0`: do not ask Claude Code to load the tools of the loop at its start"] = True
+    is_read_only: Annotated[bool, "PEEKABOO_READONLY",
+        "`1`: refuse all acts, hide the acting MCP tools"] = False
+    allow_apps: Annotated[str, "PEEKABOO_ALLOW_APPS",
+        "only act on these apps (name or bundle id); `*`: any text"] = ""
+    deny_apps: Annotated[str, "PEEKABOO_DENY_APPS",
+        "never act on these apps (name or bundle id); `*`: any text"] = (
         "1Password*,com.1password.*,Bitwarden*,com.bitwarden.*,LastPass*,Dashlane*,KeePass*,*.KeePass*,"
         "Enpass*,Seahorse*,*.seahorse*,gcr-prompter*,pinentry*,Keychain Access,com.apple.keychainaccess,"
-        "Passwords,com.apple.Passwords",
+        "Passwords,com.apple.Passwords"
     )
-    stop_file: str = _env(
-        "PEEKABOO_STOP_FILE", "while this file exists, all acts are refused; unset: STOP in the state folder"
-    )
-    record_folder: str = _env("PEEKABOO_RECORD", "keep each act in this folder, with screenshots (`report`)")
-    may_focus_by_click: bool = _env(
-        "PEEKABOO_SAFE_CLICK", "`1`: may click title bars to raise windows", False
-    )
-    may_switch_input: bool = _env(
-        "PEEKABOO_SWITCH_INPUT",
-        "`1`: switch from an input method to a layout while typing or pressing a character's key (macOS)",
-        False,
-    )
+    stop_file: Annotated[str, "PEEKABOO_STOP_FILE",
+        "while this file exists, all acts are refused; unset: STOP in the state folder"] = ""
+    record_folder: Annotated[str, "PEEKABOO_RECORD",
+        "keep each act in this folder, with screenshots (`report`)"] = ""
+    may_focus_by_click: Annotated[bool, "PEEKABOO_SAFE_CLICK",
+        "`1`: may click title bars to raise windows"] = False
+    may_switch_input: Annotated[bool, "PEEKABOO_SWITCH_INPUT",
+        "`1`: switch from an input method to a layout while typing or pressing a character's key "
+        "(macOS)"] = False
 
-    default_save_path: str = _env("PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path")
-    ttl_seconds: int = _env("PEEKABOO_TTL_SECONDS", "seconds to keep a temporary image; `0`: for ever", 600)
-    log_file: str = _env(
-        "PEEKABOO_LOG_FILE", "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"
-    )
-    log_level: str = _env(
-        "PEEKABOO_LOG_LEVEL", "`trace`, `debug`, `info`, `warn`, `error` or `fatal`", "info", "LOG_LEVEL"
-    )
-    logs_to_console: bool = _env(
-        "PEEKABOO_CONSOLE_LOGGING", "`true`: log to stderr as well", False, "PEEKABOO_MCP_CONSOLE_LOGGING"
-    )
-    cli_path: str = _env("PEEKABOO_CLI_PATH", "another command line for `image`, `list`, `peekaboo_exec`")
+    default_save_path: Annotated[str, "PEEKABOO_DEFAULT_SAVE_PATH", "where `image` saves without a path"] = ""
+    ttl_seconds: Annotated[int, "PEEKABOO_TTL_SECONDS",
+        "seconds to keep a temporary image; `0`: for ever"] = 600
+    log_file: Annotated[str, "PEEKABOO_LOG_FILE",
+        "the server's log; unset: `peekaboo-mcp.log` in the system's temporary folder"] = ""
+    log_level: Annotated[str, "PEEKABOO_LOG_LEVEL",
+        "`trace`, `debug`, `info`, `warn`, `error` or `fatal`", "LOG_LEVEL"] = "info"
+    logs_to_console: Annotated[bool, "PEEKABOO_CONSOLE_LOGGING",
+        "`true`: log to stderr as well", "PEEKABOO_MCP_CONSOLE_LOGGING"] = False
+    cli_path: Annotated[str, "PEEKABOO_CLI_PATH",
+        "another command line for `image`, `list`, `peekaboo_exec`"] = ""
 
-    keynote_theme: str = _env("KEYNOTE_THEME", "the theme of a new Keynote document", "White")
-    keynote_document_mode: str = _env("KEYNOTE_DOCUMENT_MODE", "or `always_new`", "reuse_or_create")
-    screenshot_path: str = _env("SCREENSHOT_PATH", "where `screenshot_slide` saves without a path")
-    agent_log: str = _env("PEEKABOO_AGENT_LOG", "the Keynote agent's log; the agent sets it for its server")
-    gmail_folder: str = _env(
-        "PEEKABOO_GMAIL_FOLDER",
-        "the folder of Gmail's two files; unset: `peekaboo_min/gmail` in the user's data folder",
-    )
-    gmail_base_url: str = _env(
-        "PEEKABOO_GMAIL_BASE_URL", "the address of Gmail; for tests", "https://gmail.googleapis.com"
-    )
+    keynote_theme: Annotated[str, "KEYNOTE_THEME", "the theme of a new Keynote document"] = "White"
+    keynote_document_mode: Annotated[str, "KEYNOTE_DOCUMENT_MODE", "or `always_new`"] = "reuse_or_create"
+    screenshot_path: Annotated[str, "SCREENSHOT_PATH", "where `screenshot_slide` saves without a path"] = ""
+    agent_log: Annotated[str, "PEEKABOO_AGENT_LOG",
+        "the Keynote agent's log; the agent sets it for its server"] = ""
+    gmail_folder: Annotated[str, "PEEKABOO_GMAIL_FOLDER",
+        "the folder of Gmail's two files; unset: `peekaboo_min/gmail` in the user's data folder"] = ""
+    gmail_base_url: Annotated[str, "PEEKABOO_GMAIL_BASE_URL",
+        "the address of Gmail; for tests"] = "https://gmail.googleapis.com"
 
-    ocr_languages: str = _env(
-        "PEEKABOO_OCR_LANGUAGES",
+    ocr_languages: Annotated[str, "PEEKABOO_OCR_LANGUAGES",
         "languages of tesseract, best first: `eng+deu`; unset: at most 5 of those installed, yours first; "
-        "a Mac detects the language itself",
-    )
-    desktop: str = _env("PEEKABOO_DESKTOP", "`macos` or `x11`; unset: by this machine")
-    bin_dir: str = _env("PEEKABOO_BIN_DIR", "the only folder to search for programs; for tests")
-    x_display: str = _env("DISPLAY", "the X server, on Linux")
-    x_authority: str = _env("XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`")
-    wayland_display: str = _env("WAYLAND_DISPLAY", "if set, a warning says that only X11 windows are visible")
-    locale: str = _env("LC_ALL", "the user's language, for text recognition on Linux", "", "LANG")
-    data_home: str = _env("XDG_DATA_HOME", "on Linux, the parent of Gmail's folder", "~/.local/share")
-    state_home: str = _env("XDG_STATE_HOME", "on Linux, the parent of the state folder", "~/.local/state")
+        "a Mac detects the language itself"] = ""
+    desktop: Annotated[str, "PEEKABOO_DESKTOP", "`macos` or `x11`; unset: by this machine"] = ""
+    bin_dir: Annotated[str, "PEEKABOO_BIN_DIR", "the only folder to search for programs; for tests"] = ""
+    x_display: Annotated[str, "DISPLAY", "the X server, on Linux"] = ""
+    x_authority: Annotated[str, "XAUTHORITY", "the X server's authority file; unset: `~/.Xauthority`"] = ""
+    wayland_display: Annotated[str, "WAYLAND_DISPLAY",
+        "if set, a warning says that only X11 windows are visible"] = ""
+    locale: Annotated[str, "LC_ALL", "the user's language, for text recognition on Linux", "LANG"] = ""
+    data_home: Annotated[str, "XDG_DATA_HOME", "on Linux, the parent of Gmail's folder"] = "~/.local/share"
+    state_home: Annotated[str, "XDG_STATE_HOME",
+        "on Linux, the parent of the state folder"] = "~/.local/state"
+    # fmt: on
 
     def __repr__(self) -> str:
         values = zip(VARIABLES.values(), self)
@@ -140,17 +139,20 @@ class Settings(NamedTuple):
         return f"Settings({shown})"
 
 
-VARIABLES = dict(zip(Settings._fields, _variables))
+VARIABLES = {
+    field: Variable(Settings._field_defaults[field], *annotated.__metadata__)
+    for field, annotated in Settings.__annotations__.items()
+}
+"""The variables by the names of their fields."""
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """Read settings from a mapping. Raises INVALID_ARGUMENT for a value of the wrong type."""
     values: dict[str, Any] = {}
     for field, variable in VARIABLES.items():
-        # an empty variable counts as unset: `PEEKABOO_TTL_SECONDS= peekaboo-min`
-        name = variable.name if environ.get(variable.name, "").strip() else variable.alias
-        text = environ.get(name, "").strip()
-        values[field] = _convert(name, text, variable.default) if text else variable.default
+        name = variable.name_in(environ)
+        if text := environ.get(name, "").strip():
+            values[field] = _convert(name, text, variable.default)
     return Settings(**values)
 
 
@@ -190,11 +192,12 @@ def ignored_variables() -> dict[str, str]:
     """Return the variables without effect, with the reason: a misspelt policy protects nothing."""
     known = {name for variable in VARIABLES.values() for name in (variable.name, variable.alias)}
     unread = "has no effect: there is no such variable; the README lists all of them"
-    ignored = {name: unread for name in sorted(os.environ) if name[:9] == "PEEKABOO_" and name not in known}
+    ignored = {
+        name: unread for name in sorted(os.environ) if name.startswith("PEEKABOO_") and name not in known
+    }
     level = settings().log_level
     if level.lower() not in LOG_LEVELS:
-        variable = VARIABLES["log_level"]
-        name = variable.name if os.environ.get(variable.name, "").strip() else variable.alias
+        name = VARIABLES["log_level"].name_in(os.environ)
         ignored[name] = f"{level[:40]!r} is not one of {', '.join(LOG_LEVELS)}; info is used"
     return ignored
 
@@ -263,8 +266,9 @@ def child_environment() -> dict[str, str]:
 def change_environment(**values: str) -> None:
     """Set variables of this process and its children; an empty value removes one."""
     os.environ.update(values)
-    for name in filter(lambda name: not values[name], values):
-        del os.environ[name]
+    for name, value in values.items():
+        if not value:
+            del os.environ[name]
     forget_environment()
 
 
