@@ -4,7 +4,8 @@ The map, lowest layer first. A module imports only from its own folder and from 
 list; tests/test_architecture.py enforces that.
 
 core          errors models settings log call text: imports nothing else of ours
-system        ending process (the only subprocess) programs web (the only urllib.request) files bitmaps
+system        ending process (the only subprocess) programs web (the only urllib.request) files
+              image_files saved_images bitmaps
 desktop       base: the contract of a platform; select keys matching images
               macos: backend osascript input swift_helper, and the sources that they run
               x11: backend connection windows xdotool record keyboard clipboard

@@ -29,8 +29,9 @@ from peekaboo_min.core.models import Rect  # noqa: E402
 from peekaboo_min.core.settings import platform_name  # noqa: E402
 from peekaboo_min.desktop.macos.osascript import WINDOW_SOURCES, permission_error, run_applescript, run_jxa  # noqa: E402
 from peekaboo_min.integrations.keynote import KEYNOTE_IDS  # noqa: E402
-from peekaboo_min.system.bitmaps import Bitmap, read_bitmap, read_image_info  # noqa: E402
+from peekaboo_min.system.bitmaps import Bitmap, read_bitmap  # noqa: E402
 from peekaboo_min.system.files import write_privately  # noqa: E402
+from peekaboo_min.system.image_files import read_image_info  # noqa: E402
 from peekaboo_min.system.process import Completed, run_program  # noqa: E402
 from peekaboo_min.system.programs import native_source  # noqa: E402
 

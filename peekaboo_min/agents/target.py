@@ -9,7 +9,7 @@ from ..core.call import pause
 from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import App, ImageData, Rect, Scene, Window
 from ..desktop.matching import find_app, find_window, owner_of, windows_of, windows_titled
-from ..system.bitmaps import sniff_image
+from ..system.image_files import sniff_image
 from .actions import ACTIONS
 from .mcp_client import McpClient, ToolAnswer
 from .run import NO_SCREENSHOT, AgentRun, AgentStep

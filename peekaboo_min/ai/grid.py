@@ -11,7 +11,7 @@ from ..core.models import ImageData, Point
 from ..core.settings import settings
 from ..desktop.base import Desktop
 from ..desktop.images import fit
-from ..system.bitmaps import MODEL_EDGE, model_size
+from ..system.image_files import MODEL_EDGE, model_size
 
 PIXELS, THOUSANDTHS = "pixels", "1000"  # the units of models' coordinates
 UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}

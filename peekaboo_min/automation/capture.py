@@ -14,16 +14,10 @@ from ..core.models import Display, ImageData, ImageInfo, Rect, Scene, Window
 from ..desktop.base import Desktop
 from ..desktop.images import fit_for_client, resized
 from ..desktop.matching import cover_of
-from ..system.bitmaps import (
-    Bitmap,
-    changed_rect,
-    model_size,
-    note_saved,
-    prepare_target,
-    read_bitmap,
-    whole_image,
-)
+from ..system.bitmaps import Bitmap, changed_rect, read_bitmap
 from ..system.files import sweep, temporary_file, write_all
+from ..system.image_files import model_size, whole_image
+from ..system.saved_images import note_saved, prepare_target
 from .coordinates import RegionNumbers, Screenshot, find_record, find_region, save_record
 
 _SETTLE_S = 0.15  # a window that opens or is restored is usually painted after two of these

@@ -16,8 +16,9 @@ from ..core.settings import image_lifetime, settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.bitmaps import EXTENSIONS, kind_by_name
 from ..system.files import asked_path, file_name, temporary_folder
+from ..system.image_files import EXTENSIONS
+from ..system.saved_images import kind_by_name
 from . import capture
 from .act import focus_by_id
 from .capture import CapturedImage, Subject

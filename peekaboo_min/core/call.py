@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, copy_context
-from typing import Any, Callable, NamedTuple, Optional, TypeVar
+from typing import Callable, NamedTuple, Optional, TypeVar
 
 from .errors import ErrorCode, PeekabooError
 
@@ -16,10 +16,10 @@ _Answer = TypeVar("_Answer")
 
 
 class _Call(NamedTuple):
-    token: threading.Event = threading.Event()
-    deadline: float = float("inf")
+    token: threading.Event = threading.Event()  # set to cancel the call
+    deadline: float = float("inf")  # monotonic
     report: Optional[Callable[[str], None]] = None
-    grace_s: float = 0.0
+    grace_s: float = 0.0  # see uninterrupted
 
 
 _CALL = ContextVar("call", default=_Call())  # noqa: B039 - it is never changed in place
@@ -36,8 +36,8 @@ def use_progress_reporter(report: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _changed(**changes: Any) -> Iterator[None]:
-    reset = _CALL.set(_CALL.get()._replace(**changes))
+def _in(call: _Call) -> Iterator[None]:
+    reset = _CALL.set(call)
     try:
         yield
     finally:
@@ -46,16 +46,17 @@ def _changed(**changes: Any) -> Iterator[None]:
 
 def time_budget(seconds: float) -> AbstractContextManager[None]:
     """Limit all that runs in this block to `seconds` together, and to the rest of an outer budget."""
-    return _changed(deadline=min(_CALL.get().deadline, time.monotonic() + seconds))
+    call = _CALL.get()
+    return _in(call._replace(deadline=min(call.deadline, time.monotonic() + seconds)))
 
 
 def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
-    """Ignore cancellation and the time budget in this block.
+    """Run a block to its end, even if the call is cancelled or its time budget is used up.
 
-    If a signal ends this process, programs of this block may run on for `grace_s` seconds.
+    If a signal ends this process, programs of this block may run on for `grace_s` seconds. Use it to restore
+    the user's state, and for keys: a program killed between press and release leaves a key pressed.
     """
-    # for restoring, and for keys: a program killed between press and release leaves the key pressed
-    return _changed(token=threading.Event(), deadline=float("inf"), grace_s=grace_s)
+    return _in(_Call(report=_CALL.get().report, grace_s=grace_s))
 
 
 def grace_s() -> float:

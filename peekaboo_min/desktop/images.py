@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..core.errors import file_errors, invalid
 from ..core.models import ImageData
-from ..system.bitmaps import MODEL_BYTES, model_size, whole_image
 from ..system.files import temporary_file
+from ..system.image_files import MODEL_BYTES, model_size, whole_image
 from .base import Desktop
 
 # A larger image could fill our memory.

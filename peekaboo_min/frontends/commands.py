@@ -19,8 +19,8 @@ from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..desktop.matching import window_named
 from ..desktop.select import only_checking_arguments, this_desktop
-from ..system.bitmaps import kind_by_name
 from ..system.files import asked_path, new_temporary_path
+from ..system.saved_images import kind_by_name
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
 from ..tools.look_tools import take_window_screenshot
 from ..tools.table import TOOLS, offered_tools

@@ -26,7 +26,7 @@ from ..core.models import Result
 from ..core.settings import settings
 from ..core.text import encodable, outgoing_data
 from ..desktop.select import this_desktop
-from ..system.bitmaps import read_saved_image, saved_images
+from ..system.saved_images import read_saved_image, saved_images
 from ..tools.status import SERVER_NAME, initial_status
 from ..tools.table import Effect, Row, offered_tools
 from .arguments import given_arguments, read_signature

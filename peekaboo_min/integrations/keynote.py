@@ -17,8 +17,9 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.bitmaps import note_saved, prepare_target, whole_image
 from ..system.files import asked_path, file_lock, state_folder, temporary_folder, write_all, write_privately
+from ..system.image_files import whole_image
+from ..system.saved_images import note_saved, prepare_target
 
 KEYNOTE_IDS = ("com.apple.Keynote", "com.apple.iWork.Keynote")  # the AppleScript contains the first one
 KEYNOTE_S = 120.0  # an export of many slides needs this long; the AppleScript gives up after 110

@@ -22,8 +22,8 @@ from ..core.settings import settings
 from ..core.text import clean_text, shown_text
 from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
-from ..system.bitmaps import EXTENSIONS, whole_image
 from ..system.files import asked_path, working_folder
+from ..system.image_files import EXTENSIONS, whole_image
 from ..system.process import ProgramTimeout, run_program
 from ..system.programs import find_programs, own_command
 

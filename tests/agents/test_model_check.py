@@ -20,7 +20,7 @@ from peekaboo_min.agents.run import AgentRun, AgentStep
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
-from peekaboo_min.system.bitmaps import model_size, whole_image
+from peekaboo_min.system.image_files import model_size, whole_image
 
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
 SQUARES = {"1": (0.83, 0.22), "2": (0.31, 0.86)}

@@ -26,7 +26,7 @@ from peekaboo_min.core.models import ImageData, ImageInfo, RecognisedText, Rect
 from peekaboo_min.core.settings import settings
 from peekaboo_min.desktop.images import load_image
 from peekaboo_min.desktop.x11.backend import X11Desktop
-from peekaboo_min.system.bitmaps import sniff_image
+from peekaboo_min.system.image_files import sniff_image
 from peekaboo_min.system.web import ask_json
 
 VENDORS = {name: vendor.default_model for name, vendor in providers.VENDORS.items()}

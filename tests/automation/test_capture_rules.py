@@ -15,7 +15,7 @@ from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
 from worlds import Form, OpenForm, Program, wait_for
 
 from peekaboo_min.system import files
-from peekaboo_min.system.bitmaps import read_image_info
+from peekaboo_min.system.image_files import read_image_info
 
 
 def ids_of(peek: Program, *titles: str) -> list[int]:

@@ -18,7 +18,7 @@ from tk_windows import FORM_COLOUR, pixels_of, typed, window_titled
 from worlds import Form, OpenForm, Program, bare_x_server, clean_environment, wait_for
 
 from peekaboo_min.core.models import ImageInfo
-from peekaboo_min.system.bitmaps import read_image_info
+from peekaboo_min.system.image_files import read_image_info
 
 GIF = b"GIF89a" + bytes([1, 0, 1, 0, 0, 0, 0]) + b";"
 

@@ -13,7 +13,7 @@ from mcp_server import serving
 from tk_windows import pixels_of, window_titled
 from worlds import Form, Program, both_forms, clean_environment, wait_for, x_server
 
-from peekaboo_min.system.bitmaps import sniff_image
+from peekaboo_min.system.image_files import sniff_image
 
 
 def test_region_is_a_part_of_the_window(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from peekaboo_min.desktop.x11.ocr import (
     read_text_by_tesseract,
     text_languages,
 )
-from peekaboo_min.system.bitmaps import Bitmap, model_size
+from peekaboo_min.system.bitmaps import Bitmap
+from peekaboo_min.system.image_files import model_size
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import pytest
 from accessible import need_elements
 from worlds import PATIENCE_S, X_PROGRAMS, Program, both_forms, executable, need, processes_of, wait_for
 
-from peekaboo_min.system.bitmaps import read_image_info
+from peekaboo_min.system.image_files import read_image_info
 from peekaboo_min.system.programs import PACKAGES
 
 Desktop = subprocess.Popen[bytes]

@@ -27,7 +27,8 @@ from mcp_server import FORMS, SLOW, Server, assert_all_dead, initialized, is_ali
 from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 
 from peekaboo_min.frontends.server import _as_error, _resource_content
-from peekaboo_min.system.bitmaps import note_saved, sniff_image
+from peekaboo_min.system.image_files import sniff_image
+from peekaboo_min.system.saved_images import note_saved
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from macs import mac_environment
 from worlds import Form, Program, clean_environment, wait_for
 
 from peekaboo_min import __version__
-from peekaboo_min.system.bitmaps import sniff_image
+from peekaboo_min.system.image_files import sniff_image
 
 
 def on(mac: FakeMac) -> Program:

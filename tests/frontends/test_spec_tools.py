@@ -29,7 +29,7 @@ from mcp_server import Server, initialized
 from worlds import Form, clean_environment, executable, wait_for
 
 from peekaboo_min import __version__
-from peekaboo_min.system.bitmaps import sniff_image
+from peekaboo_min.system.image_files import sniff_image
 
 NOT_CONFIGURED = (
     "AI analysis not configured on this server. Set the PEEKABOO_AI_PROVIDERS environment variable."

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from worlds import ROOT, Finished, Program, clean_environment, executable, group_of, need, wait_for, x_server
 
-from peekaboo_min.system.bitmaps import read_image_info
+from peekaboo_min.system.image_files import read_image_info
 
 SCRIPT = str(ROOT / "scripts" / "fleet.sh")
 

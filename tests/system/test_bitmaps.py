@@ -12,16 +12,9 @@ from worlds import need
 
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.models import ImageInfo, Rect
-from peekaboo_min.system.bitmaps import (
-    Bitmap,
-    changed_rect,
-    model_size,
-    prepare_target,
-    read_bitmap,
-    read_image_info,
-    sniff_image,
-    whole_image,
-)
+from peekaboo_min.system.bitmaps import Bitmap, changed_rect, read_bitmap
+from peekaboo_min.system.image_files import model_size, read_image_info, sniff_image, whole_image
+from peekaboo_min.system.saved_images import prepare_target
 
 JPEG_HEAD = b"\xff\xd8\xff\xe0\x00\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc4\x00\x04\0\0\xff\xff\xc2\x00\x11\x08"
 WEBP = b"RIFF\0\0\0\0WEBP"

@@ -22,8 +22,8 @@ from ...core.models import (
     Window,
 )
 from ...core.text import clean_text
-from ...system.bitmaps import read_image_info
 from ...system.files import file_lock, held_locks
+from ...system.image_files import read_image_info
 from ...system.process import ProgramTimeout, run_program
 from ..base import Desktop
 from ..matching import find_app

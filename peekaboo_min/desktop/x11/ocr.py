@@ -33,7 +33,7 @@ from ...core.errors import ErrorCode, PeekabooError, invalid
 from ...core.models import RecognisedText, Rect, joined
 from ...core.settings import settings, user_language
 from ...core.text import clean_text
-from ...system.bitmaps import read_image_info
+from ...system.image_files import read_image_info
 from ...system.process import program_path, run_program
 
 _OCR_S = 60.0

@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import NamedTuple, Optional
 
-from peekaboo_min.system.bitmaps import whole_image
+from peekaboo_min.system.image_files import whole_image
 
 
 class ReceivedImage(NamedTuple):
