@@ -60,10 +60,10 @@ class ErrorCode(str, Enum):
 
 
 class PeekabooError(Exception):
-    """An expected failure: `message` states what is wrong, `hint` the next step (default: the code's own).
+    """An expected failure. message: the problem. hint: the next step; default: the next step of its code.
 
-    details: more to look at, such as candidates or a program's output. code_name: the code that callers see;
-    `name` replaces ours with another program's or specification's name.
+    details: more to look at, such as candidates or a program's output. name: the error's name in another
+    program or specification; callers see it as `code_name`, instead of our code.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ def invalid(message: str, hint: str = "") -> PeekabooError:
 
 
 def screen_locked(undone: str, details: str = "") -> PeekabooError:
-    """Return a SCREEN_LOCKED error, also for a user who was switched out or uses virtual screen sharing."""
+    """Return a SCREEN_LOCKED error. Fast user switching and virtual screen sharing look like a lock."""
     message = f"the screen is locked, or another user is active; {undone}"
     return PeekabooError(ErrorCode.SCREEN_LOCKED, message, details=details)
 

@@ -18,7 +18,7 @@ from .errors import PeekabooError, file_errors
 from .settings import LOG_LEVELS, settings, without_secrets
 from .text import encodable, one_line
 
-_NAMES = {number: name for name, number in LOG_LEVELS.items()}
+_LEVEL_NAMES = {number: name for name, number in LOG_LEVELS.items()}
 _NOT_OWN = "it is not a regular file that you own, or it has hard links"
 OLDER_LOGS = (".1", ".2")
 """The suffixes of a log's older files, newest first."""
@@ -55,8 +55,9 @@ def append_line(path: Path, line: str) -> None:
     data = f"{encodable(line)}\n".encode()
     with file_errors(path):
         descriptor = open_own_file(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with open(descriptor, "ab", buffering=0) as f:  # one write, so that lines do not mix
-            while data:
+        # unbuffered: a line is one write, so that lines of several processes do not mix
+        with open(descriptor, "ab", buffering=0) as f:
+            while data:  # a signal may cut a write short
                 data = data[f.write(data) :]
             if os.fstat(descriptor).st_size >= 5_000_000:
                 _rotate(path, descriptor)
@@ -78,7 +79,7 @@ def _loggable(text: str) -> str:
 
 @contextmanager
 def collected_debug_lines() -> Iterator[list[str]]:
-    """Collect all log messages of the `with` block in the returned list."""
+    """Collect the log messages of the block in the list that it yields."""
     lines: list[str] = []
 
     def collect(record: logging.LogRecord) -> bool:
@@ -97,7 +98,7 @@ class _JsonLines(logging.Formatter):
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry = {
             "time": f"{moment}.{int(record.msecs):03d}Z",
-            "level": _NAMES.get(record.levelno, record.levelname.lower()),
+            "level": _LEVEL_NAMES.get(record.levelno, record.levelname.lower()),
             "pid": os.getpid(),
             "msg": _loggable(record.getMessage()),
         }

@@ -15,7 +15,7 @@ from .text import clean_text
 
 
 def as_plain(value: Any) -> Any:
-    """Convert to JSON types; named tuples become dicts, recursively."""
+    """Convert to JSON types: tuples become lists, and named tuples dicts, recursively."""
     if isinstance(value, (list, tuple)):
         names = getattr(value, "_fields", None)
         plain = [as_plain(item) for item in value]

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 # Compiled at first use: compiling all of them would take a twentieth of a command's start.
-# Control characters, and those that change the direction of a line: a title could imitate another with them.
+# Control characters, and characters that change the writing direction and could forge another title.
 _UNSAFE = "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 _UNTYPABLE = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]"
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
@@ -31,7 +31,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def shown_text(text: str) -> str:
-    """Replace by U+FFFD what a terminal or a page must not get. Tabs and line breaks stay."""
+    """Replace characters that may upset a terminal or a page by U+FFFD; keep tabs and line breaks."""
     return re.sub(_UNSHOWN, "\ufffd", text.replace("\r\n", "\n"))
 
 

@@ -85,10 +85,10 @@ def default_log_file() -> Path:
 
 
 def file_name(stem: str, kind: str, suffix: str = "") -> str:
-    """Return a file name of at most 255 bytes, with `_` for characters that file systems or shells interpret.
+    """Return a file name of at most 255 bytes; `_` replaces characters that file systems or shells interpret.
 
-    suffix: distinguishes images with the same stem. A stem that is too long loses its middle, because names
-    differ at their start and their end.
+    suffix: distinguishes images with the same stem. A long stem loses its middle, because names mostly differ
+    at the start and at the end.
     """
     ending = f"{cut_to_bytes(_safe_in_names(suffix).rstrip('._'), 80)}.{kind}"
     cleaned = _safe_in_names(stem).strip("._") or "window"
@@ -110,7 +110,7 @@ def new_temporary_path(stem: str, kind: str) -> Path:
 
 @contextmanager
 def temporary_file(kind: str, data: bytes = b"") -> Iterator[Path]:
-    """Yield a private file of `data`, or for a program to write, in the block. Raises FILE_IO_ERROR."""
+    """Create a private file during the block; without `data`, return only its path. Raises FILE_IO_ERROR."""
     path = new_temporary_path("peekaboo", kind)
     try:
         with file_errors(path):
@@ -123,7 +123,7 @@ def temporary_file(kind: str, data: bytes = b"") -> Iterator[Path]:
 
 @contextmanager
 def working_folder(prefix: str) -> Iterator[Path]:
-    """Create a temporary folder that is not swept while the `with` block runs. Raises FILE_IO_ERROR."""
+    """Create a temporary folder, which `sweep` keeps during the block. Raises FILE_IO_ERROR."""
     sweep()
     folder = new_temporary_path(prefix, "d")
     with file_errors(folder):
@@ -137,14 +137,17 @@ def working_folder(prefix: str) -> Iterator[Path]:
 
 
 def sweep(ttl_seconds: Optional[float] = None) -> int:
-    """Delete expired, unused files and folders in our temporary folder; return how many."""
+    """Delete expired, unused files and folders in our temporary folder; return how many.
+
+    ttl_seconds: None means PEEKABOO_TTL_SECONDS.
+    """
     if ttl_seconds is None:
         ttl_seconds = settings().ttl_seconds or math.inf
     now = time.time()
     paths = list(temporary_folder().iterdir())
     for path in paths:
         with suppress(FileNotFoundError):  # another process deletes, too
-            # A file of the future (the clock was set back) would never expire. One of this moment is new.
+            # after the clock was set back, an older file has a time in the future, and would not expire
             if path.lstat().st_mtime > now + 2:
                 os.utime(path, (now, now), follow_symlinks=False)
     return len(paths) - len(_delete(paths, now - ttl_seconds))
@@ -156,24 +159,27 @@ def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
     These stay: files in use, files in `kept`, the folders of both, and folders in `others`.
     """
     folders = (temporary_folder(), state_folder())
-    paths = [path for path in others if not path.is_dir()]
+    paths = [*others, *lock_folder().glob("*.lock")]
     paths += [path for folder in folders for path in folder.iterdir()]
-    paths += lock_folder().glob("*.lock")
-    staying = [path for path in others if path.is_dir()] + _delete([*dict.fromkeys(paths)], kept=kept)
+    staying = _delete([*dict.fromkeys(paths)], kept=(*kept, *filter(Path.is_dir, others)))
     for folder in (*folders, lock_folder()):
         with suppress(OSError):  # it is not empty
             folder.rmdir()
     return staying
 
 
-def _delete(paths: Sequence[Path], oldest: float = math.inf, kept: Sequence[Path] = ()) -> list[Path]:
+def _delete(paths: Sequence[Path], until: float = math.inf, kept: Sequence[Path] = ()) -> list[Path]:
+    """Delete the paths that have not changed since `until` and are not in use; return the others.
+
+    The log, the stop file, the paths in `kept`, and folders that contain one of them stay.
+    """
     named = [asked_path(name) for name in (settings().log_file, settings().stop_file) if name]
     kept = [Path(os.path.realpath(path)) for path in (*kept, *named)]
     staying = []
     for path in paths:
         try:
             is_kept = any(Path(os.path.realpath(path)) in (keep, *keep.parents) for keep in kept)
-            if path.lstat().st_mtime > oldest or is_kept or not _delete_unused(path):
+            if path.lstat().st_mtime > until or is_kept or not _delete_unused(path):
                 staying.append(path)
         except FileNotFoundError:
             continue  # another process deletes, too
@@ -203,10 +209,10 @@ def _delete_unused(path: Path) -> bool:
 def write_all(contents: Mapping[Path, bytes], mode: Optional[int] = None) -> None:
     """Write all of these files, or none; a reader sees the old file or the new one. Raises FILE_IO_ERROR.
 
-    mode: of new files, less the umask, but 0600 in a folder with the sticky bit, such as /tmp. An existing
-    file keeps its mode. None: all of the files get 0600.
+    mode: the permissions of new files, less the umask; an existing file keeps its own. New files in a folder
+    of several users (with the sticky bit, such as /tmp) are private. None: all of the files become private.
     """
-    # first beside the file: a full disk must not cost the existing one
+    # written beside the files first: if the disk is full, the existing ones stay
     staged = {path: path.with_name(f".peekaboo_{os.urandom(6).hex()}") for path in contents}
     try:
         for path, beside in staged.items():
@@ -233,7 +239,7 @@ def write_privately(path: Path, content: Union[str, bytes]) -> None:
     write_all({path: content if isinstance(content, bytes) else encodable(content).encode("utf-8")})
 
 
-_held_locks: ContextVar[dict[str, int]] = ContextVar("held_locks", default={})  # noqa: B039 - never changed
+_held_locks: ContextVar[dict[str, int]] = ContextVar("held_locks", default={})  # noqa: B039 - only replaced
 
 
 def held_locks() -> tuple[int, ...]:
@@ -243,9 +249,9 @@ def held_locks() -> tuple[int, ...]:
 
 @contextmanager
 def file_lock(lock_name: str, wait_s: float, what: str) -> Iterator[None]:
-    """Hold a lock in the block; a call that holds it already may enter again.
+    """Hold a lock during the block; a call that holds it already may enter again.
 
-    what: its name in errors. Raises FILE_IO_ERROR, CANCELLED, TIMEOUT.
+    what: the locked thing, for the error. Raises FILE_IO_ERROR, CANCELLED, TIMEOUT.
     """
     if lock_name in _held_locks.get():
         yield

@@ -67,7 +67,7 @@ class ProgramTimeout(PeekabooError):
         self.output = output
 
 
-_running: dict[Process, float] = {}  # -> its grace: the seconds that it may still run after a signal to us
+_running: dict[Process, float] = {}  # -> how many seconds it may still run after a signal to us (its grace)
 
 
 def program_path(name: str) -> str:
@@ -249,7 +249,7 @@ class RunningProgram:
         Keeps only the end of stderr. Does not wait for a child of the program that keeps the pipes open.
         Raises PROGRAM_FAILED if stdout is larger than the cap.
         """
-        drained_at = float("inf")
+        stop_at = float("inf")
         is_over = False
         while not is_over:
             stdout: Optional[bytes]
@@ -259,9 +259,9 @@ class RunningProgram:
                 is_over = True
             except subprocess.TimeoutExpired as e:
                 stdout, stderr = e.stdout, e.stderr
-                is_over = time.monotonic() > drained_at
+                is_over = time.monotonic() > stop_at
                 if self.exit_code() is not None:  # a child of the program still has a pipe open
-                    drained_at = min(drained_at, time.monotonic() + _DRAIN_S)
+                    stop_at = min(stop_at, time.monotonic() + _DRAIN_S)
             if max(len(stdout or b""), len(stderr or b"")) > _OUTPUT_CAP:
                 message = f"{self._name} wrote more than {_OUTPUT_CAP} bytes"
                 raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint="request less output")

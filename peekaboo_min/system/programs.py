@@ -27,7 +27,7 @@ PACKAGES = {
 
 
 def find_programs(name: str) -> Iterator[str]:
-    """Yield a program's paths: in PATH's absolute folders, the system's, Homebrew's; a path yields itself."""
+    """Yield a program's paths, from PATH, the system's folders and Homebrew's; yield a path unchanged."""
     import shutil  # takes 2 ms; a listing does not need it
 
     path = child_environment()["PATH"].split(os.pathsep)
