@@ -47,7 +47,7 @@ if __name__ == "__main__":
 
 def sources() -> list[Path]:
     """List every file of the package that the program reads, sorted by name."""
-    kinds = (".py", ".js", ".applescript", ".swift", ".md")
+    kinds = (".py", ".js", ".applescript", ".swift", ".html", ".md")
     return sorted(path for path in PACKAGE.rglob("*") if path.suffix in kinds and path.name != "__main__.py")
 
 

@@ -127,7 +127,7 @@ def test_single_file_contains_every_source_unchanged() -> None:
     lines = SINGLE_FILE.read_text(encoding="utf-8").splitlines()
     titles = {number: re.match(r"SOURCES\['(.+?)'\] = ", line) for number, line in enumerate(lines)}
     starts = {title[1]: number for number, title in titles.items() if title}
-    kinds = (".py", ".js", ".swift", ".applescript", ".md")
+    kinds = (".py", ".js", ".swift", ".applescript", ".html", ".md")
     package = [path for path in (ROOT / "peekaboo_min").rglob("*") if path.suffix in kinds]
     assert set(starts) == {str(path.relative_to(ROOT)) for path in package if path.name != "__main__.py"}
     for path, number in starts.items():

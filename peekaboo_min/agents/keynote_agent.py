@@ -59,7 +59,7 @@ class DrawingRun:
         print(clean_text(without_secrets(text), 500), file=sys.stderr, flush=True)
 
     def add_turn(self, line: str, answer: str, label: str = "not called") -> None:
-        """Show and store the model's line with its answer: a tool's result, or why no tool was called."""
+        """Show and store the model's line and its answer: a tool's result, or why no tool was called."""
         self.show(f"{label}: {answer}")
         self.turns.append({"call": line, "answer": answer})
 
@@ -68,7 +68,7 @@ class DrawingRun:
         return without_secrets("\n".join(lines))
 
     def written_text(self) -> Optional[str]:
-        """Return the required text if a rectangle of this run has it; if any will do, the newest one."""
+        """Return the newest text in a rectangle of this run; if a text is required, that one or None."""
         texts: dict[str, str] = {}  # by the ids of this run's rectangles
         for turn in self.turns:
             success = re.match(r"(RECTANGLE_OK|TEXT_OK): id=([^,]*)", turn["answer"])

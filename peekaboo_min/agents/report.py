@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from contextlib import suppress
+from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
@@ -21,79 +23,30 @@ from ..core.text import shown_text
 from ..desktop.images import load_image
 from ..desktop.select import this_desktop
 from ..system.files import asked_path, write_privately
+from ..system.programs import native_source
 from .actions import Action
 from .run import AgentRun, AgentStep
 
-# If the escaping fails, the Content-Security-Policy still keeps the page from loading or running anything.
-_PAGE = Template("""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<title>$goal</title>
-<style>
-:root { color-scheme: light dark; }
-body { margin: 0 auto; max-width: 992px; padding: 16px; font: 15px/1.5 system-ui, sans-serif;
-  overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 0; } p, figure { margin: 4px 0; }
-section { border-top: 1px solid #8888; padding: 16px 0; }
-pre { white-space: pre-wrap; font-size: .85rem; background: #8882; padding: 8px; }
-svg { display: block; width: 100%; outline: 1px solid #8888; }
-svg * { fill: none; stroke-width: 3; vector-effect: non-scaling-stroke; }
-.behind { opacity: .5; } .mark { stroke: #d6232b; } .would { stroke-dasharray: 6 4; }
-.changed { stroke: #1a8f4a; stroke-dasharray: 8 5; }
-.problem { color: #d6232b; }
-</style>
-</head>
-<body>
-<h1>$goal</h1>
-<p><strong>$status</strong>: $message</p>
-$facts
-$sections
-</body>
-</html>
-""")
-_FACTS = Template("""\
-<p>Trust the screenshots, not the model's claims.</p>
-<p>Model $model_used: $grid. Started $started.
-$steps steps in $seconds s, $tokens_in + $tokens_out tokens.</p>""")
-_RECORD_FACTS = Template(
-    "<p>From $started. The screenshots show all that was in the windows, which may be private.</p>"
-)
-_STEP = Template("""\
-<section>
-<h2>$title</h2>
-<p>$described → $effect</p>
-$figure
-$figure_after
-<p>$where, $milliseconds ms$tokens</p>
-$replies
-</section>""")
-_EXCHANGE = Template("""\
-<p class="problem">$problem</p><details><summary>Reply</summary><pre>
-$reply</pre></details>
-<details><summary>Question</summary><pre>
-$prompt</pre></details>""")
-# In screen points. Behind a menu or dialog, the page shows the last screenshots of its parent windows.
-_FIGURE = Template("""\
-<figure><svg viewBox="$box" style="max-width:${width}px">
-$behind<image id="shot$number" $place href="data:$image"/>
-<g transform="$to_points">$marks</g></svg></figure>""")
-_RING = "m-14 0h28m-14 -14v28a14 14 0 1 0 0 -28a14 14 0 1 0 0 28"  # and a cross
-_AFTER = Template('<p>afterwards:</p><figure><img style="max-width:100%" src="data:$image"></figure>')
+_MOST_ACTS = 200  # a page of 400 screenshots is about 50 MB
+_RING = "m-14 0h28m-14 -14v28a14 14 0 1 0 0 -28a14 14 0 1 0 0 28"  # a ring and a cross
+
+
+@cache
+def _template(name: str) -> Template:
+    """Return the part of report.html after the comment with this name."""
+    _, *parts = re.split(r"<!-- (\w+) -->\n", native_source("agents/report.html"))
+    return Template(dict(zip(parts[::2], parts[1::2]))[name].rstrip("\n"))
 
 
 def run_report(run: AgentRun) -> str:
-    """Return the page. Text from windows, the model and the user is escaped."""
+    """Return the page of a run. All text from windows, the model and the user is escaped."""
     sections = [_step_section(run, step) for step in run.steps]
     if run.final and run.final.image:
         sections.append(f"<section>\n<h2>Afterwards</h2>\n{_figure(run, run.final)}\n</section>")
     status = "the model reports done" if run.status == "done" else run.status
     texts = _as_texts({**run.as_data(), "status": status})
-    facts = (_FACTS if run.model_used else _RECORD_FACTS).substitute(texts)
-    return _PAGE.substitute(texts, sections="\n".join(sections), facts=facts)
+    facts = _template("facts" if run.model_used else "record_facts").substitute(texts)
+    return _template("page").substitute(texts, sections="\n".join(sections), facts=facts) + "\n"
 
 
 def _as_texts(data: dict[str, Any]) -> dict[str, str]:
@@ -102,6 +55,7 @@ def _as_texts(data: dict[str, Any]) -> dict[str, str]:
 
 def _step_section(run: AgentRun, step: AgentStep) -> str:
     described, why = step.describe_action(), step.action.why if step.action else ""
+    after, exchange_part = step.image_after, _template("exchange")
     texts = {
         **step.as_data(),
         "title": f"{step.number}. {why or described}",
@@ -109,11 +63,11 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
         "tokens": f", {step.tokens_in} + {step.tokens_out} tokens" if step.exchanges else "",
         "where": f"{step.window.title!r} of {step.window.app_name}" if step.window else "no window",
     }
-    return _STEP.substitute(
+    return _template("step").substitute(
         _as_texts(texts),
         figure=_figure(run, step) if step.image else "<p>no screenshot</p>",
-        figure_after=_AFTER.substitute(image=_data_of(step.image_after)) if step.image_after else "",
-        replies="\n".join(_EXCHANGE.substitute(_as_texts(vars(exchange))) for exchange in step.exchanges),
+        figure_after=_template("after").substitute(image=_data_of(after)) if after else "",
+        replies="\n".join(exchange_part.substitute(_as_texts(vars(each))) for each in step.exchanges),
     )
 
 
@@ -130,6 +84,7 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
 
 
 def _figure(run: AgentRun, step: AgentStep) -> str:
+    # in screen points; behind a menu or dialog, with the last screenshots of its parent windows
     assert step.image and step.window
     bounds = box = step.window.bounds
     behind, parent_id = "", step.window.parent_id
@@ -137,7 +92,7 @@ def _figure(run: AgentRun, step: AgentStep) -> str:
         if earlier.image and earlier.window and earlier.window.window_id == parent_id:
             behind = f'<use class="behind" href="#shot{earlier.number}"/>\n{behind}'
             box, parent_id = rect_around([box, earlier.window.bounds]), earlier.window.parent_id
-    return _FIGURE.substitute(
+    return _template("figure").substitute(
         box=" ".join(map(str, box)),
         width=box.width,
         behind=behind,
@@ -151,9 +106,6 @@ def _figure(run: AgentRun, step: AgentStep) -> str:
 
 def _data_of(image: ImageData) -> str:
     return f"{image.info.mime_type};base64,{base64.b64encode(image.data).decode('ascii')}"
-
-
-_MOST_ACTS = 200  # a page of 400 screenshots is about 50 MB
 
 
 def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[str, Any]) -> Result:
