@@ -35,7 +35,7 @@ _EXAMPLE = 'for example "ollama/qwen3-vl:8b,openai/gpt-5.4-mini", or "ocr" to re
 
 
 class ModelChoice(NamedTuple):
-    """A provider and its model, as the user named them: neither may exist."""
+    """A provider and its model, as the user named them; perhaps neither exists."""
 
     provider: str
     model: str
@@ -63,8 +63,8 @@ def analyze_file(
 ) -> Result:
     """Ask a configured model about an image file, for the tool `analyze`.
 
-    An empty question asks for a description, like the original Peekaboo. Raises, in the order that the
-    specification demands: INVALID_ARGUMENT (file name), the errors of choose_provider, FILE_IO_ERROR and
+    An empty question asks for a description, like the original Peekaboo. Raises, in the order of the
+    specification: INVALID_ARGUMENT (file name), the errors of choose_provider, FILE_IO_ERROR and
     INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
     """
     path = asked_path(image_path)
@@ -94,27 +94,26 @@ def choose_provider(
 ) -> ModelChoice:
     """Return the requested provider, or the first operational one for `auto` and None.
 
-    `auto` skips unknown providers, and those that have no key or cannot be reached. Any other problem is an
-    error: a mistyped name of a local model must not send the image to a cloud.
-    Raises AI_NOT_CONFIGURED (also if a requested provider has no key), INVALID_ARGUMENT (there is no such
-    provider), AI_PROVIDER_ERROR (no provider is operational, or the first that can be reached lacks the
-    model).
+    `auto` skips a provider that is unknown, has no key or cannot be reached. Any other problem is an error: a
+    mistyped name of a local model must not send the image to a cloud. Raises AI_NOT_CONFIGURED (also for a
+    requested provider without a key), INVALID_ARGUMENT (the provider is unknown), AI_PROVIDER_ERROR (no
+    provider is operational, or the first one that answers lacks the model).
     """
     configured = parse_providers(settings().ai_providers)
     if not configured:
         log_error(_NOT_CONFIGURED)
         raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, _NOT_CONFIGURED, hint=_EXAMPLE)
+    choices = [choice._replace(model=requested_model or choice.model) for choice in configured]
     name = (requested_type or "auto").strip().lower()
-    candidates = [choice for choice in configured if name in ("auto", choice.provider)]
-    if not candidates:
+    if name != "auto":
+        requested = [choice for choice in choices if choice.provider == name]
+        if requested:
+            return _checked(requested[0])
         message = f"Provider '{name[:40]}' is not enabled in server's PEEKABOO_AI_PROVIDERS configuration."
-        hint = "it enables " + ", ".join(dict.fromkeys(choice.provider for choice in configured))
+        hint = "it enables " + ", ".join(dict.fromkeys(choice.provider for choice in choices))
         raise PeekabooError(ErrorCode.AI_NOT_CONFIGURED, message, hint=hint)
     problems = []
-    for candidate in candidates:
-        choice = candidate._replace(model=requested_model or candidate.model)
-        if name != "auto":
-            return _checked(choice)
+    for choice in choices:
         status = _status_of(choice)
         if not status.problem:
             return choice
@@ -186,10 +185,10 @@ def ask_model(
 ) -> Answer:
     """Ask a model one question, with or without images.
 
-    schema: of the JSON object to answer with; check the answer, not every vendor enforces it. timeout_s:
-    includes retries; None means PEEKABOO_AI_TIMEOUT.
-    The answer's text is complete, to be parsed; call without_secrets before you show or save it.
-    Raises AI_PROVIDER_ERROR, CANCELLED, and the errors of fit_for_model.
+    schema: of the JSON object to answer with; check the answer, because not every vendor enforces it.
+    timeout_s: includes retries; None means PEEKABOO_AI_TIMEOUT. The answer may repeat a key: call
+    without_secrets before you show or save it. Raises AI_PROVIDER_ERROR, CANCELLED, and the errors of
+    fit_for_model.
     """
     started = time.monotonic()
     deadline = started + (settings().ai_timeout_s if timeout_s is None else timeout_s)

@@ -17,8 +17,8 @@ PIXELS, THOUSANDTHS = "pixels", "1000"  # the units of models' coordinates
 UNIT_NAMES = {PIXELS: "pixels of the image", THOUSANDTHS: "thousandths of the image's width and height"}
 ASSUMED = "grid assumed, not known: run agent --check-model"
 
-# A model answers in the unit that it was trained on, whatever the prompt asks for. Sources: the vendors'
-# documents and the harnesses for these models. The first pattern that matches decides.
+# A model answers in the unit of its training, even if the prompt asks for another. Sources: the vendors'
+# documents and test harnesses for these models. The first pattern that matches decides.
 _FAMILIES = (
     (
         PIXELS,

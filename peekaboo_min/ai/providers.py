@@ -20,7 +20,8 @@ from ..system.web import WebError, ask_json, error_text, is_local_address, is_lo
 class Question(NamedTuple):
     """A question for a model. schema: of the JSON answer; None asks for free text.
 
-    For OpenAI and Anthropic it must have closed objects, require all properties and set no limits.
+    OpenAI and Anthropic accept a schema only if its objects are closed and require all of their properties,
+    and if it sets no limits.
     """
 
     model: str
@@ -49,7 +50,9 @@ class Vendor(NamedTuple):
     ask_path: str  # the URL path for questions; {model} is replaced by the model's name
     key_headers: Mapping[str, str]  # sent if there is a key, which replaces {key}; empty if none is needed
     body: Callable[[Question], dict[str, Any]]  # builds the request; None values are left out
-    read: Callable[[Any], Answer]  # KeyError, IndexError, TypeError, AttributeError: a reply of another form
+    read: Callable[
+        [Any], Answer
+    ]  # raises Key-, Index-, Type- or AttributeError if the reply has another form
 
     @property
     def name(self) -> str:
@@ -103,7 +106,7 @@ def _as_base64(image: ImageData) -> str:
 
 
 def prompt_with_schema(provider: str, prompt: str, schema: Optional[dict[str, Any]]) -> str:
-    """Return the prompt as it is sent: with the schema, unless there is none or the vendor enforces it."""
+    """Return the prompt to send, with the schema unless the vendor enforces it."""
     enforces = provider in ("gemini", "anthropic") or (provider == "openai" and not _is_compatible_server())
     if schema is None or enforces:
         return prompt
@@ -243,7 +246,7 @@ VENDORS = {vendor.name: vendor for vendor in _ALL}
 
 
 _NO_ANSWER, _OTHER = "did not answer", "choose another provider"
-# A pattern for "kind status body" of a WebError (the first match counts), message, hint, may a retry succeed?
+# Pattern for "KIND STATUS BODY" of a WebError (the first match counts), message, hint, may a retry succeed?
 _FAILURES = (
     ("^unreachable", _NO_ANSWER, "{start}, or check {base}", True),
     ("^timeout", _NO_ANSWER, "try again, choose a faster model, or raise PEEKABOO_AI_TIMEOUT", False),
@@ -267,7 +270,10 @@ _FAILURES = (
 
 
 def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError, Optional[float]]:
-    """Return an AI_PROVIDER_ERROR and the seconds before a retry (0: not named, None: cannot succeed)."""
+    """Return an AI_PROVIDER_ERROR, and how many seconds to wait before a retry.
+
+    0 if the vendor does not say it; None if a retry cannot succeed.
+    """
     failure = f"{error.kind} {error.status} {error.body}"
     # search Python's text of the parsed body, because Gemini nests `"retryDelay": "7s"` in a list of details
     delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", failure)
