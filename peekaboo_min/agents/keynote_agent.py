@@ -103,7 +103,7 @@ def run_keynote_agent(
     writes logs/agent.log, with every prompt, reply, call and result
     """
     check_is_mac()
-    configured = settings_with_env_file(Path.cwd())
+    configured = settings_with_env_file()
     check_may_act("keynote-agent", "Keynote")
     check_range("max_iterations", max_iterations, 1, 50)
     if text is not None and query is not None:

@@ -63,7 +63,7 @@ def run_vision_agent(
     Example: peekaboo-min agent --goal "Sign the book as Ada" --app Form --model openai/gpt-5.4-mini
     writes peekaboo-run-TIME/report.html, run.json, step_001.jpg, ...
     """
-    settings_with_env_file(Path.cwd())
+    settings_with_env_file()
     goal, problem = (goal or "").strip(), ""
     if check_model:
         others = any((goal, app, window_id, window_title, dry_run))

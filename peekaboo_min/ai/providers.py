@@ -20,8 +20,7 @@ from ..system.web import WebError, ask_json, error_text, is_local_address, is_lo
 class Question(NamedTuple):
     """A question for a model. schema: of the JSON answer; None asks for free text.
 
-    OpenAI and Anthropic accept a schema only if its objects are closed and require all of their properties,
-    and if it sets no limits.
+    OpenAI and Anthropic accept it only with closed objects, all properties required, and without limits.
     """
 
     model: str
@@ -50,9 +49,7 @@ class Vendor(NamedTuple):
     ask_path: str  # the URL path for questions; {model} is replaced by the model's name
     key_headers: Mapping[str, str]  # sent if there is a key, which replaces {key}; empty if none is needed
     body: Callable[[Question], dict[str, Any]]  # builds the request; None values are left out
-    read: Callable[
-        [Any], Answer
-    ]  # raises Key-, Index-, Type- or AttributeError if the reply has another form
+    read: Callable[[Any], Answer]  # may raise KeyError, IndexError, TypeError or AttributeError
 
     @property
     def name(self) -> str:
@@ -270,10 +267,7 @@ _FAILURES = (
 
 
 def explain(vendor: Vendor, model: str, error: WebError) -> tuple[PeekabooError, Optional[float]]:
-    """Return an AI_PROVIDER_ERROR, and how many seconds to wait before a retry.
-
-    0 if the vendor does not say it; None if a retry cannot succeed.
-    """
+    """Return the error to raise, and the seconds until a retry: 0 if unknown, None if it cannot succeed."""
     failure = f"{error.kind} {error.status} {error.body}"
     # search Python's text of the parsed body, because Gemini nests `"retryDelay": "7s"` in a list of details
     delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", failure)

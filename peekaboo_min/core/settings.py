@@ -215,13 +215,13 @@ def platform_name() -> str:
     return name
 
 
-def settings_with_env_file(folder: Path) -> Settings:
-    """Add the `.env` file of `folder` to the settings of this process, and return them.
+def settings_with_env_file() -> Settings:
+    """Add `.env` of the working folder to the settings of this process, and return them.
 
     The environment takes precedence. Only keys and the Keynote agent's variables are read. Call this for
     shell commands, never in the server. Raises FILE_IO_ERROR.
     """
-    values = _read_env_file(folder / ".env")
+    values = _read_env_file(Path(".env"))
     forget_environment()
     _env_file_values.update(values)
     return settings()

@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Callable, NoReturn, Optional, Union
 
 from .. import __version__
@@ -135,7 +134,7 @@ def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
     command = row.load(for_shell=True)
     values = shell_arguments(name, read_signature(command), rest)
     if name.startswith("keynote "):  # it holds SCREENSHOT_PATH and KEYNOTE_THEME
-        settings_with_env_file(Path.cwd())
+        settings_with_env_file()
     if name == "wait-for":
         values["longest_s"] = 600.0  # no client ends the call
     is_piped = name in ("image", "screenshot") and values.get("path") == "-"

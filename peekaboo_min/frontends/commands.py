@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Callable, Literal, Optional
 
 from ..automation import capture
@@ -199,5 +198,5 @@ def analyze(
     """
     from ..ai.client import analyze_file
 
-    settings_with_env_file(Path.cwd())
+    settings_with_env_file()
     return analyze_file(this_desktop(), image_path, question, provider, (model or "").strip() or None)

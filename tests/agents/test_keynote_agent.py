@@ -95,11 +95,14 @@ def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Pat
     assert {path.name for path in folder.iterdir()} == {".env", "logs", "slide.png"}
 
 
-def test_keynote_settings_read_the_example_env_file(environment: Callable[..., None], tmp_path: Path) -> None:
+def test_keynote_settings_read_the_example_env_file(
+    environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text((ROOT / ".env.example").read_text("utf-8"))
     # the environment counts more than the file, and an empty variable is an unset one
     environment(KEYNOTE_THEME="Black", SCREENSHOT_PATH="")
-    now = settings_with_env_file(tmp_path)
+    now = settings_with_env_file()
     assert (now.gemini_key, now.log_level, now.keynote_theme) == ("your-key-here", "INFO", "Black")
     assert now.screenshot_path == "/tmp/mcp_keynote_slide.png"
     assert now.keynote_document_mode == "reuse_or_create"

@@ -7,7 +7,14 @@ from typing import Any, Callable
 
 import pytest
 
-from peekaboo_min.core.settings import VARIABLES, _read_env_file, ignored_variables, read_settings
+from peekaboo_min.core.settings import (
+    VARIABLES,
+    _read_env_file,
+    ignored_variables,
+    read_settings,
+    settings,
+    settings_with_env_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +54,15 @@ def test_settings_variable_is_converted_to_its_type(environ: dict[str, str], nam
 def test_env_file_line_is_read_like_a_shell_line(tmp_path: Path, line: str, value: Any) -> None:
     (tmp_path / ".env").write_text(f"\ufeff{line}\n", encoding="utf-8")
     assert _read_env_file(tmp_path / ".env") == ({} if value is None else {"LOG_LEVEL": value})
+
+
+def test_env_file_of_a_deleted_working_folder_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert settings_with_env_file() == settings()
 
 
 LEVELS = "trace, debug, info, warning, warn, error, fatal"
