@@ -103,10 +103,10 @@ ACTION_LINES = "\n".join(f"- {name}: {kind.help}" for name, kind in ACTIONS.item
 
 @dataclass(frozen=True)
 class Action:
-    """One action of a model. `values` holds the properties of its kind that the reply sets, no defaults."""
+    """One action of a model."""
 
     kind: str
-    values: dict[str, Any] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)  # the properties that the reply sets, no defaults
     why: str = ""
     confidence: Optional[float] = None
     is_last: bool = False  # the model considers the goal reached once this action is done
@@ -143,9 +143,9 @@ class Action:
 
 
 def read_action(text: str, grid: Optional[Grid]) -> Action:
-    """Read the action from a model's reply; ignore fences and prose around the JSON, correct nothing else.
+    """Read the action from a model's reply. Ignore fences and prose around the JSON; correct nothing else.
 
-    grid: x and y must be inside it; None accepts any numbers.
+    grid: the grid for x and y; None accepts any numbers.
     Raises AI_PROVIDER_ERROR with the reason, or INVALID_ARGUMENT for an unknown key or modifier.
     """
     reply = _first_object(text)
@@ -192,7 +192,7 @@ def _first_object(text: str) -> dict[str, Any]:
 
 
 def _read_properties(action: str, reply: dict[str, Any]) -> dict[str, Any]:
-    # another act's property is an error: a `type` with an x may mean that the model wants to click first
+    # refuse another act's property: a `type` with an x may mean that the model wants to click first
     kind, properties = ACTIONS[action], {}
     for name, value in reply.items():
         if name not in PROPERTIES:

@@ -16,10 +16,10 @@ _LONGEST_CALL_S = 150.0  # a Keynote tool may take 120 s
 
 
 class ToolAnswer(NamedTuple):
-    """A tool's result. data: its structured content, or the JSON in its text; empty if it has neither."""
+    """A tool's result."""
 
     text: str
-    data: dict[str, Any]
+    data: dict[str, Any]  # may be empty
     images: tuple[bytes, ...] = ()
     error: Optional[PeekabooError] = None  # None for a success
 

@@ -32,20 +32,16 @@ class AgentStop(PeekabooError):
 
 @dataclass
 class Exchange:
-    """All text sent to the model, and its reply. problem: why the reply is unusable; empty if it was used."""
+    """All text sent to the model, and its reply."""
 
     prompt: str
     reply: str = ""
-    problem: str = ""
+    problem: str = ""  # why the reply is unusable; empty if it was used
 
 
 @dataclass
 class AgentStep:
-    """One step of a run, filled in while it proceeds. action is in the model's grid.
-
-    pixel_action: the same in pixels of the image, as is changed_rect. point: on the screen. is_delivered:
-    False if another window received the action, or if it was refused. changed: None if unknown or not done.
-    """
+    """One step of a run, filled in while it proceeds."""
 
     number: int
     window: Optional[Window] = None
@@ -55,19 +51,19 @@ class AgentStep:
     elements: dict[str, Any] = field(default_factory=dict)
     grid: Optional[Grid] = None
     exchanges: list[Exchange] = field(default_factory=list)
-    action: Optional[Action] = None
-    pixel_action: Optional[Action] = None
-    point: Optional[Point] = None
+    action: Optional[Action] = None  # in the model's grid
+    pixel_action: Optional[Action] = None  # the same in pixels of the image
+    point: Optional[Point] = None  # of the pointer, on the screen
     effect: str = ""
-    is_delivered: bool = True
-    changed: Optional[bool] = None
-    changed_rect: Optional[Rect] = None
+    is_delivered: bool = True  # False if another window received the action, or if it was refused
+    changed: Optional[bool] = None  # None if unknown or not done
+    changed_rect: Optional[Rect] = None  # in pixels of the image
     milliseconds: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
 
     def note(self, data: dict[str, Any]) -> None:
-        """Store the place of an act and of its effect, from the data of its result."""
+        """Store the pointer's position and the changed part of the window, from an act's result."""
         if "point" in data:
             self.point = Point(**data["point"])
         if "changed_rect" in data and self.image:

@@ -26,7 +26,7 @@ _RECOVERABLE = (
 
 
 class AgentTarget:
-    """The app to act in. `window` is the agent's current window; None if the app shows none."""
+    """The app to act in, with the window to act in next; `window` is None if the app shows none."""
 
     def __init__(self, server: McpClient) -> None:
         self._server = server
@@ -82,14 +82,14 @@ class AgentTarget:
 
     def observe(self, step: AgentStep) -> None:
         """Take a screenshot of the current window for this step, if the app shows a window."""
-        for accepted in (("WINDOW_NOT_FOUND", "CAPTURE_FAILED"), ()):
+        for accepted in (("WINDOW_NOT_FOUND", "CAPTURE_FAILED"), ()):  # try again after the first failure
             step.window = window = self.window
             if window is None:
                 return
             answer = self._call("take_window_screenshot", {"window_id": window.window_id}, accepted)
             if not answer.error:
                 break
-            self.follow()  # the window has just closed
+            self.follow()  # the window may have closed
         info = sniff_image(answer.images[0])
         assert info
         step.image = ImageData(answer.images[0], info)
@@ -158,7 +158,7 @@ class AgentTarget:
         return [_read_window(row) for row in self._call("list_windows", {}).data["windows"]]
 
     def _windows_of_app(self, windows: list[Window]) -> list[Window]:
-        # popups first: an open menu must be answered before anything else
+        # popups first, because an open menu takes all input
         on_screen = [window for window in windows if owner_of(window) == self._owner and window.is_on_screen]
         without_tooltips = [window for window in on_screen if window.kind != "tooltip"]
         return sorted(without_tooltips, key=lambda window: not window.is_popup)

@@ -223,7 +223,7 @@ class AgentLoop:
             raise AgentStop("unsure", ErrorCode.AI_PROVIDER_ERROR, f"the model {problem}", hint)
 
     def _check_claim(self, step: AgentStep) -> str:
-        """Return `done`, or an empty text to ask again. Raises AgentStop for a repeated doubtful claim."""
+        """Return `done`, or an empty text to ask the model again. Raises AgentStop at the second doubt."""
         doubt = doubt_about(self._run.steps)
         if doubt and self._run.doubt:
             message = f"not confirmed: the model reports that the goal is reached, but {doubt}"
@@ -246,7 +246,7 @@ class AgentLoop:
         self._target.follow()
 
     def _ask_person(self, step: AgentStep, why: str) -> None:
-        """Ask on the terminal; raise AgentStop unless the answer is y. Extends the deadline by that time."""
+        """Ask on the terminal, and raise AgentStop unless the answer is y. The wait extends the deadline."""
         started_at = time.monotonic()
         where = f"{step.window.title!r} of {step.window.app_name}" if step.window else ""
         question = clean_text(without_secrets(f"{step.describe_action()} in {where} ({why})"), 900)

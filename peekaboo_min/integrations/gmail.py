@@ -129,7 +129,7 @@ def _send(raw: bytes, access_token: str) -> str:
 def _stored(name: str, hint: str, *keys: str) -> str:
     path = gmail_folder() / name
     with file_errors(path.parent):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the error names it: let it exist
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the error below names the folder
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
         for key in keys:

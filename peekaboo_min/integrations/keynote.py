@@ -59,13 +59,13 @@ class Deck(NamedTuple):
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}
 
 
-# A server keeps its deck in memory (the specification's SERVER_STATE), a shell command in a file.
+# A server keeps its deck in memory (the specification's SERVER_STATE); a shell command keeps it in a file.
 _is_in_memory = False
 _deck_in_memory: Optional[Deck] = None
 
 
 def keep_deck_in_memory() -> None:
-    """From now on, keep the deck of this process in memory; start without one."""
+    """Keep the deck of this process in memory from now on, beginning without one."""
     global _is_in_memory, _deck_in_memory
     _is_in_memory, _deck_in_memory = True, None
 
@@ -155,7 +155,7 @@ def _check_may_act(action: str, bundle_id: str, **audited: Any) -> None:
 
 
 def _keynote_result(status: str, fields: dict[str, Any], note: str = "", **data_only: str) -> Result:
-    # the specification's grammar allows a note only with a warning; others go into the data and the log
+    # the specification's grammar allows a note only in a warning; other notes go into the data and the log
     with_note = {**fields, "note": note} if note else fields
     is_warning = status.endswith("_WITH_WARNING")
     if note and not is_warning:

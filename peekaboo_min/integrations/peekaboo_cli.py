@@ -106,7 +106,7 @@ def peekaboo_exec(
         if done.code and not failure:
             log_error(f"{program[0]} {command} ended with exit code {done.code}")
         made = [path for path, changed in _images_below(folder).items() if before.get(path) != changed]
-        # a2.png before a10.png
+        # numbers in names sort by value: a2.png before a10.png
         made.sort(key=lambda path: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", str(path))])
         images = tuple(filter(None, (_attachment(path, folder) for path in made[:max_attachments])))
     data: dict[str, Any] = {
@@ -131,7 +131,7 @@ def peekaboo_exec(
 
 
 def _images_below(folder: Path) -> dict[Path, int]:
-    """Map the image files in and below a folder to their times of change; skip links."""
+    """Map the image files in and below a folder to their times of change."""
     images: dict[Path, int] = {}
     for parent, _, names in os.walk(folder):
         for path in (Path(parent, name) for name in names if Path(name).suffix.lower() in EXTENSIONS):
@@ -144,7 +144,7 @@ def _images_below(folder: Path) -> dict[Path, int]:
 
 
 def _attachment(path: Path, folder: Path) -> Optional[ImageData]:
-    """Return an image for a model; None if it cannot be shrunk, because the output matters more."""
+    """Return an image for a model; None if that fails, because the command's output matters more."""
     try:
         data = path.read_bytes()
         info = whole_image(data)
@@ -214,10 +214,13 @@ def list_by_cli(program: str, app: Optional[str], details: Sequence[str]) -> Res
 def _ask_cli(
     program: str, command: Sequence[str], options: dict[str, Any], timeout_s: float, rows: str
 ) -> Result:
-    """Run with --json-output last; relay logs, errors and data. rows: the field that must list objects."""
+    """Run a command and return its data; log its debug lines, and raise its error.
+
+    rows: the field of the data that must list objects.
+    """
     argv = [program, *command]
     for flag, value in options.items():
-        if value not in (None, ""):  # join a value that looks like a flag to its option
+        if value not in (None, ""):  # `--app=-x`, because a separate -x would look like a flag
             argv += [f"{flag}={value}"] if str(value).startswith("-") else [flag, str(value)]
     argv.append("--json-output")
     log_debug(f"peekaboo command line: {json.dumps(argv, ensure_ascii=False)}")
@@ -226,13 +229,13 @@ def _ask_cli(
     try:
         answer = json.loads(done.text)
         succeeded = answer["success"] and not done.code
-        data, error = (_cleaned(dict(answer.get(part) or {})) for part in ("data", "error"))
+        data, error = _cleaned(dict(answer.get("data") or {})), _cleaned(dict(answer.get("error") or {}))
         messages = tuple(clean_text(str(text), 1000) for text in answer.get("messages") or ())
         for entry in answer.get("debug_logs") or ():
             log_debug(f"backend=swift swift_log={entry}")
         if succeeded:
-            parts = [*data[rows], data["target_application_info"]] if rows == "windows" else data[rows]
-            if not all(isinstance(part, dict) for part in parts):
+            objects = [*data[rows], data["target_application_info"]] if rows == "windows" else data[rows]
+            if not all(isinstance(item, dict) for item in objects):
                 raise ValueError(rows)
     except (ValueError, KeyError, TypeError, AttributeError):
         if not done.code:
