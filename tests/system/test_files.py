@@ -126,6 +126,13 @@ def test_remove_all_accepts_that_another_process_deletes_a_file(monkeypatch: pyt
     assert remove_all([], []) == []
 
 
+def test_remove_all_keeps_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
+    folder = tmp_path / "token.json"
+    (folder / "notes").mkdir(parents=True)
+    assert remove_all([], [folder]) == [folder]
+    assert (folder / "notes").exists()
+
+
 @pytest.mark.parametrize("platform", ["x11", "macos"])
 def test_lock_folder_is_the_same_in_all_environments(
     tmp_path: Path, environment: Callable[..., None], platform: str
