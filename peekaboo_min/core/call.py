@@ -36,7 +36,7 @@ def use_progress_reporter(report: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def _in(call: _Call) -> Iterator[None]:
+def _as_current(call: _Call) -> Iterator[None]:
     reset = _CALL.set(call)
     try:
         yield
@@ -47,7 +47,7 @@ def _in(call: _Call) -> Iterator[None]:
 def time_budget(seconds: float) -> AbstractContextManager[None]:
     """Limit all that runs in this block to `seconds` together, and to the rest of an outer budget."""
     call = _CALL.get()
-    return _in(call._replace(deadline=min(call.deadline, time.monotonic() + seconds)))
+    return _as_current(call._replace(deadline=min(call.deadline, time.monotonic() + seconds)))
 
 
 def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
@@ -56,7 +56,7 @@ def uninterrupted(grace_s: float = 1.0) -> AbstractContextManager[None]:
     If a signal ends this process, programs of this block may run on for `grace_s` seconds. Use it to restore
     the user's state, and for keys: a program killed between press and release leaves a key pressed.
     """
-    return _in(_Call(report=_CALL.get().report, grace_s=grace_s))
+    return _as_current(_Call(report=_CALL.get().report, grace_s=grace_s))
 
 
 def grace_s() -> float:
