@@ -173,8 +173,7 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
     client = _read_client()
     verifier, state = secrets.token_urlsafe(48), secrets.token_urlsafe(24)
     digest = hashlib.sha256(verifier.encode()).digest()
-    answers: list[dict[str, str]] = []
-    with _RedirectServer(("127.0.0.1", 0), _redirect_handler(state, answers)) as server:
+    with _RedirectServer(state) as server:
         redirect_uri = f"http://127.0.0.1:{server.server_port}/"
         query = {
             "client_id": client["client_id"], "redirect_uri": redirect_uri, "response_type": "code",
@@ -186,11 +185,11 @@ def gmail_login(timeout_s: float = 300.0) -> Result:
         request = "Open this address in a browser on this machine, and grant the permission:"
         print(f"{request}\n{address}", file=sys.stderr, flush=True)
         threading.Thread(target=_open_browser, args=(address, timeout_s), daemon=True).start()
-        _wait_for_redirect(server, answers, timeout_s)
+        reply = server.wait(timeout_s)
     again = f"{_LOGIN_HINT} again, and grant it"
-    code = answers[0].get("code")
+    code = reply.get("code")
     if not code:
-        reason = clean_text(answers[0].get("error", "no code"))
+        reason = clean_text(reply.get("error", "no code"))
         raise _google_error(f"the permission was not granted ({reason})", again)
     form = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
     token = _ask_for_token(client, redirect_uri=redirect_uri, **form)
@@ -215,42 +214,46 @@ def _open_browser(address: str, timeout_s: float) -> None:
         log_debug(f"no browser: {e.message}")  # the address is on stderr
 
 
-def _wait_for_redirect(server: ThreadingHTTPServer, answers: list[dict[str, str]], timeout_s: float) -> None:
-    server.timeout = 0.1  # seconds between two checks of the deadline
-    deadline = time.monotonic() + timeout_s
-    while not answers:
-        check_cancelled()
-        if time.monotonic() >= deadline:
-            message = f"the permission was not granted in the browser within {seconds_text(timeout_s)}"
-            raise PeekabooError(ErrorCode.TIMEOUT, message, f"{_LOGIN_HINT} again")
-        server.handle_request()
-
-
 class _RedirectServer(ThreadingHTTPServer):
+    """A server on this machine that waits for the browser's redirect. `reply` is its query, once it came."""
+
+    timeout = 0.1  # seconds between two checks of the deadline
+
+    def __init__(self, state: str) -> None:
+        super().__init__(("127.0.0.1", 0), _RedirectHandler)
+        self.state = state  # proves that the redirect belongs to this login
+        self.reply: dict[str, str] = {}
+
+    def wait(self, timeout_s: float) -> dict[str, str]:
+        deadline = time.monotonic() + timeout_s
+        while not self.reply:
+            check_cancelled()
+            if time.monotonic() >= deadline:
+                message = f"the permission was not granted in the browser within {seconds_text(timeout_s)}"
+                raise PeekabooError(ErrorCode.TIMEOUT, message, f"{_LOGIN_HINT} again")
+            self.handle_request()
+        return self.reply
+
     def handle_error(self, *_: Any) -> None:
         """Print no traceback for a connection that closes early or sends no valid request."""
 
 
-def _redirect_handler(state: str, answers: list[dict[str, str]]) -> type[BaseHTTPRequestHandler]:
-    """Return a handler that appends the query of our redirect, known by its state, to `answers`."""
+class _RedirectHandler(BaseHTTPRequestHandler):
+    server: _RedirectServer
+    timeout = 5  # browsers open connections that they never use
 
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 5  # browsers open connections that they never use
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        query = dict(parse_qsl(address.query))
+        if address.path != "/" or query.get("state") != self.server.state:
+            self.send_error(404)
+            return
+        with suppress(OSError):  # the browser may be gone
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(_PAGE)
+        self.server.reply = query  # last: it ends the wait, and perhaps the process
 
-        def do_GET(self) -> None:
-            address = urlsplit(self.path)
-            query = dict(parse_qsl(address.query))
-            if address.path != "/" or query.get("state") != state:
-                self.send_error(404)
-                return
-            with suppress(OSError):  # the browser may be gone
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(_PAGE)
-            answers.append(query)  # last: it ends the wait, and perhaps the process
-
-        def log_message(self, *_: Any) -> None:
-            """Log nothing: the line would contain the code."""
-
-    return Handler
+    def log_message(self, *_: Any) -> None:
+        """Log nothing: the line would contain the code."""
