@@ -173,6 +173,12 @@ def test_file_lock_refuses_a_link(lock: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+def test_file_lock_refuses_a_pipe(lock: Path) -> None:
+    os.mkfifo(lock)
+    error = error_of(file_lock(lock.name, 1.0, "the mouse").__enter__)
+    assert error.code is ErrorCode.FILE_IO_ERROR and str(lock) in error.message
+
+
 def test_file_lock_without_support_is_an_error(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

@@ -18,7 +18,7 @@ from mcp_server import SLOW, assert_all_dead, is_alive, pids_in
 from samples import error_of
 from worlds import PATIENCE_S, ROOT, Program, executable, wait_for
 
-from peekaboo_min.core.call import in_parallel, pause, time_budget, use_cancel_token
+from peekaboo_min.core.call import in_parallel, pause, time_budget, uninterrupted, use_cancel_token
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.system.process import Completed, run_program, running
 from peekaboo_min.system.programs import find_programs
@@ -199,6 +199,16 @@ def test_run_program_is_not_started_after_cancelling(tmp_path: Path) -> None:
     assert context.run(cancelled, token, error_of, pause, 600) is ErrorCode.CANCELLED
     assert context.run(cancelled, token, failure, "touch $1", tmp_path / "there") is ErrorCode.CANCELLED
     assert list(tmp_path.iterdir()) == []
+
+
+def test_uninterrupted_program_runs_after_cancelling_and_past_the_time_budget() -> None:
+    def run(token: threading.Event) -> str:
+        use_cancel_token(token)
+        token.set()
+        with time_budget(0), uninterrupted():
+            return sh("echo restored").text
+
+    assert copy_context().run(run, threading.Event()) == "restored\n"
 
 
 def test_run_program_does_not_pass_peekaboo_cli_path_on(environment: Callable[..., None]) -> None:
