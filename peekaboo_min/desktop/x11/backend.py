@@ -117,12 +117,12 @@ class X11Desktop(Desktop):
         target = str(window.window_id)
         try:
             # some window managers do not raise on windowactivate alone
-            run_xdotool(["windowactivate", "--sync", target, "windowraise", target], timeout_s=_FOCUS_S)
+            run_xdotool(["windowactivate", "--sync", target, "windowraise", target], _FOCUS_S)
         except PeekabooError as e:
             if e.code not in (ErrorCode.PROGRAM_FAILED, ErrorCode.TIMEOUT):
                 raise
             argv = ["windowmap", "--sync", target, "windowraise", target, "windowfocus", target]
-            run_xdotool(argv, timeout_s=_FOCUS_S)
+            run_xdotool(argv, _FOCUS_S)
             now = take_scene().find(window.window_id) if may_click else None
             if may_click and not (now and now.is_focused):
                 click_title_bar(window)

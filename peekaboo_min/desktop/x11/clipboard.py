@@ -2,17 +2,17 @@
 
 A selection stores nothing: a program that pastes asks the selection's owner for the content. A paste is:
 
-1. Save what the user has copied to CLIPBOARD (`_user_copy`). Terminals paste PRIMARY, which is not saved.
-2. Start an xclip that owns the selection and answers with the text (`_serve`).
-3. Press the paste key, if xclip still owns the selection.
-4. Wait until the window's program has fetched the text and asks for nothing more (`_wait_for_fetch`).
+1. `serve`: save what the user has copied to CLIPBOARD, and start an xclip that owns the selection and answers
+   with the text. Terminals paste PRIMARY, which is not saved.
+2. The caller presses the paste key, if `check_owner` finds that xclip still owns the selection.
+3. `wait_for_fetch`: wait until the window's program has fetched the text and asks for nothing more.
 
-A long text is pasted in pieces: step 1 is done once, and each xclip serves until the next one owns the
-selection. At the end, another xclip serves the saved copy and outlives us (`restorer`).
+A long text is pasted in pieces: the copy is saved once, and each xclip serves until the next one owns the
+selection. At the end, `restorer` starts another xclip, which serves the saved copy and outlives us.
 
-If a program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and nothing
-is restored. If the window's program asked for the text and is not done, or does not answer, the text stays in
-the selection: a hung program may paste later, and must not paste the user's copy.
+If another program copies meanwhile, our xclip loses the selection and exits with 0; the new copy stays, and
+nothing is restored. If the window's program asked for the text and is not done, or does not answer, the text
+stays in the selection: a hung program may paste later, and must not paste the user's copy.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def pasting(window: Window, server: XConnection, record: Record) -> Iterator[Cli
                 yield clipboard
             finally:
                 with suppress(PeekabooError):
-                    clipboard.notice_copy()
+                    clipboard.keep_newer_copy()
     except PeekabooError as e:
         with suppress(PeekabooError):  # report the original error, not this one
             clipboard.wait_until_restored()
@@ -96,34 +96,91 @@ class Clipboard:
         self.key = _TERMINAL_KEYS.get(window.app_name.lower(), "ctrl+v")
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self.serving = ExitStack()  # closing it ends xclip
-        self._xclip: Optional[RunningProgram] = None
-        # the expected owner: the previous one, then xclip's window; any other means that a program copied
-        self._owner_id: Optional[int] = None  # None before the first paste
-        self._was_taken = False  # True if `notice_copy` saw another owner
+        self._xclip: Optional[RunningProgram] = None  # serves the current piece
+        self._owner_id = 0  # xclip's window
         self._may_fetch = False  # True from the key press until the program has fetched the text
-        # what the selection holds after the end; None: restore nothing
-        self._restored: Optional[_Content] = None
+        self._restored: Optional[_Content] = None  # what the selection holds after the end; None: no change
         self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
 
-    def paste(self, text: str, press: Callable[[Callable[[], None]], None]) -> None:
-        """Serve `text`, press the paste key, and wait until the window's program has fetched the text.
-
-        press: presses the key, and calls its argument right before. Raises PROGRAM_FAILED if xclip does not
-        own the selection (then nothing was pressed), or if the program does not fetch the text.
-        """
-        self.notice_copy()
-        if self._selection == "clipboard" and (self._owner_id is None or self._is_taken):
+    def serve(self, text: str) -> None:
+        """Save the user's copy, then serve `text`. Raises PROGRAM_FAILED if that is impossible."""
+        if self._selection == "clipboard" and not self._is_ours():
             self._new_owners()
             self._restored = self._user_copy()
             if self._new_owners():  # it changed meanwhile
                 self._restored = self._user_copy()
-        self._serve(text.encode())
+        self._start_xclip(text.encode())
         _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
         self._record.drop_requests()
         self._may_fetch = True
-        press(self._check_owner)
-        self._wait_for_fetch(text)
+
+    def check_owner(self) -> None:
+        """Check that xclip owns the selection. Call it right before the key press. Raises PROGRAM_FAILED."""
+        if self._owner() != self._owner_id:
+            raise _failed(_NOT_SERVED, "it was not pasted")
+
+    def wait_for_fetch(self, text: str) -> None:
+        """Wait until the window's program has fetched `text`. Raises PROGRAM_FAILED if it does not."""
+        requests: list[SelectionRequest] = []
+
+        def is_fetched() -> bool:
+            requests.extend(self._requests())
+            # a piece of text is too short for INCR: one answer brings all of it
+            return any(request.is_answered and self._is_text(request.target) for request in requests)
+
+        started = time.monotonic()
+        if not self._wait_until(is_fetched, _FETCH_S):
+            has_answered = _answers_ping(self._window_id)
+            if not self._wait_until(is_fetched, _NO_REQUEST_S):
+                if not self._is_ours():
+                    raise _failed("another program took the clipboard", "its content may have been pasted")
+                message = "the window's program did not fetch the text"
+                if requests or not has_answered:
+                    raise self._left(text, message)
+                self._may_fetch = False
+                raise _failed(message, "it was not pasted")
+        # a program that was slow to fetch the text may be slow to fetch it again
+        quiet_s = max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S))
+        deadline = time.monotonic() + _FETCH_S
+        is_busy = True
+        while is_busy:
+            if time.monotonic() > deadline:
+                raise self._left(text, "the window's program fetched the text and is still busy")
+            has_answered = _answers_ping(self._window_id)  # a blocked program asks again before it answers
+            pause(quiet_s)
+            is_busy = bool(self._requests()) or has_answered is False
         self._may_fetch = False
+
+    def keep_newer_copy(self) -> None:
+        """Restore nothing if another program has copied during the paste."""
+        if not self._is_ours():
+            self._restored = None
+
+    def restorer(self) -> Optional[tuple[list[str], bytes]]:
+        """Return the argv and the stdin that restore the user's copy, or None to restore nothing."""
+        if self._restored is None or self._xclip is None or self._xclip.exit_code() == 0:
+            return None
+        if self._may_fetch:
+            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
+            self._may_fetch = False
+        data, target = self._restored
+        option = [] if target == "UTF8_STRING" else ["-target", target]
+        return ["xclip", "-selection", self._selection, *option, "-i"], data
+
+    def wait_until_restored(self) -> None:
+        """Wait until a program that reads the clipboard gets the user's copy."""
+        if self._selection != "clipboard" or self._restored is None or not self.restorer():
+            return
+        deadline = time.monotonic() + _ANSWER_S
+        owners = self._new_owners()
+        while len(owners) < 2 and time.monotonic() < deadline:
+            is_restored = owners and _read_clipboard(self._restored.target) == self._restored.data
+            owners += self._new_owners()
+            if is_restored:
+                break
+            pause(_POLL_S)
+        # no owner: the copy could not be restored; several: another program copied at the same time
+        self.has_lost_copy |= len(owners) != 1
 
     def _user_copy(self) -> Optional[_Content]:
         """Read the clipboard; None if it is empty. Raises PROGRAM_FAILED if it could not be restored."""
@@ -148,66 +205,33 @@ class Clipboard:
             data = data.decode("latin-1").encode()
         return _Content(data, kept) if kept.startswith("image/") else _Content(data)
 
-    def _serve(self, data: bytes) -> None:
+    def _start_xclip(self, data: bytes) -> None:
         """Start an xclip that serves `data`; wait until it owns the selection, then end the one before."""
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        is_users = self._xclip is None or self._is_taken
-        self._owner_id, self._was_taken = self._owner(), False
+        previous = self._xclip
         owners: list[int] = []
 
         def is_served() -> bool:
             owners.extend(self._new_owners())
-            owner_id = self._owner()
-            (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
-            if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
-                return False
-            self._owner_id = owner_id
-            return True
+            self._owner_id = self._owner()
+            (pid,) = self._server.pids_of(self._owner_id)  # 0 if the owner has just ended
+            is_xclip = self._owner_id in owners and (not pid or xclip.is_of(pid))
+            return is_xclip and self._owner_id == self._owner()
 
         # Keep the previous xclip until the new one owns the selection: both could have the same window id.
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             if not self._wait_until(is_served, _ANSWER_S):
-                if is_users and not owners:
-                    self._restored = None  # the user's program still serves its copy, in all formats
+                if not owners:  # the user's program, or the previous xclip, still owns the selection
+                    self._xclip = previous
                 raise _failed(_NOT_SERVED, "it was not pasted")
         if self._selection == "clipboard" and owners[0] != self._owner_id:
             self.has_lost_copy = True  # a program copied after the user's copy was saved
 
-    def _check_owner(self) -> None:
-        if self._owner() != self._owner_id:
-            raise _failed(_NOT_SERVED, "it was not pasted")
-
-    def _wait_for_fetch(self, text: str) -> None:
-        """Wait for the program's requests: first until one is answered, then until no more come."""
-        requests: list[SelectionRequest] = []
-
-        def is_fetched() -> bool:
-            requests.extend(self._requests())
-            # a piece of text is too short for INCR: one answer brings all of it
-            return any(request.is_answered and self._is_text(request.target) for request in requests)
-
-        started = time.monotonic()
-        if not self._wait_until(is_fetched, _FETCH_S):
-            has_answered = _answers_ping(self._window_id)
-            if not self._wait_until(is_fetched, _NO_REQUEST_S):
-                if self._is_taken:
-                    raise _failed("another program took the clipboard", "its content may have been pasted")
-                message = "the window's program did not fetch the text"
-                if requests or not has_answered:
-                    raise self._left(text, message)
-                self._may_fetch = False
-                raise _failed(message, "it was not pasted")
-        # a program that was slow to fetch the text may be slow to fetch it again
-        quiet_s = max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S))
-        deadline = time.monotonic() + _FETCH_S
-        is_busy = True
-        while is_busy:
-            if time.monotonic() > deadline:
-                raise self._left(text, "the window's program fetched the text and is still busy")
-            has_answered = _answers_ping(self._window_id)  # a blocked program asks again before it answers
-            pause(quiet_s)
-            is_busy = bool(self._requests()) or has_answered is False
+    def _is_ours(self) -> bool:
+        """Return True unless another program has taken the selection. xclip exits with 0 a moment later."""
+        is_serving = self._xclip is not None and self._xclip.exit_code() != 0
+        return is_serving and self._owner() in (0, self._owner_id)
 
     def _left(self, text: str, message: str) -> PeekabooError:
         """Leave the text in the selection, instead of the user's copy; return the error that says so."""
@@ -215,41 +239,6 @@ class Clipboard:
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())
         return _failed(message, "it stays in the clipboard")
-
-    def notice_copy(self) -> None:
-        """Check whether another program owns the selection: then xclip exits, but a moment later."""
-        if self._owner_id is not None and self._owner() not in (0, self._owner_id):
-            self._was_taken = True
-
-    @property
-    def _is_taken(self) -> bool:
-        return self._was_taken or (self._xclip is not None and self._xclip.exit_code() == 0)
-
-    def restorer(self) -> Optional[tuple[list[str], bytes]]:
-        """Return the argv and the stdin that restore the user's copy, or None to restore nothing."""
-        if self._owner_id is None or self._is_taken or self._restored is None:
-            return None
-        if self._may_fetch:
-            time.sleep(_SLOW_S)  # a late request gets nothing instead of the user's copy
-        data, target = self._restored
-        option = [] if target == "UTF8_STRING" else ["-target", target]
-        return ["xclip", "-selection", self._selection, *option, "-i"], data
-
-    def wait_until_restored(self) -> None:
-        """Wait until a program that reads the clipboard gets the user's copy."""
-        is_saved = self._owner_id is not None and self._selection == "clipboard"
-        if not is_saved or self._restored is None or self._is_taken:
-            return
-        deadline = time.monotonic() + _ANSWER_S
-        owners = self._new_owners()
-        while len(owners) < 2 and time.monotonic() < deadline:
-            is_restored = owners and _read_clipboard(self._restored.target) == self._restored.data
-            owners += self._new_owners()
-            if is_restored:
-                break
-            pause(_POLL_S)
-        # no owner: the copy could not be restored; several: another program copied at the same time
-        self.has_lost_copy |= len(owners) != 1
 
     def _owner(self) -> int:
         (atom,) = self._server.atoms([self._selection.upper()]).values()

@@ -19,7 +19,7 @@ from ..keys import character_of, read_chord
 from .clipboard import pasting
 from .connection import XConnection, is_same_client, property_of, x_connection
 from .record import FIRST_S, Event, Record, recording
-from .xdotool import ACT_S, XDOTOOL_S, run_xdotool, x11_modifiers
+from .xdotool import ACT_S, XDOTOOL_S, run_xdotool, running_xdotool, x11_modifiers
 
 _PIECE, _LONGEST_PIECE_S = 20, 0.4  # the longest piece of typing: characters, and pauses in it
 # GTK's buttons, as galculator's, lose a key that is pressed again within 100 ms, whatever came in between
@@ -138,7 +138,7 @@ class _Keys(NamedTuple):
 class _Received(NamedTuple):
     is_complete: bool  # True if the window received all keys sent
     modifiers: int  # how many modifier keys it received, too
-    strangers: list[Event]  # keys that other programs received
+    stray: list[Event]  # keys that other programs received
 
 
 class _Keyboard:
@@ -221,7 +221,9 @@ class _Keyboard:
                 elif self._typable.issuperset(piece):
                     self._send(self._text_keys(piece, pauses[start:]))
                 else:
-                    clipboard.paste(piece, partial(self._send, paste))
+                    clipboard.serve(piece)
+                    self._send(paste, clipboard.check_owner)
+                    clipboard.wait_for_fetch(piece)
                     self._delivered += len(piece)
                 start += len(piece)
         return Delivery(True, others_typed=self._others, has_lost_copy=clipboard.has_lost_copy)
@@ -290,15 +292,18 @@ class _Keyboard:
         if state.held and not is_holding:
             raise _lost(f"a person holds {state.held}")
 
-    def _send(self, keys: _Keys, check: Optional[Callable[[], None]] = None) -> None:
-        argv = [*keys.argv, "getdisplaygeometry"]  # a line of output, when the keys are done, ends `watch`
+    def _send(self, keys: _Keys, check: Callable[[], None] = lambda: None) -> None:
+        """Press keys, right after `check`. Raises FOCUS_LOST unless the window received all of them."""
         limit_s = min(XDOTOOL_S + 3 * keys.seconds, ACT_S)
         watch = partial(self._check, is_holding=True) if keys.is_held else None
         check_cancelled()
         try:
             # killed between the press and the release of a key, xdotool would leave it pressed
-            with nullcontext() if keys.is_held else uninterrupted():
-                run_xdotool(argv, timeout_s=limit_s, check=check, watch=watch, release=keys.release)
+            with nullcontext() if keys.is_held else uninterrupted(), running_xdotool(limit_s) as xdotool:
+                xdotool.run([])  # wait until it has started
+                check()
+                xdotool.release += keys.release
+                xdotool.run(keys.argv, watch)
             is_same_map = self._server.keyboard_map() == self._map
         except PeekabooError:
             with suppress(PeekabooError), uninterrupted():
@@ -307,31 +312,31 @@ class _Keyboard:
         received = self._count(keys)
         if not is_same_map:
             raise _lost("the keyboard map has changed")
-        if not received.is_complete or (keys.is_held and self._thief(received.strangers)):
-            raise self._loss(received.strangers)
+        if not received.is_complete or (keys.is_held and self._thief(received.stray)):
+            raise self._loss(received.stray)
         if keys.modifiers is not None and received.modifiers > keys.modifiers:
             raise _lost("a person pressed a modifier key")
 
     def _count(self, keys: _Keys) -> _Received:
-        """Match the delivered keys to the keys sent; wait for missing keys. xdotool must have ended."""
-        missing, modifiers, strangers = list(keys.keysyms), 0, []
+        """Count the sent keys that the window received; wait for missing ones. xdotool must have ended."""
+        missing, modifiers, stray = list(keys.keysyms), 0, []
         end = time.monotonic() + FIRST_S + self._server.round_trip_s
         while (events := self._record.keys(end if missing else 0)) is not None:
             for event in events:
                 code = event.detail
-                fitting = [keysym for keysym in missing if self._may_type(code, keysym)]
+                sent = [keysym for keysym in missing if self._may_type(code, keysym)]
                 if not self._is_received_by_window(event):
-                    strangers.append(event)
-                elif fitting:
-                    missing.remove(fitting[0])
+                    stray.append(event)
+                elif sent:
+                    missing.remove(sent[0])
                 elif code in self._modifier_codes:
                     modifiers += 1
-                elif not (keys.is_held and self._may_type(code, keys.keysyms[0])):  # it repeats
+                elif not (keys.is_held and self._may_type(code, keys.keysyms[0])):  # a held key repeats
                     self._others += 1
         delivered = len(keys.keysyms) - len(missing)
         self.has_received |= delivered > 0
         self._delivered += delivered if keys.is_counted else 0
-        return _Received(not missing, modifiers, strangers)
+        return _Received(not missing, modifiers, stray)
 
     def _may_type(self, code: int, keysym: int) -> bool:
         # xdotool binds a keysym that has no key to a free key
@@ -354,21 +359,22 @@ class _Keyboard:
             self._own_ids.add(window_id)
         return window_id in self._own_ids
 
-    def _thief(self, strangers: Sequence[Event]) -> Optional[int]:
-        window_ids = {event.window_id for event in strangers if event.is_by_its_own_window}
+    def _thief(self, stray: Sequence[Event]) -> Optional[int]:
+        """Return the window of another program that received keys without a grab, or None."""
+        window_ids = {event.window_id for event in stray if event.is_by_its_own_window}
         thieves = (each for each in window_ids if self._server.top_level(each) and not self._is_own(each))
         return next(thieves, None)
 
-    def _loss(self, strangers: Sequence[Event]) -> PeekabooError:
-        thief_id = self._thief(strangers)
+    def _loss(self, stray: Sequence[Event]) -> PeekabooError:
+        """Return the error for keys that the window did not receive."""
+        thief_id = self._thief(stray)
         if thief_id is not None:
             return _lost(f"window {thief_id} took the keyboard")
-        if not (strangers and self._is_press):
+        if not (stray and self._is_press):
             self._check_focus()
-            if strangers and self._server.is_keyboard_grabbed():
+            if stray and self._server.is_keyboard_grabbed():
                 return _lost("another program has grabbed the keyboard")
-        message = _TAKEN if strangers else _LOST_KEYS
-        return _Undelivered(ErrorCode.FOCUS_LOST, message)
+        return _Undelivered(ErrorCode.FOCUS_LOST, _TAKEN if stray else _LOST_KEYS)
 
 
 def _lost(what: str) -> PeekabooError:

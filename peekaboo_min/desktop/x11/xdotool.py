@@ -15,7 +15,7 @@ from ...core.log import log_warning
 from ...core.models import Act, Delivery, Point, Window
 from ...system.ending import exit_hooks
 from ...system.files import held_locks
-from ...system.process import run_program, running, start_daemon
+from ...system.process import RunningProgram, run_program, running, start_daemon
 from .connection import GEOMETRY, ORIGIN, POINTER, UTF8, XConnection, is_same_client, request, x_connection
 from .record import Event, Record, recording
 from .windows import own_rect, take_scene
@@ -31,6 +31,7 @@ _CLICK_AGAIN_S, _NOTCH_AGAIN_S = 0.06, 0.005  # the pause between clicks, and be
 _HOLD_ON_S = "0.1"
 _DRAG_STEPS = 12  # programs notice a drag only by moves between its ends
 _TRIPS = 150  # more round trips than xdotool needs, also for a drag
+_LAST_LINE = re.compile(r"^\d+ \d+\n", re.M)  # of getdisplaygeometry: all commands before it are done
 
 
 @contextmanager
@@ -60,49 +61,60 @@ def restored_by(restorer: Callable[[], Optional[tuple[list[str], bytes]]]) -> It
             exit_hooks.remove(start_restorer)
 
 
-def run_xdotool(
-    argv: Sequence[str],
-    *,
-    timeout_s: float = XDOTOOL_S,
-    first: Sequence[str] = ("getdisplaygeometry",),
-    check: Optional[Callable[[], None]] = None,
-    watch: Optional[Callable[[], None]] = None,
-    release: Sequence[str] = (),
-) -> str:
-    """Run the xdotool commands `argv`, which inherit the input lock; return stdout.
+class Xdotool:
+    """A running xdotool. The methods raise WINDOW_NOT_FOUND, PROGRAM_FAILED and TIMEOUT."""
 
-    check: run the commands `first`, wait for a line of output, and call this; if it raises, run no `argv`.
-    watch: call it every 50 ms until `argv` prints something; kill xdotool if it raises.
-    release: run these commands if xdotool fails or is killed after `argv` began, also if this process ends.
-    Raises WINDOW_NOT_FOUND, PROGRAM_FAILED, TIMEOUT.
-    """
-    pressed: list[str] = []
-    output = ""
+    def __init__(self, program: RunningProgram, release: list[str]) -> None:
+        self._program = program
+        self.release = release  # commands that release what it presses, in case it fails or is killed
+        self.output = ""
 
-    def is_done(printed: str) -> bool:
-        if watch:
-            watch()
-        return not watch or bool(printed)
+    def run(self, commands: Sequence[str], watch: Optional[Callable[[], None]] = None) -> None:
+        """Run commands and wait until they are done. Call `watch` every 50 ms meanwhile; it may raise."""
 
-    releasing = restored_by(lambda: (["xdotool", *pressed], b"") if pressed else None)
-    # by stdin: other users can read the arguments of a process
-    with releasing, running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as xdotool:
-        is_ready = not check or "\n" in xdotool.ask(" ".join(first), lambda output: "\n" in output)
-        if is_ready:
-            if check:
-                check()
-            pressed += release
-            output = xdotool.ask(" ".join(argv), is_done)
-        done = xdotool.end()
+        def are_done(printed: str) -> bool:
+            if watch:
+                watch()
+            return re.search(_LAST_LINE, printed) is not None
+
+        printed = self._program.ask(" ".join([*commands, "getdisplaygeometry"]), are_done)
+        self.output += printed
+        if not re.search(_LAST_LINE, printed):
+            self.end(is_complete=False)
+
+    def end(self, is_complete: bool = True) -> None:
+        """Wait for the end, and raise an error if any command failed."""
+        done = self._program.end()
+        self.output += done.text
         if re.search(r"BadWindow|Bad ?Drawable|No such window|no window with", done.stderr, re.I):
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
         # xdotool ignores an unknown key, and exits with 0
-        if done.code or not is_ready or "No such key name" in done.stderr:
+        if done.code or not is_complete or "No such key name" in done.stderr:
             message = f"xdotool did not do all of it (exit code {done.code}); it may have pressed something"
             hint, details = "take a new screenshot", done.stderr.strip()[-1000:]
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
-        pressed.clear()
-    return output + done.text
+        self.release.clear()
+
+
+@contextmanager
+def running_xdotool(timeout_s: float = XDOTOOL_S) -> Iterator[Xdotool]:
+    """Start an xdotool, which inherits the input lock. At the end of the block, wait until it has ended.
+
+    If the block or xdotool fails, or this process ends, kill xdotool and run the commands in `release`.
+    """
+    release: list[str] = []
+    releasing = restored_by(lambda: (["xdotool", *release], b"") if release else None)
+    # by stdin: other users can read the arguments of a process
+    with releasing, running(["xdotool", "-"], None, timeout_s, UTF8, pass_fds=held_locks()) as program:
+        xdotool = Xdotool(program, release)
+        yield xdotool
+        xdotool.end()
+
+
+def run_xdotool(commands: Sequence[str], timeout_s: float = XDOTOOL_S) -> None:
+    """Run xdotool commands. Raises WINDOW_NOT_FOUND, PROGRAM_FAILED and TIMEOUT."""
+    with running_xdotool(timeout_s) as xdotool:
+        xdotool.run(commands)
 
 
 def x11_modifiers(modifiers: Sequence[str]) -> list[str]:
@@ -145,7 +157,7 @@ class _Pointer:
 
     def move(self, point: Point) -> Delivery:
         """Move the pointer. Raises STALE_SCREENSHOT."""
-        run_xdotool(self._move_argv(point), timeout_s=self._xdotool_s)
+        run_xdotool(self._move_argv(point), self._xdotool_s)
         top_id = self._top_level_under(point)
         is_over = top_id == self._top_id
         return Delivery(is_over, point, None if is_over else _listed_id(top_id))
@@ -187,14 +199,16 @@ class _Pointer:
         """Move, check what is under the pointer, move again, report where it is, and press: one xdotool."""
         move = [*self._move_argv(act.points[0]), "getmouselocation"]
         press, release = _press_argv(act, physical_button)
-        check = partial(self.check_over, act.points[0])
-        argv = [*move, "--shell", *press]
-        output = run_xdotool(argv, timeout_s=self._xdotool_s, first=move, check=check, release=release)
+        with running_xdotool(self._xdotool_s) as xdotool:
+            xdotool.run(move)
+            self.check_over(act.points[0])
+            xdotool.release += release
+            xdotool.run([*move, "--shell", *press])
         event = self._record.press_of(button)
         top_id = self._server.top_level(event.window_id) if event else 0
         delivered = self._is_delivered(event, top_id, act)
         places = [f"X={int(place.x)}\nY={int(place.y)}\n" for place in act.points]
-        if delivered and not all(place in output for place in places):
+        if delivered and not all(place in xdotool.output for place in places):
             delivered = None  # a person moved the pointer
         return Delivery(delivered, act.points[0], _listed_id(top_id) if delivered is False else None)
 
@@ -221,34 +235,40 @@ class _Pointer:
         top_id: the top-level window of the window that received it, 0 if it is gone.
         """
         # a grab: a window manager's shortcut, or a program that lets the user pick a window
-        if not (event and event.is_by_its_own_window):
+        if event is None or not event.is_by_its_own_window:
             return None
-        # for a click, compare only the press: the pointer may move before the release
+        # a person moved the pointer; of a click, only the press counts, because programs act on its place
         if any(place != (int(point.x), int(point.y)) for place, point in zip(event.places, act.points)):
-            return None  # a person moved the pointer
+            return None
         if is_same_client(event.client, self._top_id) and not is_same_client(self._id, self._top_id):
-            return None  # the window manager, by the window's frame
+            return None  # the frame, and with it the window manager, received the press
         if top_id not in (0, self._top_id, self._id):
             return False
         if top_id == 0 and not is_same_client(event.window_id, self._id):
             return None  # a window of an unknown program, which is gone
+        return True if self._was_in_place(event, act) else None
+
+    def _was_in_place(self, event: Event, act: Act) -> bool:
+        """Return True unless the window may have been elsewhere at the press, or at a drag's release."""
         pairs = ((self._id, self._server.root_id), (event.window_id, self._id))
         origin, offset = self._server.ask([request(ORIGIN, *pair, 0) for pair in pairs])
+        is_drag = act.kind == "drag"
         if origin.has_failed:  # the press closed the window; a drag ended elsewhere then
-            return None if act.kind == "drag" else True
+            return not is_drag
         x, y = origin.fields("4xhh")
         start, end = act.points[0], act.points[-1]
-        dragged = (int(end.x) - int(start.x), int(end.y) - int(start.y))  # a drag may move the window itself
-        moved = (x - self._own.x, y - self._own.y)
-        is_in_place = moved in ((0, 0), dragged)
-        if event.inside and act.kind != "drag" and not offset.has_failed:
+        dragged = (int(end.x) - int(start.x), int(end.y) - int(start.y))
+        # a drag may move the window itself
+        if (x - self._own.x, y - self._own.y) in ((0, 0), dragged):
+            return True
+        if event.inside and not is_drag and not offset.has_failed:
             # the window may have moved after the press (openbox animates a minimised one)
             axes = zip(event.places[0], event.inside, offset.fields("4xhh"))
             corner = [screen - inside - child for screen, inside, child in axes]
-            is_in_place |= corner == [self._own.x, self._own.y]
+            if corner == [self._own.x, self._own.y]:
+                return True
         # a window manager takes the frame off a window that closes, and so moves it
-        is_closing = self._top_id != self._id and self._server.top_level(self._id) in (0, self._id)
-        return True if is_in_place or (is_closing and act.kind != "drag") else None
+        return not is_drag and self._top_id != self._id and self._server.top_level(self._id) in (0, self._id)
 
 
 def _press_argv(act: Act, button: str) -> tuple[list[str], list[str]]:
