@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any, Callable, cast
 
 from ..core.settings import platform_name
 from .base import Desktop
 
+_is_only_checking = ContextVar("is_only_checking", default=False)
 
-class _ArgumentsAreValid(Exception):
+
+class _FirstUse(Exception):
     pass
 
 
-class _NoDesktop:
+class _UnusableDesktop:
     def __getattr__(self, name: str) -> Any:
-        raise _ArgumentsAreValid
+        raise _FirstUse
 
 
-_only_checks = ContextVar("only_checks", default=False)
-
-
-@contextmanager
-def only_checking_arguments() -> Iterator[None]:
-    """Run the block only up to its first use of the desktop; by then a tool has checked its arguments.
-
-    The block raises what these checks raise, and nothing else.
-    """
-    reset = _only_checks.set(True)
+def check_arguments(tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
+    """Run the checks with which a tool begins: call it, and end the call when it first uses its desktop."""
+    reset = _is_only_checking.set(True)
     try:
-        with suppress(_ArgumentsAreValid):
-            yield
+        with suppress(_FirstUse):
+            tool(**arguments)
     finally:
-        _only_checks.reset(reset)
+        _is_only_checking.reset(reset)
 
 
 def this_desktop() -> Desktop:
     """Return the Desktop for this machine's platform."""
-    if _only_checks.get():
-        return cast(Desktop, _NoDesktop())
+    if _is_only_checking.get():
+        return cast(Desktop, _UnusableDesktop())
     # each of the two imports ten modules: import only the one in use
     if platform_name() == "macos":
         from .macos.backend import MacDesktop

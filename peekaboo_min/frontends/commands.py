@@ -17,7 +17,7 @@ from ..core.errors import PeekabooError, file_errors, invalid
 from ..core.models import Result
 from ..core.settings import settings_with_env_file
 from ..desktop.matching import window_named
-from ..desktop.select import only_checking_arguments, this_desktop
+from ..desktop.select import check_arguments, this_desktop
 from ..system.files import asked_path, new_temporary_path
 from ..system.saved_images import kind_by_name
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
@@ -178,8 +178,7 @@ def _bound(step: Any, tools: Sequence[str]) -> Step:
     is_opened = given.get("window_id") == OPENED
     function = TOOLS[tool].load()
     arguments = checked_arguments(read_signature(function), {**given, "window_id": 1} if is_opened else given)
-    with only_checking_arguments():
-        function(**arguments)
+    check_arguments(function, arguments)
     call = partial(TOOLS[tool].call, function)
     return Step(tool, call, {**arguments, "window_id": OPENED} if is_opened else arguments)
 

@@ -9,18 +9,7 @@ from typing import Any, Callable, Optional, cast
 
 from ...core.errors import ErrorCode, PeekabooError, invalid, screen_locked
 from ...core.log import log_debug
-from ...core.models import (
-    Act,
-    App,
-    Display,
-    Element,
-    Handler,
-    Point,
-    RecognisedText,
-    Rect,
-    Scene,
-    Window,
-)
+from ...core.models import Act, App, Display, Element, Handler, Point, RecognisedText, Rect, Scene, Window
 from ...core.text import clean_text
 from ...system.files import file_lock, held_locks
 from ...system.image_files import read_image_info
