@@ -127,7 +127,7 @@ def test_focus_may_click_a_title_bar(
     """
     # imitate a window manager that ignores focus requests
     ignoring = xdotool_by(
-        "read -r line\ncase $line in windowactivate*) exit 1 ;; windowmap*) exit 0 ;; esac\n"
+        "read -r line\ncase $line in windowactivate*) exit 1 ;; windowmap*) echo 1280 800; exit ;; esac\n"
         '{ echo "$line"; cat; } | $real -'
     )
     wish("wm title . Front; wm geometry . 200x100+800+500; focus -force .")

@@ -1,4 +1,4 @@
-// Comes after window_list.js: windows, sheets and focus in the accessibility tree. Without the permission, all of it is empty.
+// Comes after window_list.js. Finds windows, sheets, menus and the focus in the accessibility tree; nothing without the permission.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -66,8 +66,8 @@ function frameOf(element, pid) {
     return boxOf(attribute(element, 'AXPosition', pid), attribute(element, 'AXSize', pid));
 }
 
-// Finds an element's window in the window server's list, by its frame and then its title: accessibility has no window
-// numbers. Returns null unless exactly one matches.
+// Returns an element's window in the window server's list, or null unless exactly one window matches. Accessibility has no window
+// numbers, so compares frames, then titles.
 function windowOf(element, windows, pid) {
     const frame = frameOf(element, pid);
     let matches = frame ? windows.filter(w => isSameFrame(w.bounds, frame) && (w.pid === pid || isPanel(w))) : [];
@@ -83,8 +83,8 @@ function sheetsOf(element, pid) {
     return elements(element, 'AXChildren', pid, MAX_CHILDREN).filter(child => plainAttribute(child, 'AXRole', pid) === 'AXSheet');
 }
 
-// Finds the elements that match the target window by frame, and by title if several do. Returns pairs of the element and the
-// window to raise for it: for a sheet, the window that it is attached to.
+// Returns the elements (windows and sheets) with the target's frame; if several have it, those with its title, too. Pairs each
+// element with the window to raise for it: a sheet with the window that it is attached to, a window with itself.
 function matchingElements(app, target) {
     const windows = elements(app, 'AXWindows', target.pid, MAX_WINDOWS);
     const pairs = windows.map(w => [w, w]).concat(...windows.map(w => sheetsOf(w, target.pid).map(sheet => [sheet, w])));
@@ -107,8 +107,8 @@ function isFrontmost(pid) {
     return live === null ? frontmostPid() === pid : Boolean(live);
 }
 
-// Returns the panel of another application that has the keyboard focus; a panel may have it without being in front. AXFocusedApplication
-// may be stale, so it counts only if that application shows a panel larger than an item of the menu bar.
+// Returns another application's panel if it has the keyboard focus, or undefined. A panel takes it without becoming frontmost.
+// AXFocusedApplication may be outdated: trusts it only if that application shows a panel larger than an item of the menu bar.
 function panelWithKeys(pid, windows) {
     const app = attribute($.AXUIElementCreateSystemWide(), 'AXFocusedApplication', 0);
     const owner = app && pidOf(app);
@@ -116,8 +116,8 @@ function panelWithKeys(pid, windows) {
     return windows.find(w => w.pid === owner && w.layer > 0 && isLarge(w));
 }
 
-// Returns the first match among the element at the centre of a frame and its ancestors; undefined if there is no match, null if
-// accessibility cannot find an element there.
+// Searches the element at the centre of a frame, then its ancestors. Returns the first match, undefined if none matches, or null
+// if accessibility finds no element there.
 function findAtCentre(pid, frame, isMatch) {
     const [app, at] = [$.AXUIElementCreateApplication(pid), Ref()];
     const [x, y] = [frame.x + frame.width / 2, frame.y + frame.height / 2];
@@ -133,8 +133,8 @@ function isMenu(element, pid) {
     return plainAttribute(element, 'AXRole', pid) === 'AXMenu';
 }
 
-// An interrupted menu may leave its window in the menus' layer. Returns false for it: accessibility finds another element there.
-// Returns true if accessibility does not answer.
+// Returns whether a window is an open menu; true if accessibility does not answer. An interrupted menu may leave its window behind:
+// false, because accessibility then finds another element there.
 function isOpenMenu(w) {
     if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
     const isKnown = element => isMenu(element, w.pid) || isSameFrame(frameOf(element, w.pid) || {}, w.bounds);

@@ -5,8 +5,8 @@
 //    "stop_file": a file that ends the steps as soon as it exists, or "",
 //    "release": steps that release the keys and buttons that a killed act left pressed,
 //    "record": a file to delete once nothing is held}
-// Checks that this process may post events, runs "release", checks that the user holds no mouse button or modifier key, and runs
-// the steps. If a check fails or the stop file appears, skips the rest and runs the "release" of the last step that has one.
+// Checks that this process may post events; runs "release"; checks that the user holds no button or modifier key; runs the steps.
+// When a check fails or the stop file appears, skips all other steps, and runs the latest "release" of the completed steps.
 //
 // Steps that check (x and y are screen points):
 //   window_at x y     A press there would reach the window, and the window still has its place and size.
@@ -14,16 +14,16 @@
 //   has_keyboard      A key would reach the window, and the stop file does not exist.
 //   has_layout        The input source is a keyboard layout: an input method would compose other text from the keys.
 // Steps that post events (flags are CGEventFlags; button is 0, 1 or 2):
-//   mouse type x y button flags    Posts a mouse event of this CGEventType. A press also has "number", counted from 1, and "clicks",
-//                                  which is 2 for the second press of a double click. A drag also has "dx" and "dy".
-//                                  The event source is private; with "no_source", the event has no source.
+//   mouse type x y button flags    Posts a mouse event of this CGEventType. A press has a "number", counted from 1, and "clicks": 2
+//                                  for the second press of a double click. A drag has "dx" and "dy".
+//                                  With "no_source", the event has no event source, otherwise a private one.
 //   wheel vertical horizontal      Scrolls by lines. Positive numbers scroll up and left.
-//   key is_down code flags         Presses or releases a key. With "character", finds the key that types it while the flags
-//                                  "held" are set; uses "code" if the layout has no such key.
+//   key is_down code flags         Presses or releases the key "code". With "character": the key that types it while the flags
+//                                  "held" are set, if the layout has one.
 //   type text                      Checks has_keyboard, then types each UTF-16 unit with its own key. With "code", types the whole
 //                                  text with that one key.
-//   select_source     Selects the input source "id"; without it, the user's keyboard layout for ASCII.
-// Every step may have "ms", a pause after it, and "release": the steps that release whatever is held after this step.
+//   select_source                  Selects the input source "id"; without "id", the user's keyboard layout for ASCII.
+// Every step may have "ms", a pause after it, and "release", the steps that release all that is held after this step.
 //
 // Reply:
 //   {"ok", "step": number of completed steps, "pointer": {"x", "y"}|null,

@@ -53,15 +53,15 @@ function markPopups(windows, regularPids) {
     }
 }
 
-// The window server lists Open and Save panels under another process. Sets each panel's pid and app name to its application's.
-// If no other window is in front of a panel, it belongs to the frontmost application. Otherwise it belongs to the window behind it.
+// The window server lists Open and Save panels under another process. Sets each panel's pid and app name to its application's:
+// the frontmost one if only panels are in front of the panel, otherwise the application of the next window behind it.
 // Returns pairs of a panel and its parent window, which may be undefined.
 function adoptPanels(onScreen, frontmost) {
     const ordinary = onScreen.filter(isOrdinary);
     const panels = ordinary.filter(isPanel);
     return panels.map((panel, index) => {
         const position = ordinary.indexOf(panel);
-        const isInFront = position === index; // only other panels are in front of it
+        const isInFront = position === index; // all windows in front of it are panels
         const parent = ordinary.slice(position + 1).find(w => isInFront ? w.pid === frontmost : !panels.includes(w));
         const app = $.NSRunningApplication.runningApplicationWithProcessIdentifier(parent ? parent.pid : frontmost || 0);
         if (!isNil(app)) Object.assign(panel, {pid: Number(app.processIdentifier), app: textOf(app.localizedName)});
@@ -94,8 +94,8 @@ function markMinimised(pid, windows) {
     }
 }
 
-// Finds dialogs and minimised windows. Asks few applications, because napping ones answer slowly.
-// Dialogs: asks only the frontmost application; an act brings its own application to the front and lists again.
+// Marks dialogs and minimised windows. Asks few applications, because those in App Nap answer slowly.
+// Dialogs: asks the frontmost application only, because an act brings its application to the front and then lists again.
 // Minimised windows: asks the applications in `pidsToAsk` that have windows off the screen.
 function askAccessibility(windows, frontmost, pidsToAsk) {
     if (!mayAct()) return;

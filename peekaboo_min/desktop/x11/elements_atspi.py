@@ -91,17 +91,18 @@ class Place(NamedTuple):
         """Return the transformation that puts this untransformed box at the rectangle's origin."""
         return self._replace(scale=scale, x=rectangle[0] - scale * box[0], y=rectangle[1] - scale * box[1])
 
-    def within(self, container: Box, children: list[Box], most: float) -> Place:
+    def inside(self, container: Box, children: list[Any], most: float) -> Place:
         """Return the transformation for a container's children, corrected for the container's padding.
 
-        GTK 4.10 to 4.18 reports where a child is inside the container's padding and border, but does not add
-        these (gtk_widget_accessible_get_bounds). So children are drawn further right and down than reported.
-        The padding is the space that the children leave free. It is assumed to be equal on both sides.
+        GTK 4.10 to 4.18 leaves the container's padding and border out of the children's positions
+        (gtk_widget_accessible_get_bounds): they are drawn further right and down than reported. The padding
+        is the space that the children leave free; it is assumed to be equal on both sides.
         most: the largest padding of one side; if more space is free, the children do not fill the container.
         """
+        boxes = [box for box in map(self.box, children) if box[2]]
         added = []
         for axis in (0, 1):
-            spans = [(box[axis] - container[axis], box[axis + 2]) for box in children if box[2]]
+            spans = [(box[axis] - container[axis], box[axis + 2]) for box in boxes]
             start = min((start for start, _ in spans), default=0.0)
             end = max((start + size for start, size in spans), default=0.0)
             rest = (container[axis + 2] - end - start) / self.scale
@@ -198,25 +199,25 @@ class Reader:
         is_showing = around.place.is_gtk4 or STATE.SHOWING in states
         if not is_frame and not (STATE.VISIBLE in states and is_showing):
             return
-        is_menu = role == MENU and around.kind != "popup"
+        is_menu_title = role == MENU and around.kind != "popup"  # in the window; its entries are in a popup
         around = self.entered(node, role, around, is_frame)
         box = around.place.box(node)
         if box[2] and not is_frame:
             visible, narrow = intersection(box, around.clip), intersection(box, around.narrow_clip)
-            # in Qt any widget may scroll, and no child extends beyond its parent
-            if (role in CLIP and not visible[2]) or (around.place.toolkit.startswith("Qt") and not narrow[2]):
-                return
+            is_qt = around.place.toolkit.startswith("Qt")  # there, any widget may clip its children
+            if (role in CLIP and not visible[2]) or (is_qt and not narrow[2]):
+                return  # it is scrolled out of sight, and with it all below it
             narrow = narrow if narrow[2] else visible
             around = around._replace(clip=visible if role in CLIP else around.clip, narrow_clip=narrow)
             is_visible = all(size >= min(LEAST_VISIBLE, whole) for size, whole in zip(narrow[2:], box[2:]))
-            if is_visible and ((around.kind == "popup") == self.is_popup or is_menu):
+            is_in_this_window = (around.kind == "popup") == self.is_popup
+            if is_visible and (is_in_this_window or is_menu_title):
                 around = around._replace(row=self.listed(node, role, states, around))
         children = self.children(node, around)
         if around.place.lacks_padding and role not in CLIP:  # a list may be partly empty
             is_plain_box = not states.isdisjoint({STATE.VERTICAL, STATE.HORIZONTAL})
             most = LARGEST_BOX_PADDING if is_plain_box else LARGEST_PADDING
-            boxes = [around.place.box(child) for child in children]
-            around = around._replace(place=around.place.within(box, boxes, most))
+            around = around._replace(place=around.place.inside(box, children, most))
         for child in children:
             with suppress(GLib.Error, RecursionError):
                 self.visit(child, around)

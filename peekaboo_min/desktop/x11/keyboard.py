@@ -292,7 +292,7 @@ class _Keyboard:
         if state.held and not is_holding:
             raise _lost(f"a person holds {state.held}")
 
-    def _send(self, keys: _Keys, check: Callable[[], None] = lambda: None) -> None:
+    def _send(self, keys: _Keys, check: Optional[Callable[[], None]] = None) -> None:
         """Press keys, right after `check`. Raises FOCUS_LOST unless the window received all of them."""
         limit_s = min(XDOTOOL_S + 3 * keys.seconds, ACT_S)
         watch = partial(self._check, is_holding=True) if keys.is_held else None
@@ -300,8 +300,9 @@ class _Keyboard:
         try:
             # killed between the press and the release of a key, xdotool would leave it pressed
             with nullcontext() if keys.is_held else uninterrupted(), running_xdotool(limit_s) as xdotool:
-                xdotool.run([])  # wait until it has started
-                check()
+                if check:
+                    xdotool.run([])  # wait until it has started
+                    check()
                 xdotool.release += keys.release
                 xdotool.run(keys.argv, watch)
             is_same_map = self._server.keyboard_map() == self._map
