@@ -347,12 +347,13 @@ class _Keyboard:
     def _is_received_by_window(self, event: Event) -> bool:
         """Return True if the window's program received a key. With a grab, another program receives it."""
         window_id = self._window.window_id
-        if event.is_by_its_own_window and not is_same_client(event.client, window_id):
+        if is_same_client(event.client, window_id):
+            return True
+        if event.is_by_its_own_window:
             # a window that another program embeds in this one; the frame does not count
             return event.window_id != self._window.frame_id and self._is_own(event.window_id)
         pid, own_pid = self._server.pids_of(event.client, window_id)
-        # a stranger's pid may be unknown, too
-        return is_same_client(event.client, window_id) or pid == own_pid != 0
+        return pid == own_pid != 0  # a stranger's pid may be unknown, too
 
     def _is_own(self, window_id: int) -> bool:
         # some programs focus a child of their window
