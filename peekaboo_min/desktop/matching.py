@@ -103,7 +103,7 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running", acts: 
         if not number.isdigit():
             raise invalid(f"{number[:40]!r} is not a process id", "write it like PID:501")
         if matches := [app for app in apps if str(app.pid) == number]:
-            return _only_one(wanted, matches, [], kind)
+            return _only_one(wanted, matches)
         message = f"no application has the process id {number[:40]}"
         raise PeekabooError(ErrorCode.APP_NOT_FOUND, message, "list the applications")
     candidates = [app for app in apps if app.is_regular]  # without helpers, such as a browser's
@@ -120,10 +120,12 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running", acts: 
         # a helper or an agent matches only by its whole name
         matches = [app for app in (apps if tier < 3 else candidates) if is_meant(app)]
         if matches:
-            return _only_one(wanted, [app for app in matches if app.is_regular] or matches, [], kind)
+            return _only_one(wanted, [app for app in matches if app.is_regular] or matches)
     near = _near_names(low, candidates)
     close = [app for app, likeness in near if likeness >= max(_CLOSE_ENOUGH, near[0][1] - _TIE)]
-    return _only_one(wanted, [] if acts else close, [app for app, _ in near], kind)
+    if acts or not close:
+        raise _no_such_app(wanted, [app for app, _ in near], kind)
+    return _only_one(wanted, close)
 
 
 def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
@@ -134,9 +136,7 @@ def app_by_bundle_id(bundle_id: str, apps: Sequence[App]) -> App:
     raise _no_such_app(bundle_id, [app for app in apps if app.is_regular])
 
 
-def _only_one(wanted: str, matches: Sequence[App], near: Sequence[App], kind: str) -> App:
-    if not matches:
-        raise _no_such_app(wanted, near, kind)
+def _only_one(wanted: str, matches: Sequence[App]) -> App:
     with_windows = [app for app in matches if app.window_count]
     if len(matches) > 1 and len(with_windows) == 1 and len({app.name for app in matches}) == 1:
         matches = with_windows

@@ -367,6 +367,18 @@ def test_keys_that_reach_another_window_are_not_delivered(
     assert witness.take("key") == []
 
 
+def test_paste_key_is_not_pressed_if_the_focus_was_lost_meanwhile(
+    peek: Program, w: int, witness: XWitness, other: XWitness, tmp_path: Path
+) -> None:
+    thief = other.open("thief", x=700, y=400, w=200, h=100, app="Thief")
+    window_titled(peek, "thief")
+    peek.data("focus", w)
+    script = f'case "$*" in -quiet*) xdotool windowfocus --sync {thief} ;; esac'
+    lost = peek.error("type", w, "é", **programs_by(tmp_path / "bin", script, "xclip"))
+    assert lost["code"] == "FOCUS_LOST" and f"window {thief}" in lost["message"]
+    assert other.take("key") == [] == witness.take("key")
+
+
 SLOW_KEYS, BOUNCE_KEYS = (2, ""), (4, "")  # controls of the XKB extension
 
 

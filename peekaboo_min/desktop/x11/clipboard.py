@@ -4,7 +4,7 @@ A selection stores nothing: a program that pastes asks the selection's owner for
 
 1. `serve`: save what the user has copied to CLIPBOARD, and start an xclip that owns the selection and answers
    with the text. Terminals paste PRIMARY, which is not saved.
-2. The caller presses the paste key, if `check_owner` finds that xclip still owns the selection.
+2. `expect_fetch`: check that xclip still owns the selection; then the caller presses the paste key.
 3. `wait_for_fetch`: wait until the window's program has fetched the text and asks for nothing more.
 
 A long text is pasted in pieces: the copy is saved once, and each xclip serves until the next one owns the
@@ -112,12 +112,12 @@ class Clipboard:
         self._start_xclip(text.encode())
         _answers_ping(self._window_id)  # a program that reads each new copy does that now, before the key
         self._record.drop_requests()
-        self._may_fetch = True
 
-    def check_owner(self) -> None:
-        """Check that xclip owns the selection. Call it right before the key press. Raises PROGRAM_FAILED."""
+    def expect_fetch(self) -> None:
+        """Check that xclip owns the selection, right before the key press. Raises PROGRAM_FAILED."""
         if self._owner() != self._owner_id:
             raise _failed(_NOT_SERVED, "it was not pasted")
+        self._may_fetch = True
 
     def wait_for_fetch(self, text: str) -> None:
         """Wait until the window's program has fetched `text`. Raises PROGRAM_FAILED if it does not."""

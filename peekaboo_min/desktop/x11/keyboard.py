@@ -222,7 +222,8 @@ class _Keyboard:
                     self._send(self._text_keys(piece, pauses[start:]))
                 else:
                     clipboard.serve(piece)
-                    self._send(paste, clipboard.check_owner)
+                    self._check_focus()  # serving may have taken a second
+                    self._send(paste, clipboard.expect_fetch)
                     clipboard.wait_for_fetch(piece)
                     self._delivered += len(piece)
                 start += len(piece)
