@@ -93,10 +93,10 @@ class Record:
             for event in events:
                 if event.detail != button:
                     continue
-                sure = pressed if pressed and pressed.is_by_its_own_window else None
-                if event.kind == _RELEASE and event.is_by_its_own_window and sure:
-                    return sure._replace(places=sure.places + event.places)
-                if event.kind == _PRESS and (event.is_by_its_own_window or not sure):
+                own_press = pressed if pressed and pressed.is_by_its_own_window else None
+                if event.kind == _RELEASE and event.is_by_its_own_window and own_press:
+                    return own_press._replace(places=own_press.places + event.places)
+                if event.kind == _PRESS and (event.is_by_its_own_window or not own_press):
                     pressed = event
                     wait_s = _RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S
                     end = time.monotonic() + wait_s + self._server.round_trip_s

@@ -120,16 +120,16 @@ def take_scene() -> Scene:
         popups = [window for window in facts.values() if window.is_override_redirect and window.has_pixels]
         may_hold_keyboard = any(popup.popup_kind == "popup" for popup in popups)
         is_grabbed = may_hold_keyboard and server.is_keyboard_grabbed()
-    frame_ids = set(clients.values())
-    listed = [
+    managed_ids = clients.keys() | clients.values()
+    listed = [  # the clients, and all visible top-level windows except their frames
         window
         for window in facts.values()
         if (window.window_id in clients and not window.is_input_only and window.top_id in facts)
-        or (window.window_id not in clients.keys() | frame_ids and window.has_pixels)
+        or (window.window_id not in managed_ids and window.has_pixels)
     ]
     listed.sort(key=lambda window: top_ids.index(window.top_id))
     known_ids = {window.window_id for window in listed}
-    windows = [_window(one, facts[one.top_id].bounds, root, known_ids, focused_ids) for one in listed]
+    windows = [_window(each, facts[each.top_id].bounds, root, known_ids, focused_ids) for each in listed]
     windows = _with_owners(windows)
     if owner.fields("I") == (0,):  # no compositor
         windows = _with_obscured(windows)
@@ -152,8 +152,8 @@ def _read_root(server: XConnection, atoms: dict[str, int]) -> _Root:
 def _clients(server: XConnection, wm_state: int, listed: Set[int], top_ids: Sequence[int]) -> dict[int, int]:
     """Map each managed window to its top-level window; without a manager's list, WM_STATE decides."""
     clients: dict[int, int] = {}
-    level = dict(zip(top_ids, top_ids))
-    for _ in range(4):  # levels of windows; reparenting managers use 1 to 3
+    level = dict(zip(top_ids, top_ids))  # the windows of one level of the tree -> their top-level windows
+    for _ in range(4):  # reparenting managers use 1 to 3 levels
         managed = listed & level.keys()
         if not listed:
             states = zip(level, server.ask([property_of(window_id, wm_state) for window_id in level]))
