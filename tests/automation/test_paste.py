@@ -152,6 +152,16 @@ def test_paste_needs_an_xclip_that_serves(peek: Program, form: Form, form_id: in
     assert "-selection clipboard -i" not in (tmp_path / "runs").read_text().splitlines()
 
 
+def test_copy_that_an_unknown_process_displaced_is_reported(
+    peek: Program, form_id: int, tmp_path: Path
+) -> None:
+    copy(peek.environment, b"mine")
+    script = 'case "$*" in -quiet*) exec setsid "$real" "$@" ;; esac'
+    error = peek.error("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))
+    assert "does not hold the text" in error["message"] and error["details"] == "copy_lost: true"
+    copy(peek.environment, b"")  # ends that xclip
+
+
 def test_copy_that_could_not_be_restored_is_reported(peek: Program, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
     script = 'case "$*" in "-selection clipboard -i") exit 1 ;; esac'

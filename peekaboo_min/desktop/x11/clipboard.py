@@ -97,7 +97,7 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self.serving = ExitStack()  # closing it ends xclip
         self._xclip: Optional[RunningProgram] = None  # serves the current piece
-        self._owner_id = 0  # xclip's window
+        self._owner_id = 0  # xclip's window; until it owns the selection, the owner before
         self._may_fetch = False  # True from the key press until the program has fetched the text
         self._restored: Optional[_Content] = None  # what the selection holds after the end; None: no change
         self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
@@ -208,21 +208,25 @@ class Clipboard:
     def _start_xclip(self, data: bytes) -> None:
         """Start an xclip that serves `data`; wait until it owns the selection, then end the one before."""
         argv = ["xclip", "-quiet", "-selection", self._selection, "-i"]
-        previous = self._xclip
+        previous, self._owner_id = self._xclip, self._owner()
         owners: list[int] = []
 
         def is_served() -> bool:
             owners.extend(self._new_owners())
-            self._owner_id = self._owner()
-            (pid,) = self._server.pids_of(self._owner_id)  # 0 if the owner has just ended
-            is_xclip = self._owner_id in owners and (not pid or xclip.is_of(pid))
-            return is_xclip and self._owner_id == self._owner()
+            owner_id = self._owner()
+            (pid,) = self._server.pids_of(owner_id)  # 0 if the owner has just ended
+            if owner_id not in owners or (pid and not xclip.is_of(pid)) or owner_id != self._owner():
+                return False
+            self._owner_id = owner_id
+            return True
 
         # Keep the previous xclip until the new one owns the selection: both could have the same window id.
         with self.serving.pop_all():
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             if not self._wait_until(is_served, _ANSWER_S):
-                if not owners:  # the user's program, or the previous xclip, still owns the selection
+                if owners:  # another program copied, or a process that we do not know took the selection
+                    self.has_lost_copy = self._restored is not None
+                else:
                     self._xclip = previous
                 raise _failed(_NOT_SERVED, "it was not pasted")
         if self._selection == "clipboard" and owners[0] != self._owner_id:

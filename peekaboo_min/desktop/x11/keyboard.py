@@ -146,6 +146,7 @@ class _Keyboard:
 
     def __init__(self, server: XConnection, record: Record, window: Window, stop_file: Path) -> None:
         self._server, self._record, self._window, self._stop_file = server, record, window, stop_file
+        # keys arrive if the focus is on one of these, or on a window in it
         self._own_ids = {window.window_id, window.frame_id, window.parent_id if window.is_popup else None}
         state = server.check_nothing_held()
         self._is_caps_locked, self._was_num_locked = state.is_caps_locked, state.is_num_locked

@@ -149,10 +149,12 @@ def click_title_bar(window: Window) -> None:
 
 
 class _Pointer:
+    """Moves the pointer over one window, and presses buttons there."""
+
     def __init__(self, server: XConnection, record: Record, window: Window) -> None:
         self._server, self._record = server, record
         self._id, self._top_id = window.window_id, window.frame_id or window.window_id
-        self._own = own_rect(window)
+        self._rect = own_rect(window)  # as listed before the act
         self._xdotool_s = XDOTOOL_S + _TRIPS * server.round_trip_s
 
     def move(self, point: Point) -> Delivery:
@@ -196,7 +198,7 @@ class _Pointer:
         return delivery
 
     def _press_once(self, act: Act, button: int, physical_button: str) -> Delivery:
-        """Move, check what is under the pointer, move again, report where it is, and press: one xdotool."""
+        """Press once: in one xdotool, move, check what is there, move again, note the place, and press."""
         move = [*self._move_argv(act.points[0]), "getmouselocation"]
         press, release = _press_argv(act, physical_button)
         with running_xdotool(self._xdotool_s) as xdotool:
@@ -214,7 +216,7 @@ class _Pointer:
 
     def _move_argv(self, point: Point) -> list[str]:
         # relative to the window, so that the pointer follows a window that moves
-        x, y = int(point.x - self._own.x), int(point.y - self._own.y)
+        x, y = int(point.x - self._rect.x), int(point.y - self._rect.y)
         return ["mousemove", "--window", str(self._id), "--", str(x), str(y)]
 
     def _top_level_under(self, point: Point) -> int:
@@ -222,7 +224,7 @@ class _Pointer:
         requests = [request(POINTER, self._server.root_id), request(GEOMETRY, self._id)]
         pointer, geometry = self._server.ask(requests)
         top_id, x, y = pointer.fields("4xIhh")
-        size = (self._own.width, self._own.height)
+        size = (self._rect.width, self._rect.height)
         if (x, y) != (int(point.x), int(point.y)) or geometry.fields("8xHH") != size:
             what = "was resized or moved, or reaches beyond the screen's edge"
             message = f"window {self._id} {what}; nothing was pressed"
@@ -259,13 +261,13 @@ class _Pointer:
         start, end = act.points[0], act.points[-1]
         dragged = (int(end.x) - int(start.x), int(end.y) - int(start.y))
         # a drag may move the window itself
-        if (x - self._own.x, y - self._own.y) in ((0, 0), dragged):
+        if (x - self._rect.x, y - self._rect.y) in ((0, 0), dragged):
             return True
         if event.inside and not is_drag and not offset.has_failed:
             # the window may have moved after the press (openbox animates a minimised one)
             axes = zip(event.places[0], event.inside, offset.fields("4xhh"))
             corner = [screen - inside - child for screen, inside, child in axes]
-            if corner == [self._own.x, self._own.y]:
+            if corner == [self._rect.x, self._rect.y]:
                 return True
         # a window manager takes the frame off a window that closes, and so moves it
         return not is_drag and self._top_id != self._id and self._server.top_level(self._id) in (0, self._id)
