@@ -1,11 +1,12 @@
 """Paste text on X11 through a selection, then restore the user's clipboard.
 
-A selection stores nothing: a program that pastes asks the selection's owner for the content. A paste is:
+A selection stores nothing: a program that pastes asks the selection's owner for the content. To paste a
+text, keyboard.type_text calls:
 
 1. `serve`: save what the user has copied to CLIPBOARD, and start an xclip that owns the selection and answers
    with the text. Terminals paste PRIMARY, which is not saved.
-2. `expect_fetch`: check that xclip still owns the selection; then the caller presses the paste key.
-3. `wait_for_fetch`: wait until the window's program has fetched the text and asks for nothing more.
+2. `expect_fetch`: check that xclip still owns the selection. The paste key is pressed right after it.
+3. `wait_for_fetch`: wait until the window's program has fetched the text, then until it asks for no more.
 
 A long text is pasted in pieces: the copy is saved once, and each xclip serves until the next one owns the
 selection. At the end, `restorer` starts another xclip, which serves the saved copy and outlives us.
@@ -140,7 +141,10 @@ class Clipboard:
                 self._may_fetch = False
                 raise _failed(message, "it was not pasted")
         # a program that was slow to fetch the text may be slow to fetch it again
-        quiet_s = max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S))
+        self._wait_until_quiet(text, max(_QUIET_S, min(2 * (time.monotonic() - started), _SLOW_S)))
+        self._may_fetch = False
+
+    def _wait_until_quiet(self, text: str, quiet_s: float) -> None:
         deadline = time.monotonic() + _FETCH_S
         is_busy = True
         while is_busy:
@@ -149,7 +153,6 @@ class Clipboard:
             has_answered = _answers_ping(self._window_id)  # a blocked program asks again before it answers
             pause(quiet_s)
             is_busy = bool(self._requests()) or has_answered is False
-        self._may_fetch = False
 
     def keep_newer_copy(self) -> None:
         """Restore nothing if another program has copied during the paste."""
@@ -172,13 +175,11 @@ class Clipboard:
         if self._selection != "clipboard" or self._restored is None or not self.restorer():
             return
         deadline = time.monotonic() + _ANSWER_S
-        owners = self._new_owners()
-        while len(owners) < 2 and time.monotonic() < deadline:
-            is_restored = owners and _read_clipboard(self._restored.target) == self._restored.data
-            owners += self._new_owners()
-            if is_restored:
-                break
+        owners, is_restored = self._new_owners(), False
+        while not is_restored and len(owners) < 2 and time.monotonic() < deadline:
+            is_restored = bool(owners) and _read_clipboard(self._restored.target) == self._restored.data
             pause(_POLL_S)
+            owners += self._new_owners()
         # no owner: the copy could not be restored; several: another program copied at the same time
         self.has_lost_copy |= len(owners) != 1
 
@@ -225,7 +226,7 @@ class Clipboard:
             self._xclip = xclip = self.serving.enter_context(running(argv, data, leaves_daemon=True))
             if not self._wait_until(is_served, _ANSWER_S):
                 if owners:  # another program copied, or a process that we do not know took the selection
-                    self.has_lost_copy = self._restored is not None
+                    self.has_lost_copy |= self._restored is not None
                 else:
                     self._xclip = previous
                 raise _failed(_NOT_SERVED, "it was not pasted")
@@ -254,7 +255,7 @@ class Clipboard:
     def _requests(self) -> list[SelectionRequest]:
         """Return the new requests of the window's program to xclip, and the answers to them."""
         is_own = partial(self._server.is_same_program, self._window_id)
-        requests = self._record.requests_to(self._owner_id or 0)
+        requests = self._record.requests_to(self._owner_id)
         return [request for request in requests if is_own(request.requestor_id)]
 
     def _is_text(self, target: int) -> bool:
