@@ -80,6 +80,15 @@ def test_slow_paste_arrives(
 MANAGER = ["sh", "-c", "while xclip -selection clipboard -o; do sleep 0.3; done"]  # a clipboard manager
 
 
+def test_paste_in_two_pieces_arrives_though_a_program_polls(peek: Program, form: Form, form_id: int) -> None:
+    copy(peek.environment, b"mine")
+    poll = "while :; do timeout 1 xclip -selection clipboard -o >/dev/null 2>&1; done"
+    with group_of(["sh", "-c", poll], peek.environment):
+        peek.data("type", form_id, "日" * 21)
+    assert typed(form) == "日" * 21
+    wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
+
+
 @pytest.mark.parametrize("how", ["deaf", "listening deaf"])
 def test_copy_returns_if_nobody_fetches(peek: Program, slow_field: SlowField, slow_id: int, how: str) -> None:
     slow_field.reset(how, 0.0)

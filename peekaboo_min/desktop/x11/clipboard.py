@@ -22,7 +22,6 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from typing import Callable, NamedTuple, Optional
 
 from ...core.call import pause
@@ -254,9 +253,8 @@ class Clipboard:
 
     def _requests(self) -> list[SelectionRequest]:
         """Return the new requests of the window's program to xclip, and the answers to them."""
-        is_own = partial(self._server.is_same_program, self._window_id)
-        requests = self._record.requests_to(self._owner_id)
-        return [request for request in requests if is_own(request.requestor_id)]
+        requests, is_same = self._record.requests_to(self._owner_id), self._server.is_same_program
+        return [request for request in requests if is_same(self._window_id, request.requestor_id)]
 
     def _is_text(self, target: int) -> bool:
         # xclip answers requests for other formats with the text as well; programs drop that
