@@ -53,7 +53,7 @@ _LOST_KEYS = "some keys reached no program: slow keys or bounce keys may be on, 
 
 
 class _Undelivered(PeekabooError):
-    """FOCUS_LOST for a window that has the focus but did not receive a key."""
+    """FOCUS_LOST for a window that has the focus but did not receive a key; no error if it received none."""
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
@@ -315,6 +315,7 @@ class _Keyboard:
         received = self._count(keys)
         if not is_same_map:
             raise _lost("the keyboard map has changed")
+        # a held key repeats, and another window may receive the repeats
         if not received.is_complete or (keys.is_held and self._thief(received.stray)):
             raise self._loss(received.stray)
         if keys.modifiers is not None and received.modifiers > keys.modifiers:
@@ -374,10 +375,11 @@ class _Keyboard:
         thief_id = self._thief(stray)
         if thief_id is not None:
             return _lost(f"window {thief_id} took the keyboard")
-        if not (stray and self._is_press):
-            self._check_focus()
-            if stray and self._server.is_keyboard_grabbed():
-                return _lost("another program has grabbed the keyboard")
+        if stray and self._is_press:
+            return _Undelivered(ErrorCode.FOCUS_LOST, _TAKEN)
+        self._check_focus()
+        if stray and self._server.is_keyboard_grabbed():
+            return _lost("another program has grabbed the keyboard")
         return _Undelivered(ErrorCode.FOCUS_LOST, _TAKEN if stray else _LOST_KEYS)
 
 
