@@ -53,7 +53,7 @@ _LOST_KEYS = "some keys reached no program: slow keys or bounce keys may be on, 
 
 
 class _Undelivered(PeekabooError):
-    """FOCUS_LOST for a window that has the focus but did not receive a key; no error if it received none."""
+    """FOCUS_LOST though the window has the focus; if it received no key, `delivered` is False instead."""
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
