@@ -1,4 +1,12 @@
-"""Run xdotool, and click, scroll, drag and move with it on X11."""
+"""Run xdotool, and click, scroll, drag and move with it on X11.
+
+A click is one press of a button, a scroll one for each notch, a drag one with moves until the release:
+
+1. Move the pointer, and ask the server what is under it (`check_over`). For another window, press nothing.
+2. Move again, because the window may have moved; print where the pointer is, and press. This is one line for
+   the xdotool of step 1, so that nothing delays the press.
+3. Read from the server's record which window received the press (`_is_delivered`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +14,6 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Callable, Optional
 
 from ...core.call import check_cancelled, uninterrupted
@@ -176,12 +183,10 @@ class _Pointer:
         """Press a button, repeatedly if the act asks for it, until a press is not delivered."""
         count = {"click": act.clicks, "scroll": act.amount}.get(act.kind, 1)
         pause_s = _NOTCH_AGAIN_S if act.kind == "scroll" else _CLICK_AGAIN_S
-        button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
-        press_once = partial(self._press_once, act, button, self._server.physical_button(button))
         deadline = time.monotonic() + ACT_S
         check_cancelled()
         with uninterrupted():  # do not drop in the middle of a drag
-            delivery = press_once()
+            delivery = self._press_once(act)
             for number in range(1, count):
                 if not delivery.delivered:
                     break
@@ -190,17 +195,17 @@ class _Pointer:
                     message = f"{number} of {count} presses took {ACT_S:g} seconds; no more were made"
                     raise PeekabooError(ErrorCode.TIMEOUT, message, "take a new screenshot")
                 try:
-                    delivery = press_once()
+                    delivery = self._press_once(act)
                 except PeekabooError:
                     # a press before this one may have closed the window; no more presses are made
                     is_closed = not self._server.top_level(self._id)
                     return delivery if is_closed else delivery._replace(delivered=None)
         return delivery
 
-    def _press_once(self, act: Act, button: int, physical_button: str) -> Delivery:
-        """Press once: in one xdotool, move, check what is there, move again, note the place, and press."""
+    def _press_once(self, act: Act) -> Delivery:
+        button = _WHEEL[act.direction] if act.kind == "scroll" else _BUTTONS[act.button]
+        press, release = _press_argv(act, self._server.physical_button(button))
         move = [*self._move_argv(act.points[0]), "getmouselocation"]
-        press, release = _press_argv(act, physical_button)
         with running_xdotool(self._xdotool_s) as xdotool:
             xdotool.run(move)
             self.check_over(act.points[0])
