@@ -208,6 +208,15 @@ proc own {} {selection own -selection CLIPBOARD .; update; puts copied}
 """
 
 
+def test_copy_of_a_program_that_ends_when_asked_does_not_stop_a_paste(
+    peek: Program, form: Form, form_id: int, opened: Opened
+) -> None:
+    ends = "proc end args exit; selection handle -selection CLIPBOARD -type UTF8_STRING . end"
+    opened("Ends", f"{GIVE}{ends}; own")[0].wait_for("copied")
+    peek.data("type", form_id, "Zoë")
+    assert typed(form) == "Zoë"
+
+
 def test_image_in_several_formats_is_restored_as_png(peek: Program, form_id: int, opened: Opened) -> None:
     types = "offer image/gif a; offer image/png a; offer image/bmp a"
     opened("Images", f"{GIVE}{types}; own")[0].wait_for("copied")

@@ -198,6 +198,8 @@ class Clipboard:
         images = (target for target in targets if target.startswith("image/"))
         kept = next((target for target in (*_TEXT_TARGETS, "image/png", *images) if target in targets), "")
         data = _read_clipboard(kept) if kept else None
+        if data is None and not self._owner():
+            return None  # its program has ended, and the copy with it
         if data is None:
             held = ", ".join(targets[:5]) or "content that its program does not return"
             raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
