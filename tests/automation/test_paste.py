@@ -165,7 +165,7 @@ def test_copy_that_an_unknown_process_displaced_is_reported(
     peek: Program, form_id: int, tmp_path: Path
 ) -> None:
     copy(peek.environment, b"mine")
-    script = 'case "$*" in -quiet*) exec setsid "$real" "$@" ;; esac'
+    script = 'case "$*" in -quiet*) exec setsid -w "$real" "$@" ;; esac'
     error = peek.error("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))
     assert "does not hold the text" in error["message"] and error["details"] == "copy_lost: true"
     copy(peek.environment, b"")  # ends that xclip
