@@ -2,7 +2,8 @@
 
 Avoid the commands that give wrong answers with exit 0: `xdotool getwindowgeometry` and wmctrl (both add the
 frame's offset twice), `xwd -id` (paints other windows), `xdotool type` beyond ASCII, unknown key names,
-clicks outside the screen.
+clicks outside the screen. Modules that capture or act are imported inside the methods, because a listing, the
+most frequent command, does not need them.
 """
 
 from __future__ import annotations
@@ -11,17 +12,11 @@ from pathlib import Path
 from typing import Optional
 
 from ...core.errors import ErrorCode, PeekabooError
-from ...core.models import Act, Delivery, Display, RecognisedText, Rect, Scene, Window
+from ...core.models import Act, Delivery, Display, Element, Handler, RecognisedText, Rect, Scene, Window
 from ...core.settings import settings
-from ...system.process import run_program
 from ..base import Desktop
-from . import ocr
 from .connection import UTF8, x11_session
-from .elements import read_x11_elements
-from .keyboard import act_by_keyboard
-from .opening import find_x11_handler, open_by_x11
 from .windows import shown_bounds, take_scene
-from .xdotool import act_by_pointer, click_title_bar, run_xdotool
 
 _CAPTURE_S = 20.0
 _FOCUS_S = 3.0
@@ -48,11 +43,6 @@ class X11Desktop(Desktop):
     config_folder = "~/.config"
     has_noisy_captures = False
     capture_cost = 1
-    read_elements = staticmethod(read_x11_elements)
-    find_handler = staticmethod(find_x11_handler)
-    open = staticmethod(open_by_x11)
-    text_languages = staticmethod(ocr.text_languages)
-    missing_language = staticmethod(ocr.missing_language)
 
     @property
     def session(self) -> str:
@@ -65,7 +55,34 @@ class X11Desktop(Desktop):
         return take_scene()  # the window manager reports minimised windows anyway
 
     def read_text(self, path: Path, characters: bool = False) -> list[RecognisedText]:
-        return ocr.read_characters_by_tesseract(path) if characters else ocr.read_text_by_tesseract(path)
+        from .ocr import read_characters_by_tesseract, read_text_by_tesseract
+
+        return read_characters_by_tesseract(path) if characters else read_text_by_tesseract(path)
+
+    def text_languages(self) -> list[str]:
+        from .ocr import text_languages
+
+        return text_languages()
+
+    def missing_language(self, text: str) -> str:
+        from .ocr import missing_language
+
+        return missing_language(text)
+
+    def read_elements(self, window: Window) -> list[Element]:
+        from .elements import read_x11_elements
+
+        return read_x11_elements(window)
+
+    def find_handler(self, kind: str, target: str) -> Handler:
+        from .opening import find_x11_handler
+
+        return find_x11_handler(kind, target)
+
+    def open(self, kind: str, target: str, handler: Handler) -> None:
+        from .opening import open_by_x11
+
+        open_by_x11(kind, target, handler)
 
     def capture_display(self, display: Display, path: Path, kind: str) -> None:
         self.capture_rect(display.bounds, path, kind)
@@ -95,6 +112,8 @@ class X11Desktop(Desktop):
         raise PeekabooError(ErrorCode.CAPTURE_FAILED, message, "focus it first, then take the screenshot")
 
     def focus(self, window: Window, may_click: bool = False) -> None:
+        from .xdotool import click_title_bar, run_xdotool
+
         target = str(window.window_id)
         try:
             # some window managers do not raise on windowactivate alone
@@ -109,9 +128,17 @@ class X11Desktop(Desktop):
                 click_title_bar(window)
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
-        return act_by_pointer(window, act) if act.points else act_by_keyboard(window, act, stop_file)
+        if act.points:
+            from .xdotool import act_by_pointer
+
+            return act_by_pointer(window, act)
+        from .keyboard import act_by_keyboard
+
+        return act_by_keyboard(window, act, stop_file)
 
     def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
+        from ...system.process import run_program
+
         to = {"png": "PNG24", "jpg": "JPEG", "bmp": "BMP3"}[kind]
         # for a PNG, ImageMagick's quality is ten times the zlib level: 10 is fast
         quality = quality if kind == "jpg" else 10
@@ -125,6 +152,8 @@ class X11Desktop(Desktop):
 
 def _run_maim(target: list[str], path: Path, kind: str) -> None:
     # through stdout, so that the file appears whole; the specification excludes the cursor
+    from ...system.process import run_program
+
     argv = ["maim", "--hidecursor", "-f", kind, *target]
     done = run_program(argv, timeout_s=_CAPTURE_S, accept=None, environment=UTF8)
     if done.code or not done.stdout:
