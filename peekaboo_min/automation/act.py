@@ -67,8 +67,7 @@ def perform(
     FOCUS_LOST, and POLICY_DENIED while typing, report how much of the text was sent.
     """
     act = _checked(act)
-    given = act.points
-    pixels: tuple[Point, ...] = ()
+    given, pixels = act.points, act.points
     record: Optional[Screenshot] = None
     with input_lock(desktop.session):
         scene = desktop.snapshot()
@@ -76,12 +75,12 @@ def perform(
         if given:
             record = find_record(desktop.session, window, screenshot_id)
             pixels = tuple(_clamped(pixel, record) for pixel in given)
-            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+            act = act._replace(points=record.to_points(pixels, window.bounds))
         scene = _prepared(desktop, scene, window, act)
         window = scene.by_id(window_id)
         if record:  # the window may have moved when it got the focus
             record = find_record(desktop.session, window, record.screenshot_id)
-            act = act._replace(points=tuple(record.to_point(pixel, window.bounds) for pixel in pixels))
+            act = act._replace(points=record.to_points(pixels, window.bounds))
             _check_on_a_display(scene, window, act.points)
         watch = _Watch(desktop, window) if verify else None
         write_audit_line(act.kind, {**audited(window), **_audited_act(act)})
@@ -94,19 +93,15 @@ def perform(
                 e.hint = f"press escape, or act in the popup's window {own_popups[0].window_id}"
             raise
         effect = watch.effect(record) if watch else {"changed": None}
-    data: dict[str, Any] = {"window_id": window_id}
+    data = {"window_id": window_id, **_place_or_input(act), "delivered": delivery.delivered}
     if pixels:
-        point = delivery.point if delivery.point and delivery.delivered is False else act.points[0]
-        data.update(pixel=pixels[0].as_data(), point=point.as_data(), clamped=pixels != given)
+        data.update(pixel=pixels[0].as_data(), clamped=pixels != given)
+        if delivery.point and delivery.delivered is False:
+            data["point"] = delivery.point.as_data()
         done += " at screen point {x:g},{y:g}".format(**data["point"])
-        if len(pixels) > 1:
-            data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
-            done += " to {x:g},{y:g}".format(**data["to_point"])
-    elif act.kind == "type":
-        data["characters"] = len(act.text)
-    else:
-        data["key"] = str(act.chord)
-    data["delivered"] = delivery.delivered
+    if len(pixels) > 1:
+        data.update(to_pixel=pixels[1].as_data(), to_point=act.points[1].as_data())
+        done += " to {x:g},{y:g}".format(**data["to_point"])
     notes = {"reached_window_id": delivery.reached_id, "reason": delivery.reason}
     notes.update(others_typed=delivery.others_typed, copy_lost=delivery.has_lost_copy)
     data.update({name: value for name, value in notes.items() if value}, **effect)
@@ -135,31 +130,38 @@ def effect_text(data: dict[str, Any]) -> str:
     return "; ".join(filter(None, parts))
 
 
+def _place_or_input(act: Act) -> dict[str, Any]:
+    if act.points:
+        return {"point": act.points[0].as_data()}
+    return {"characters": len(act.text)} if act.kind == "type" else {"key": str(act.chord)}
+
+
 def _audited_act(act: Act) -> dict[str, Any]:
     names = {"click": ("button", "clicks"), "scroll": ("direction", "amount"), "drag": ("button",)}
-    data = {name: getattr(act, name) for name in names.get(act.kind, ())}
-    if act.points:
-        data["point"] = act.points[0].as_data()
-    elif act.kind == "type":
-        data["characters"] = len(act.text)
-    else:
-        data["key"] = str(act.chord)
     unusual = {"modifiers": act.modifiers, "repeat": act.repeat > 1 and act.repeat, "replace": act.replace}
-    return {**data, **{name: value for name, value in unusual.items() if value}}
+    return {
+        **{name: getattr(act, name) for name in names.get(act.kind, ())},
+        **_place_or_input(act),
+        **{name: value for name, value in unusual.items() if value},
+    }
 
 
 class _Watch:
-    """Compares a window's screenshots before and after an act, byte by byte.
+    """Compares a window's screenshots before and after an act, to find out what the act changed.
 
-    Each set of bytes is a dict: row -> an integer with 0xFF in place of each byte of the row that is in it.
-    A byte blinks if it changed and later got its earlier value back. Blinking bytes are ignored. A byte
-    counts as changed if, for _STAYS_S seconds, no screenshot shows its old value.
+    A caret, a clock or a video changes, too. So a byte of the image counts in one of two ways:
+
+    - It blinks, and is ignored, if it got a value back that it had in an earlier screenshot.
+    - It is changed if it differs from the last screenshot before the act, and does not blink. A change is
+      the act's effect if it stays in every screenshot for _STAYS_S seconds.
+
+    A set of bytes is a dict from the number of a row to a mask: an integer with 0xFF for each of its bytes.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
-        # each distinct screenshot before the act, with its bytes that were different in any later one
+        # each distinct screenshot before the act, with the bytes that differed in any later screenshot
         self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(take_bitmap(desktop, window), {})]
         self._blinking: dict[int, int] = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
@@ -232,16 +234,16 @@ class _Watch:
         return (None if changes_by_itself else False), None
 
     def _take(self) -> tuple[Bitmap, dict[int, int]]:
-        """Return a new screenshot, and its bytes that are changed and do not blink."""
-        bitmap, changed = take_bitmap(self._desktop, self._window), {}
+        """Take a screenshot; return it with its changed bytes, and update the sets of bytes."""
+        bitmap, differs = take_bitmap(self._desktop, self._window), {}
         for earlier, differed in self._earlier:
-            changed = changed_bytes(earlier, bitmap)
-            for row, differing in differed.items():
-                self._blinking[row] = self._blinking.get(row, 0) | differing & ~changed.get(row, 0)
-            for row, differing in changed.items():
-                differed[row] = differed.get(row, 0) | differing
-        # `changed` is now the difference from the last screenshot before the act
-        return bitmap, _common(changed, {row: ~self._blinking.get(row, 0) for row in changed})
+            differs = changed_bytes(earlier, bitmap)
+            for row, mask in differed.items():  # those that are as they were in `earlier` came back
+                self._blinking[row] = self._blinking.get(row, 0) | mask & ~differs.get(row, 0)
+            for row, mask in differs.items():
+                differed[row] = differed.get(row, 0) | mask
+        # the last of `earlier` is the last screenshot before the act
+        return bitmap, _common(differs, {row: ~self._blinking.get(row, 0) for row in differs})
 
     def _is_large(self, changed: Mapping[int, int]) -> bool:
         before = self._earlier[-1][0]
@@ -250,8 +252,7 @@ class _Watch:
 
 
 def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    both = {row: differing & other.get(row, 0) for row, differing in changed.items()}
-    return {row: differing for row, differing in both.items() if differing}
+    return {row: both for row, mask in changed.items() if (both := mask & other.get(row, 0))}
 
 
 def _checked(act: Act) -> Act:
@@ -268,11 +269,8 @@ def _checked(act: Act) -> Act:
     if bad := control_character_in(act.text):
         raise invalid(f"the text contains the control character {bad!r}", "press its key instead")
     names = ACT_NAMES["modifier"]
-    for modifier in act.modifiers:
-        if modifier not in names:
-            raise invalid(
-                f"there is no modifier called {modifier[:40]!r}", f"choose one of {', '.join(names)}"
-            )
+    if unknown := [name for name in act.modifiers if name not in names]:
+        raise invalid(f"there is no modifier called {unknown[0][:40]!r}", f"use {', '.join(names)}")
     return act._replace(modifiers=tuple(name for name in names if name in act.modifiers))
 
 

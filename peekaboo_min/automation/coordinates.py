@@ -36,12 +36,11 @@ class Screenshot(NamedTuple):
         """Return the image's pixels per screen point."""
         return round(self.image_width / self.bounds.width, 4)
 
-    def to_point(self, pixel: Point, bounds: Rect) -> Point:
-        """Return the screen point of a pixel. The window may have moved to `bounds`, but not been resized."""
-        return Point(
-            bounds.x + pixel.x * bounds.width / self.image_width,
-            bounds.y + pixel.y * bounds.height / self.image_height,
-        )
+    def to_points(self, pixels: Sequence[Point], bounds: Rect) -> tuple[Point, ...]:
+        """Convert pixels to screen points. The window may have moved to `bounds`, but not been resized."""
+        width, height = self.image_width, self.image_height
+        points = ((x * bounds.width / width, y * bounds.height / height) for x, y in pixels)
+        return tuple(Point(bounds.x + x, bounds.y + y) for x, y in points)
 
 
 def save_record(session: str, window: Window, info: ImageInfo, supersedes_older: bool = False) -> Screenshot:
@@ -108,23 +107,20 @@ def _problem_of(record: Screenshot, window: Window) -> str:
         return f"{which} is not the window of its last screenshot: its id was reused"
     if not record.bounds.has_size_of(window.bounds):
         return f"{which} was resized since its last screenshot"
-    scale_x = record.image_width / window.bounds.width
-    scale_y = record.image_height / window.bounds.height
-    difference = abs(scale_x - scale_y)
-    if difference > 0.02 * max(scale_x, scale_y) and difference * window.bounds.height > 1.5:
+    scales = (record.image_width / window.bounds.width, record.image_height / window.bounds.height)
+    difference = max(scales) - min(scales)
+    if difference > 0.02 * max(scales) and difference * window.bounds.height > 1.5:
         return f"the screenshot of {which} does not have its shape; it may include a shadow"
     return ""
 
 
 def _check_one_scale(record: Screenshot, window: Window, records: Sequence[Screenshot]) -> None:
-    live = [
-        other
-        for other in sorted(records, key=lambda other: other.number)
-        if other.bounds.has_size_of(window.bounds) and other.identity == window.identity
-    ]
+    live = [other for other in records if other.bounds.has_size_of(window.bounds)]
+    live = [other for other in live if other.identity == window.identity]
     expected_width = record.image_width / record.bounds.width
     # images of one scale differ by up to 2 pixels
     if any(abs(other.image_width - expected_width * other.bounds.width) > 2 for other in live):
+        live.sort(key=lambda other: other.number)  # of each size, show the newest
         ids = {f"{other.image_width}x{other.image_height}": other.screenshot_id for other in live}
         shown = ", ".join(f"{screenshot_id} ({size})" for size, screenshot_id in ids.items())
         hint = "pass the screenshot_id of the image that the pixels are from, or take_window_screenshot again"

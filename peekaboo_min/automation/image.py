@@ -178,34 +178,33 @@ def _front_window(scene: Scene) -> Optional[Window]:
 
 
 def _subjects_in_front(desktop: Desktop, request: ImageRequest) -> tuple[list[Subject], tuple[str, ...]]:
-    """Raise the requested window. Return what to capture, and a message if the window stays behind.
-
-    If the window is not on the screen even then, capture the app's front window instead.
-    """
+    """Raise the requested window; return what to capture then, and a message if it could not be raised."""
     check_may_act("foreground capture")
     scene, mode = capture.scene_to_capture(desktop), request.effective_mode
     if mode == "screen" and request.app is None:
         return _find_subjects(scene, request), ()  # a screen cannot be raised
+    target: Optional[Window] = None
     problem = ""
     try:
         target = _find_windows(scene, request, will_raise=True)[0].window
         assert target
-        window = focus_by_id(desktop, window_id := target.window_id)
+        raised = focus_by_id(desktop, target.window_id)
         if not target.is_on_screen:
-            capture.wait_until_painted(desktop, window)
+            capture.wait_until_painted(desktop, raised)
     except PeekabooError as e:
         has_no_window = mode == "screen" and e.code is ErrorCode.WINDOW_NOT_FOUND
         if not has_no_window and e.code not in _MAY_STAY_BEHIND:
             raise
         log_warning("Could not raise specific window; proceeding with frontmost of activated app.")
         problem = e.sentence()
+
     scene = capture.scene_to_capture(desktop)
-    if mode == "window":
-        window = scene.by_id(window_id)
-        if not window.is_on_screen:
+    if mode == "window" and target:
+        target = scene.by_id(target.window_id)
+        if not target.is_on_screen:  # capture the app's front window instead
             request = request._replace(window_title=None, window_index=None)
-    if mode == "window" and request.window_index is not None:  # raising the window has changed its index
-        subjects = [Subject(window=window, number=request.window_index)]
+    if mode == "window" and request.window_index is not None:  # raising a window changes its index
+        subjects = [Subject(window=target, number=request.window_index)]
     else:
         subjects = _find_subjects(scene, request)
     if not problem:
@@ -229,13 +228,11 @@ def _paths_of(base: Optional[Path], is_file: bool, kind: str, subjects: Sequence
     if base and is_file:
         names = [file_name(base.stem, base.suffix[1:], subject.suffix) for subject in subjects]
         return [base.parent / name for name in names] if len(names) > 1 else [base]
+    folder = base or temporary_folder()
     # two captures in one second need different names
     moment = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-    apps = [subject.window.app_name if subject.window else "screen" for subject in subjects]
-    return [
-        (base or temporary_folder()) / file_name(f"{moment}_{app}", kind, subject.suffix)
-        for app, subject in zip(apps, subjects)
-    ]
+    stems = [f"{moment}_{subject.window.app_name if subject.window else 'screen'}" for subject in subjects]
+    return [folder / file_name(stem, kind, subject.suffix) for stem, subject in zip(stems, subjects)]
 
 
 def _summary(images: Sequence[CapturedImage]) -> str:
@@ -266,10 +263,10 @@ def _image_data(image: CapturedImage, path_name: str) -> dict[str, Any]:
 
 
 def _windows_in_pixels(display: Display, windows: Sequence[Window], info: ImageInfo) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for window in windows:
         if part := window.bounds.clipped(display.bounds):
-            place = part.in_image_of(display.bounds, info.width)
-            row = {"window_id": window.window_id, "owner_name": window.app_name, "title": window.shown_title}
-            rows.append({**row, **{name: round(value) for name, value in place.as_data().items()}})
+            rows.append({"window_id": window.window_id, "owner_name": window.app_name})
+            x, y, width, height = map(round, part.in_image_of(display.bounds, info.width))
+            rows[-1].update(title=window.shown_title, x=x, y=y, width=width, height=height)
     return rows

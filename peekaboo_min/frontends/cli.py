@@ -20,17 +20,8 @@ from ..desktop.select import this_desktop
 from ..system.ending import end_cleanly_on_signals
 from ..system.files import new_temporary_path
 from ..tools.table import COMMANDS, TOOLS
-from .arguments import (
-    HELP_FLAGS,
-    JSON_FLAGS,
-    PROGRAM,
-    VERSION_FLAGS,
-    HelpParser,
-    command_parser,
-    options_end,
-    read_signature,
-    shell_arguments,
-)
+from . import arguments
+from .arguments import PROGRAM, read_signature
 
 _PURPOSE = (
     "Eyes and hands on this desktop: list windows, take screenshots, click by the pixels of a screenshot, "
@@ -58,12 +49,12 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         from .serve import serve  # 30 ms that a command does not need
 
         return serve()
-    end = options_end(given)
-    arguments = [argument for argument in given[:end] if argument not in JSON_FLAGS] + given[end:]
-    wants_json = len(arguments) < len(given)
+    end = arguments.options_end(given)
+    command = [word for word in given[:end] if word not in arguments.JSON_FLAGS] + given[end:]
+    wants_json = len(command) < len(given)
     with collected_debug_lines() as debug_lines:
         try:
-            result = run_command(arguments, wants_json)
+            result = run_command(command, wants_json)
         except PeekabooError as e:
             result = Result("", failure=e)
         except Exception as e:
@@ -79,11 +70,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
 
 
 def _envelope(result: Result, debug_lines: list[str]) -> str:
-    document: dict[str, Any] = {"success": not result.failure}
-    if result.data or not result.failure:
+    error = result.failure
+    document: dict[str, Any] = {"success": not error}
+    if result.data or not error:
         document.update(data=result.data, messages=result.messages)
-    if result.failure:
-        error = result.failure
+    if error:
         document["error"] = {"code": error.code_name, "message": error.sentence(), "details": error.details}
     document["debug_logs"] = debug_lines
     return json.dumps(outgoing_data(document), ensure_ascii=False, allow_nan=False, indent=2)
@@ -121,42 +112,41 @@ def _print(answer: Union[str, bytes], stream: Any, code: int) -> int:
     return code
 
 
-def run_command(arguments: Sequence[str], wants_json: bool = False) -> Result:
+def run_command(argv: Sequence[str], wants_json: bool = False) -> Result:
     """Run one command line and return its result. Raises PeekabooError."""
-    before_dashes = arguments[: options_end(arguments)]
-    if arguments[:1] == ["help"] or not set(HELP_FLAGS).isdisjoint(before_dashes):
-        text = _help([argument for argument in before_dashes if argument not in ("help", *HELP_FLAGS)])
+    before_dashes = argv[: arguments.options_end(argv)]
+    if argv[:1] == ["help"] or not set(arguments.HELP_FLAGS).isdisjoint(before_dashes):
+        text = _help([word for word in before_dashes if word not in ("help", *arguments.HELP_FLAGS)])
         return Result(text, {"help": text})
-    if arguments[:1] == ["version"] or not set(VERSION_FLAGS).isdisjoint(before_dashes):
+    if argv[:1] == ["version"] or not set(arguments.VERSION_FLAGS).isdisjoint(before_dashes):
         return Result(__version__, {"version": __version__})
-    name, rest = _command(arguments)
+    name, rest = _command(argv)
     row = COMMANDS[name]
-    command = row.load(for_shell=True)
-    values = shell_arguments(name, read_signature(command), rest)
-    if name.startswith("keynote "):  # it holds SCREENSHOT_PATH and KEYNOTE_THEME
+    function = row.load(for_shell=True)
+    values = {**arguments.shell_arguments(name, read_signature(function), rest), **row.shell_values}
+    if row.group == "keynote":  # the file may have SCREENSHOT_PATH and KEYNOTE_THEME
         settings_with_env_file()
-    if name == "wait-for":
-        values["longest_s"] = 600.0  # no client ends the call
-    is_piped = name in ("image", "screenshot") and values.get("path") == "-"
-    if is_piped and (wants_json or (sys.stdout and sys.stdout.isatty())):
-        hint = "redirect stdout, and omit --json"
-        raise invalid("an image cannot be written to a terminal or together with JSON", hint)
     note = ""
     if isinstance(values.get("window_id"), str):
-        acts = name == "agent" or row.effect.is_act
-        window = window_named(values["window_id"], this_desktop().snapshot(with_minimised=True), acts)
-        values["window_id"] = window.window_id
-        note = str(window)
-    result = _piped(command, values) if is_piped else row.call(command, values)
+        scene = this_desktop().snapshot(with_minimised=True)
+        window = window_named(values["window_id"], scene, row.effect.is_act)
+        values["window_id"], note = window.window_id, str(window)
+    if name in ("image", "screenshot") and values.get("path") == "-":
+        result = _piped(function, values, wants_json)
+    else:
+        result = row.call(function, values)
     return result._replace(messages=(note, *result.messages)) if note else result
 
 
-def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
+def _piped(function: Callable[..., Result], values: dict[str, Any], wants_json: bool) -> Result:
     """Run a command that saves one image; return its bytes for stdout. Raises INVALID_ARGUMENT."""
+    if wants_json or (sys.stdout and sys.stdout.isatty()):
+        hint = "redirect stdout, and omit --json"
+        raise invalid("an image cannot be written to a terminal or together with JSON", hint)
     if values.get("question") is not None:
         raise invalid("stdout cannot carry both an image and an answer", "save the image as a file: --path")
     path = new_temporary_path("peekaboo", values.get("format") or "png")
-    result = command(**{**values, "path": str(path)})
+    result = function(**{**values, "path": str(path)})
     images = []
     for saved in path.parent.glob(f"{path.stem}*"):
         images.append(saved.read_bytes())
@@ -166,25 +156,26 @@ def _piped(command: Callable[..., Result], values: dict[str, Any]) -> Result:
     return result._replace(stdout=images[0])
 
 
-def _below(arguments: Sequence[str]) -> list[str]:
-    return [name for name in COMMANDS if f"{name} ".startswith(" ".join([*arguments, ""]))]
+def _below(words: Sequence[str]) -> list[str]:
+    return [name for name in COMMANDS if f"{name} ".startswith(" ".join([*words, ""]))]
 
 
-def _command(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+def _command(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the command's name and its arguments. Raises INVALID_ARGUMENT with the nearest name."""
     # the name of an MCP tool works, too, because help texts use these names
     for length in (2, 1):
-        name = " ".join(arguments[:length])
+        name = " ".join(argv[:length])
         if name in COMMANDS:
-            return name, arguments[length:]
-    if not arguments:
+            return name, argv[length:]
+    if not argv:
         raise invalid("no command was given", f"see {PROGRAM} --help")
     if name in TOOLS and TOOLS[name].command:
-        return TOOLS[name].command, arguments[1:]
+        return TOOLS[name].command, argv[1:]
     from difflib import get_close_matches  # slow to import
 
-    group = _below(arguments[:1])
-    given = " ".join(arguments[: 2 if group else 1])
-    is_incomplete = bool(group) and len(arguments) == 1
+    group = _below(argv[:1])
+    given = " ".join(argv[: 2 if group else 1])
+    is_incomplete = bool(group) and len(argv) == 1
     problem = f"`{given}` needs a subcommand" if is_incomplete else f"there is no command {given[:60]!r}"
     nearest = get_close_matches(given, group or COMMANDS, 1, 0.75)  # 0.6 takes `list foo` for `list windows`
     hint = f"did you mean {PROGRAM} {nearest[0]}? " if nearest else ""
@@ -194,12 +185,13 @@ def _command(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     raise invalid(problem, hint)
 
 
-def _help(arguments: Sequence[str]) -> str:
-    names = _below(arguments[:2]) or _below(arguments[:1]) or [_command(arguments)[0]]
-    if len(names) == 1 or names[0] == " ".join(arguments):  # `permissions`, not `permissions check`
+def _help(words: Sequence[str]) -> str:
+    names = _below(words[:2]) or _below(words[:1]) or [_command(words)[0]]
+    if len(names) == 1 or names[0] == " ".join(words):  # `permissions`, not `permissions check`
         signature = read_signature(COMMANDS[names[0]].load(for_shell=True))
-        return command_parser(names[0], signature).format_help().rstrip()
-    parser = HelpParser(PROGRAM, f"{PROGRAM} COMMAND ... [--json-output | --help | --version]", _PURPOSE)
+        return arguments.command_parser(names[0], signature).format_help().rstrip()
+    usage = f"{PROGRAM} COMMAND ... [--json-output | --help | --version]"
+    parser = arguments.HelpParser(PROGRAM, usage, _PURPOSE)
     commands = parser.add_argument_group("commands")
     for name in names:
         summary = read_signature(COMMANDS[name].load(for_shell=True)).summary

@@ -96,10 +96,17 @@ def image(
     return image_result(this_desktop(), request, capture_focus, question=question)
 
 
-_STEP_TOOLS = (
-    *("focus_window", "click", "click_text", "type_text", "press_key", "scroll", "drag", "move_pointer"),
+_STEP_TOOLS = [
+    "focus_window",
+    "click",
+    "click_text",
+    "type_text",
+    "press_key",
+    "scroll",
+    "drag",
+    "move_pointer",
     "wait_for",
-)
+]
 _STEP_HINT = 'give a list such as [{"tool": "click_text", "window_id": 7, "text": "Save"}]'
 
 
@@ -146,7 +153,7 @@ def run_steps_of_file(
         raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
     for step in steps if isinstance(steps, list) else ():
         name = step.get("window_id") if isinstance(step, dict) else None
-        if isinstance(name, str) and name != "opened":
+        if isinstance(name, str) and name != OPENED:
             scene = this_desktop().snapshot(with_minimised=True)
             step["window_id"] = window_named(name, scene, acts=True).window_id
     return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None)
@@ -156,31 +163,35 @@ def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], 
     check_may_act("run_steps")
     if not isinstance(steps, list) or not 1 <= len(steps) <= MOST_STEPS:
         raise invalid(f"there are not 1 to {MOST_STEPS} steps", _STEP_HINT)
-    bound: list[Step] = []
+    checked: list[Step] = []
     for number, step in enumerate(steps, 1):
         try:
-            bound.append(_bound(step, tools))
+            checked.append(_checked_step(step, tools))
         except PeekabooError as e:
             raise invalid(f"step {number}: {e.message}; nothing was done", e.hint) from e
-        opener = bound[-2] if number > 1 and bound[-1].uses_opened else None
-        if opener and not opener.uses_opened:
-            parameters = {one.name for one in read_signature(TOOLS[opener.tool].load()).parameters}
-            opener.arguments.update({"verify": True} if "verify" in parameters else {})
-    return perform_steps(this_desktop(), bound, look)
+    for opener, following in zip(checked, checked[1:]):
+        # an act reports the window that it opened only if it verifies its effect, which takes 1 to 2 s
+        parameters = {parameter.name for parameter in read_signature(TOOLS[opener.tool].load()).parameters}
+        if following.uses_opened and not opener.uses_opened and "verify" in parameters:
+            opener.arguments["verify"] = True
+    return perform_steps(this_desktop(), checked, look)
 
 
-def _bound(step: Any, tools: Sequence[str]) -> Step:
+def _checked_step(step: Any, tools: Sequence[str]) -> Step:
     """Check a step as its tool would, without using the desktop. Raises INVALID_ARGUMENT."""
     given = dict(step) if isinstance(step, dict) else {}
     tool = given.pop("tool", None)
     if tool not in tools:
         raise invalid(f"its tool is {tool!r:.40}", f"give one of {', '.join(tools)}")
-    is_opened = given.get("window_id") == OPENED
     function = TOOLS[tool].load()
-    arguments = checked_arguments(read_signature(function), {**given, "window_id": 1} if is_opened else given)
+    uses_opened = given.get("window_id") == OPENED
+    if uses_opened:
+        given["window_id"] = 1  # for the checks: the id is known only when an earlier step is done
+    arguments = checked_arguments(read_signature(function), given)
     check_arguments(function, arguments)
-    call = partial(TOOLS[tool].call, function)
-    return Step(tool, call, {**arguments, "window_id": OPENED} if is_opened else arguments)
+    if uses_opened:
+        arguments["window_id"] = OPENED
+    return Step(tool, partial(TOOLS[tool].call, function), arguments)
 
 
 def analyze(

@@ -1,13 +1,13 @@
 """Run a command on an X desktop of its own; both end together.
 
-    this process --fork--> supervisor, which adopts the orphans of all that it starts
-       |                        |
-       +------ a pipe ----------+-- Xvfb or Xephyr, xcompmgr, dbus-daemon, openbox
-                                +-- the command, in this process's group: Ctrl-C reaches it
+    this process --fork--> supervisor
+       |                       |
+       +------ a pipe ---------+-- Xvfb or Xephyr, xcompmgr, dbus-daemon, openbox
+                               +-- the command, in this process's group, so that Ctrl-C reaches it
 
-The supervisor ends everything as soon as the command, the X server or this process ends. It notices the end
-of this process, even a kill, because the kernel then closes the pipe. If the supervisor is killed, this
-process ends the rest.
+The supervisor waits until the command, the X server or this process ends. Then it ends all the others, and
+the daemons that they left behind. If this process is killed, the kernel closes the pipe, and the supervisor
+reads its end. If the supervisor is killed, this process ends the rest.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ A new group is offered only if `offered_tools` or `Desktop.extra_tools` names it
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from importlib import import_module
 from typing import Any, Callable, NamedTuple
@@ -45,10 +46,12 @@ class Row(NamedTuple):
     effect: Effect = Effect.LOOKS
     result: str = ""  # the fields of its data, or its one line of text
     shell_function: str = ""  # the shell's own form, for the few whose parameters differ from MCP's
+    shell_values: Mapping[str, Any] = {}
 
     def call(self, function: Callable[..., Result], arguments: dict[str, Any]) -> Result:
         """Call the tool's function, and record it if it acts and PEEKABOO_RECORD is set."""
-        if not (self.effect.is_act and settings().record_folder) or self.name == "run_steps":
+        is_one_act = self.effect.is_act and self.name not in ("", "run_steps")
+        if not (is_one_act and settings().record_folder):
             return function(**arguments)
         from ..agents.report import recorded_call  # slow to import
 
@@ -100,7 +103,7 @@ ROWS = (  # in the order of the help and of the README
         f"{_IMAGE}; count, elements: role, name, value, states, x, y, width, height (pixels)"),
     Row("wait-for", "tools.look_tools:wait_for", "wait_for", "Wait for a window", "desktop", Effect.LOOKS,
         "waited_s; for a text the fields of find_text, for closed the field closed, else the fields of a "
-        "window in list_windows"),
+        "window in list_windows", shell_values={"longest_s": 600.0}),  # no client ends the call
     Row("list apps", "tools.list_tools:list_apps"),
     Row("list windows", "tools.list_tools:list_app_windows"),
     Row("list screens", "tools.list_tools:list_screens"),
@@ -138,7 +141,7 @@ ROWS = (  # in the order of the help and of the README
         Effect.ASKS,
         "analysis_text, model_used, seconds, tokens_in and tokens_out (null if the provider does not report "
         "them)", "frontends.commands:analyze"),
-    Row("agent", "agents.vision_agent:run_vision_agent"),
+    Row("agent", "agents.vision_agent:run_vision_agent", effect=Effect.ACTS),
     Row("report", "agents.report:report"),
     Row("keynote-agent", "agents.keynote_agent:run_keynote_agent"),
     Row("keynote open", "integrations.keynote:open_keynote", "open_keynote", "Open Keynote", "keynote",

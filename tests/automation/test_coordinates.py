@@ -42,7 +42,7 @@ def test_record_is_found_again_and_private_to_its_owner(records: Path) -> None:
     assert find() == kept
     assert find(SHOWN, first.screenshot_id) == first
     assert len(kept.screenshot_id) == 16
-    assert kept.to_point(Point(599, 0), Rect(0, 0, 300, 200)) == Point(299.5, 0)
+    assert kept.to_points([Point(599, 0)], Rect(0, 0, 300, 200)) == (Point(299.5, 0),)
     assert find(SHOWN._replace(bounds=Rect(-500, 900, 300, 200))) == kept  # it has moved
     # X servers of one user give out the same window ids
     assert is_stale(SHOWN, kept.screenshot_id, "x11-1")
@@ -93,7 +93,7 @@ def test_scale_may_differ_by_a_rounded_pixel(
         resized = window(bounds=Rect(0, 0, size, 600))
         kept = save(ImageInfo("png", width, round(600 * width / size)), resized)
     assert find(resized) == kept if has_one_scale else is_stale(resized)
-    end = kept.to_point(Point(kept.image_width, kept.image_height), resized.bounds)
+    (end,) = kept.to_points([Point(kept.image_width, kept.image_height)], resized.bounds)
     assert [*end] == pytest.approx([resized.bounds.width, 600])  # width and height have their own scales
 
 
