@@ -71,6 +71,9 @@ def perform(
     record: Optional[Screenshot] = None
     with input_lock(desktop.session):
         scene = desktop.snapshot()
+        if not scene.find(window_id) and any(scene.find(int(number)) for pixel in given for number in pixel):
+            hint = "give the window's id first, then x and y"
+            raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, f"there is no window {window_id}", hint)
         window = _permitted_window(act.kind, scene, window_id)
         if given:
             record = find_record(desktop.session, window, screenshot_id)

@@ -85,10 +85,9 @@ class CapturedImage(NamedTuple):
             return ""
         x, y, scale = self.region.x, self.region.y, self.info.width / self.region.width
         enlarged = "" if scale == 1 else f" / {scale:.4g}"
-        return (
-            f"a part of window {self.screenshot.window_id}; its pixel (u, v) is x = {x:g} + u{enlarged}, "
-            f"y = {y:g} + v{enlarged} for click, with screenshot_id {self.screenshot.screenshot_id}"
-        )
+        pixel = f"its pixel (u, v) is x = {x:g} + u{enlarged}, y = {y:g} + v{enlarged} for click"
+        record = self.screenshot
+        return f"a part of window {record.window_id}; {pixel}, with screenshot_id {record.screenshot_id}"
 
 
 def scene_to_capture(desktop: Desktop) -> Scene:
@@ -230,13 +229,12 @@ def save_images(
     """Write each image to its file, all or none, with mode 0600 or by the user's umask; sweep first."""
     sweep()
     paths = [prepare_target(target) for target in targets]
-    contents = {path: image.content.data for image, path in zip(images, paths)}
-    write_all(contents, 0o666 if by_umask else 0o600)
+    contents = [image.content for image in images]
+    data = {path: content.data for path, content in zip(paths, contents)}
+    write_all(data, 0o666 if by_umask else 0o600)
     note_saved(paths)
-    return [
-        image._replace(content=image.content._replace(source_path=str(target)))
-        for image, target in zip(images, targets)
-    ]
+    contents = [content._replace(source_path=str(path)) for content, path in zip(contents, targets)]
+    return [image._replace(content=content) for image, content in zip(images, contents)]
 
 
 def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
@@ -273,9 +271,9 @@ def wait_until_painted(desktop: Desktop, window: Window) -> None:
         try:
             bitmap = take_bitmap(desktop, window)
         except PeekabooError as e:
-            if e.code is not ErrorCode.CAPTURE_FAILED:
-                raise
-            continue
+            if e.code is ErrorCode.CAPTURE_FAILED:
+                continue
+            raise
         if last and not changed_rect(last, bitmap) and not bitmap.is_of_one_colour:
             return
         last = bitmap

@@ -203,7 +203,7 @@ def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence
     values: dict[str, Any] = {}
     missing = []
     left = list(texts)
-    for parameter in filter(lambda parameter: parameter.is_positional, signature.parameters):
+    for parameter in (parameter for parameter in signature.parameters if parameter.is_positional):
         taken = left if parameter.is_list else left[:1]
         left = left[len(taken) :]
         try:
@@ -215,7 +215,10 @@ def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence
         elif parameter.is_required:
             missing.append(parameter.label)
     if missing:
-        parser.error(f"the following arguments are required: {', '.join(missing)}")
+        taken_for_window = f"; {values[_WINDOW]!r:.40} was taken for WINDOW, which comes first" * (
+            _WINDOW in values
+        )
+        parser.error(f"the following arguments are required: {', '.join(missing)}{taken_for_window}")
     if left:
         problem = f"{' '.join(left)[:80]!r} is left over; {_place_of(signature, left[0])}"
         raise invalid(problem, f"usage: {parser.usage}; see {parser.prog} --help")

@@ -96,17 +96,10 @@ def image(
     return image_result(this_desktop(), request, capture_focus, question=question)
 
 
-_STEP_TOOLS = [
-    "focus_window",
-    "click",
-    "click_text",
-    "type_text",
-    "press_key",
-    "scroll",
-    "drag",
-    "move_pointer",
+_STEP_TOOLS = (
+    *("focus_window", "click", "click_text", "type_text", "press_key", "scroll", "drag", "move_pointer"),
     "wait_for",
-]
+)
 _STEP_HINT = 'give a list such as [{"tool": "click_text", "window_id": 7, "text": "Save"}]'
 
 

@@ -44,14 +44,12 @@ def client_configuration(
     Example: peekaboo-min config claude-desktop
     """
     names, here = env or [], child_environment()
-    for given in names:
-        if given not in here:
-            name, _, value = given.partition("=")
-            hint = f"write {name[:40]}={value[:40] or 'VALUE'} {PROGRAM} config {client} --env {name[:40]}"
-            problem = f"the environment variable {given[:40]} is not set here"
-            if value:
-                problem = "--env takes the name of a variable, and copies its value from here"
-            raise invalid(problem, hint)
+    if unset := [given for given in names if given not in here]:
+        name, _, value = unset[0].partition("=")
+        hint = f"write {name[:40]}={value[:40] or 'VALUE'} {PROGRAM} config {client} --env {name[:40]}"
+        if value:
+            raise invalid("--env takes the name of a variable, and copies its value from here", hint)
+        raise invalid(f"the environment variable {name[:40]} is not set here", hint)
     this = this_desktop()
     needed = () if desktop else this.variables
     usual = {name: here[name] for name in needed if here.get(name)}

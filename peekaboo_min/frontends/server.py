@@ -195,8 +195,7 @@ def success_message(result: Result) -> dict[str, Any]:
     """
     images = _images(result)
     notes = [f"note: {message}" for message in result.messages]
-    if len(images) < len(result.images):
-        left_out = len(result.images) - len(images)
+    if left_out := len(result.images) - len(images):
         notes.append(f"note: {left_out} image(s) were left out, because the result would be too large")
     data = {} if result.is_text_only else outgoing_data(result.data)
     for name, value in data.items():
@@ -208,12 +207,10 @@ def success_message(result: Result) -> dict[str, Any]:
     # a model's answer is the result's text and a part of its data: show it once
     shown = {key: value for key, value in data.items() if result.data[key] != result.text}
     head = result.summary if data and len(shown) == len(data) else result.text
-    summary = "\n".join(map(outgoing_text, [head, *notes]))
-    text = summary
-    if result.is_text_enough:
-        text = "\n".join(map(outgoing_text, [result.text, *notes]))
-    elif data:
-        text += f"\n{json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(',', ':'))}"
+    summary, text = ("\n".join(map(outgoing_text, [first, *notes])) for first in (head, result.text))
+    if data and not result.is_text_enough:
+        compact = json.dumps(shown, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = f"{summary}\n{compact}"
     content = [{"type": "text", "text": text}, *images]
     message: dict[str, Any] = {"content": content, "isError": False}
     if result.is_text_only and "note" in result.data:
@@ -269,5 +266,5 @@ def plain_schema(schema: dict[str, Any]) -> dict[str, Any]:
             node.pop("default")  # an optional argument is left out, not sent as null
         return node
 
-    properties: dict[str, Any] = plain({**schema, "additionalProperties": False})
-    return properties
+    result: dict[str, Any] = plain({**schema, "additionalProperties": False})
+    return result

@@ -1,4 +1,4 @@
-"""Check this machine and clean it: doctor, permissions, status, clean."""
+"""Check this machine: doctor, permissions, status."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from typing import Annotated, Any, Callable, NamedTuple, Optional
 
 from .. import __version__
 from ..ai.client import parse_providers, provider_status
-from ..automation.policy import stop_file
 from ..core.call import in_parallel, time_budget
 from ..core.errors import ErrorCode, PeekabooError, invalid
-from ..core.log import OLDER_LOGS
 from ..core.models import Result
 from ..core.settings import ignored_variables, settings
 from ..desktop.base import Desktop
 from ..desktop.select import this_desktop
-from ..integrations.gmail import gmail_folder, gmail_state, has_gmail_credentials
+from ..integrations.gmail import gmail_state, has_gmail_credentials
 from ..integrations.peekaboo_cli import cli_path_problem, peekaboo_argv, peekaboo_version
-from ..system.files import default_log_file, log_file, remove_all, state_folder, sweep, temporary_folder
+from ..system.files import log_file, state_folder, temporary_folder
 from ..system.process import program_path, run_program
 from ..system.programs import PACKAGES, mcp_version, missing_program, own_command
 
@@ -114,34 +112,6 @@ def server_status() -> Result:
     return Result(text, {"permissions": _permission_data(checks), **_machine_data(desktop)})
 
 
-def clean(
-    all: Annotated[
-        bool, "also the state folder, the log and Gmail's token: all that we left outside your own folders"
-    ] = False,
-) -> Result:
-    """Delete every image and record in our temporary folder that is not in use.
-
-    Files saved to a path of your choice stay. With --all, to uninstall, it also deletes everything else that
-    we left in this account.
-
-    Example: peekaboo-min clean
-    """
-    if not all:
-        count = sweep(0)
-        return Result(f"deleted {count} file(s) in {temporary_folder()}", {"deleted": count})
-    log = default_log_file()  # not the file that PEEKABOO_LOG_FILE names, which may hold other things
-    # the user's own files in our folders: the stop file, which only the user may remove, and Gmail's client
-    kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
-    logs = [log, *(log.with_name(log.name + suffix) for suffix in OLDER_LOGS)]
-    folders = [str(temporary_folder()), str(state_folder())]
-    staying = [str(path) for path in remove_all(kept, [gmail_folder() / "token.json", *logs])]
-    rest = f"; kept, because they are yours or in use: {', '.join(staying)}" if staying else ""
-    if settings().log_file:
-        rest += f"; the log {log_file()} is yours to delete"
-    text = f"deleted {', '.join(folders)} and {log}{rest}; agents' runs and logs are where you started them"
-    return Result(text, {"folders": folders, "log": str(log), "kept": staying})
-
-
 def initial_status() -> str:
     """Return the specification's status text, which a server appends once to its first result."""
     providers = ", ".join(choice.name for choice in parse_providers(settings().ai_providers))
@@ -166,10 +136,7 @@ def _checks(desktop: Desktop, runs_programs: bool = False) -> list[Check]:
     # each of these may wait for something that hangs
     asks_version = runs_programs or "exec" in desktop.extra_tools
     slow: list[Callable[[], list[Check]]] = [
-        lambda: [
-            Check(each.choice.name, each.problem or "available", not each.problem, needed=False)
-            for each in provider_status()
-        ],
+        _provider_checks,
         lambda: [_check("peekaboo", partial(_original, asks_version), "peekaboo_exec")],
         partial(_desktop_checks, desktop),
     ]
@@ -199,6 +166,11 @@ def _check(name: str, look: Callable[[], object], purpose: str = "") -> Check:
     except PeekabooError as e:
         problem = f"{e.message} (only for {purpose})" if purpose else e.message
         return Check(name, problem, False, not purpose, e.hint, e.code)
+
+
+def _provider_checks() -> list[Check]:
+    rows = [(row.choice.name, row.problem) for row in provider_status()]
+    return [Check(name, problem or "available", not problem, needed=False) for name, problem in rows]
 
 
 def _language_checks(desktop: Desktop) -> list[Check]:

@@ -305,6 +305,13 @@ BAD = (
 )
 
 
+def test_click_with_the_window_last_names_the_order(peek: Program, form: Form, form_id: int) -> None:
+    error = peek.error("click", 120, 48, form_id)
+    assert error["code"] == "WINDOW_NOT_FOUND"
+    assert error["message"] == "there is no window 120; give the window's id first, then x and y"
+    assert form.events("click") == []
+
+
 def test_acts_out_of_range_are_refused(peek: Program, pad: Pad, pad_id: int) -> None:
     before = pad.lines()
     for command, problem in BAD:
