@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -135,13 +136,13 @@ def run_steps_of_file(
 
     Example: peekaboo-min run-steps steps.json
     """
-    if file == "-":
-        text = sys.stdin.read() if sys.stdin else ""
-    else:
-        with file_errors(asked_path(file)):
-            text = asked_path(file).read_text(encoding="utf-8")
+    if path:
+        kind_by_name(asked_path(path))  # report a bad name before the acts
+    stdin = sys.stdin.buffer if sys.stdin else io.BytesIO()
+    with file_errors(asked_path(file)):
+        content = stdin.read() if file == "-" else asked_path(file).read_bytes()
     try:
-        steps = json.loads(text)
+        steps = json.loads(content)
     except ValueError as e:
         raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
     for step in steps if isinstance(steps, list) else ():

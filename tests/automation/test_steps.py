@@ -146,6 +146,20 @@ def test_steps_are_at_least_one_and_at_most_20_and_allowed(run: Run) -> None:
     assert run(KEY, PEEKABOO_READONLY="1")["error"]["code"] == "POLICY_DENIED"
 
 
+def test_steps_check_the_path_of_the_screenshot_first(form: Form, form_id: int, run: Run) -> None:
+    for path in ("-", "last.gif"):
+        error = run({**KEY, "window_id": form_id}, options=("--path", path))["error"]
+        assert error["code"] == "INVALID_ARGUMENT" and ".png or .jpg" in error["message"]
+    assert form.events("key") == []
+
+
+def test_steps_file_that_is_not_json_is_refused(peek: Program, tmp_path: Path) -> None:
+    for content in (b"[", b"\xff"):
+        (tmp_path / "steps.json").write_bytes(content)
+        error = peek.error("run-steps", tmp_path / "steps.json")
+        assert error["code"] == "INVALID_ARGUMENT" and "steps.json is not JSON" in error["message"]
+
+
 def test_steps_end_when_their_time_is_up(form_id: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("peekaboo_min.automation.steps.LONGEST_S", 4.0)
     wait = {"tool": "wait_for", "window_id": form_id, "text": "never there", "timeout_s": 40}
