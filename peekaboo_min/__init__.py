@@ -19,7 +19,12 @@ tools         table (a row for each tool and command); list_tools look_tools act
 frontends     arguments commands documents own_desktop; server serve cli
 
 Data goes one way down and one way back: arguments from a front end through a tool to a job and to the
-Desktop; a frozen Result comes back, or one PeekabooError.
+Desktop; a frozen Result comes back, or one PeekabooError. A click, for example:
+
+server.call_tool, or cli.run_command  read the arguments; look the tool up in tools.table
+tools.act_tools.click                 make an Act of them
+automation.act.perform                policy, lock, pixel to screen point, focus, audit line
+Desktop.act                           in macos or x11: check once more, then press the button
 """
 
 __version__ = "0.1.0"

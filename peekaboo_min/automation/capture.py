@@ -177,13 +177,13 @@ def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow:
         window = subject.window
         assert window
         failure: PeekabooError = WindowMoves(window.window_id)
-        image = None
+        image, is_in_place = None, False
         try:
             with temporary_file(kind) as path:
-                bounds = desktop.capture_window(window, path, kind, with_shadow)
+                bounds = desktop.capture_window(window, path, kind, with_shadow)  # None: not known
                 image = CapturedImage(_read_captured(path), subject)
-            has_size = with_shadow or image.points(window.scale).has_size_of(window.bounds)
-            if has_size and bounds in (None, window.bounds):
+                is_in_place = bounds in (None, window.bounds)
+            if is_in_place and (with_shadow or image.points(window.scale).has_size_of(window.bounds)):
                 return image
         except PeekabooError as e:
             if e.code is not ErrorCode.CAPTURE_FAILED or not window.is_on_screen or window.is_obscured:
@@ -192,7 +192,7 @@ def _capture_settled(desktop: Desktop, subject: Subject, kind: str, with_shadow:
         scene = desktop.snapshot()
         listed = scene.by_id(window.window_id)
         subject = subject._replace(window=listed)
-        if image and listed.bounds == window.bounds and bounds in (None, window.bounds):
+        if image and is_in_place and listed.bounds == window.bounds:
             # between two displays, an image may have the other's scale
             scales = (1.0, *(display.scale for display in scene.displays))
             if any(image.points(scale).has_size_of(window.bounds) for scale in scales):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Optional, Union
 
 from ..automation.capture import recorded, save_images, scene_to_capture, screenshot_rect, screenshot_window
 from ..automation.image import ImageRequest, image_result
+from ..automation.listing import app_windows, running_apps
 from ..core.call import time_budget
 from ..core.errors import ErrorCode, PeekabooError, check_range, invalid
 from ..core.models import Result
@@ -16,7 +17,7 @@ from ..desktop.matching import app_by_bundle_id, find_app, find_window, visible_
 from ..desktop.select import this_desktop
 from ..integrations.peekaboo_cli import delegate_path, image_by_cli, list_by_cli
 from ..system.files import new_temporary_path
-from .list_tools import AnalyzeType, list_app_windows, list_apps
+from .list_tools import AnalyzeType
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,10 @@ _DOCUMENT_NAMES = {
     ErrorCode.WINDOW_NOT_FOUND: "NoWindow",
     ErrorCode.TIMEOUT: "Timeout",
     ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: "PermissionDenied",
-    **dict.fromkeys((ErrorCode.CAPTURE_FAILED, ErrorCode.PROGRAM_FAILED), "CaptureFailed"),
-    **dict.fromkeys((ErrorCode.SCREEN_LOCKED, ErrorCode.NO_GUI_SESSION), "CaptureFailed"),
+    ErrorCode.CAPTURE_FAILED: "CaptureFailed",
+    ErrorCode.PROGRAM_FAILED: "CaptureFailed",
+    ErrorCode.SCREEN_LOCKED: "CaptureFailed",
+    ErrorCode.NO_GUI_SESSION: "CaptureFailed",
     ErrorCode.FILE_IO_ERROR: "CaptureFailed",
 }
 
@@ -113,18 +116,9 @@ def image(
     returned directly as image data. Window shadows/frames are automatically excluded. Application
     identification uses intelligent fuzzy matching. The pixels of a screen are not for click.
     """
-    has_file = bool(path or settings().default_save_path)
-    request = ImageRequest(
-        app=app,
-        mode=mode,
-        window_title=getattr(window_specifier, "title", None),
-        window_index=getattr(window_specifier, "index", None),
-        window_id=window_id,
-        kind=format,
-        path=path,
-        max_dimension=max_dimension,
-        is_temporary=(return_data or question is not None) and not has_file,
-    )
+    window = (getattr(window_specifier, "title", None), getattr(window_specifier, "index", None), window_id)
+    is_temporary = (return_data or question is not None) and not (path or settings().default_save_path)
+    request = ImageRequest(app, mode, *window, None, format, path, max_dimension, is_temporary)
     if program := (delegate_path() if question is None else None):
         return image_by_cli(program, request, capture_focus, return_data)
     return image_result(this_desktop(), request, capture_focus, return_data, question)
@@ -172,7 +166,7 @@ def list_items(
     status shows which permissions this machine has: record the screen, control the mouse.
     """
     item_type = item_type or ("application_windows" if app is not None else "running_applications")
-    details = include_window_details
+    details = include_window_details or []
     if item_type == "application_windows" and not (app or "").strip():
         raise invalid("For 'application_windows', 'app' identifier is required.")
     if item_type == "server_status" and (app or details):
@@ -185,12 +179,10 @@ def list_items(
         return Result(server_status_text(this_desktop()))
     program = delegate_path()
     if item_type == "running_applications":
-        answer = list_by_cli(program, None, ()) if program else list_apps()
+        answer = list_by_cli(program, None, ()) if program else running_apps(this_desktop())
         return answer._replace(data={"application_list": answer.data["applications"]})
-    if program:
-        answer = list_by_cli(program, app, details or [])
-    else:
-        answer = list_app_windows(app=app or "", include_details=details)
+    name = app or ""
+    answer = list_by_cli(program, name, details) if program else app_windows(this_desktop(), name, details)
     windows = [dict(window) for window in answer.data["windows"]]
     for window in windows:
         if isinstance(bounds := window.get("bounds"), dict):
