@@ -289,6 +289,7 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
 
 
 def _prepared(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
+    """Bring the window to the front for the act; return the desktop then. Raises if it cannot be acted on."""
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
         message = f"{window.app_name} has no text field in which `select all` works"
         raise invalid(message, "clear its line with its own keys, then type without replace")

@@ -239,10 +239,11 @@ def save_images(
 
 def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
     """Return the image with the record of its pixels; save one if it has none and shows a window."""
-    window, record = image.subject.window, image.screenshot
-    has_record = record and (image.region or (record.image_width, record.image_height) == image.info[1:])
-    if window and not has_record:
-        record = save_record(desktop.session, window, image.info, supersedes_older)
+    window, record, info = image.subject.window, image.screenshot, image.info
+    # a region uses the record of the whole window; another image was resized since its record
+    fits = record and (image.region or (record.image_width, record.image_height) == (info.width, info.height))
+    if window and not fits:
+        record = save_record(desktop.session, window, info, supersedes_older)
     return image._replace(screenshot=record)
 
 

@@ -39,8 +39,8 @@ def perform_steps(
     look: takes the screenshot of a window, for one image of the last window that still exists.
     """
     rows: list[dict[str, Any]] = []
-    lines: list[str] = []
-    used: list[int] = []  # the windows of the steps, newest last
+    summaries: list[str] = []
+    window_ids: list[Optional[int]] = []  # of the steps, newest last
     opened: Optional[int] = None
     failure = None
     start = time.monotonic()
@@ -53,13 +53,12 @@ def perform_steps(
                         message = f"the {LONGEST_S:g} s of one call are used up"
                         raise PeekabooError(ErrorCode.TIMEOUT, message, "call again with the other steps")
                     arguments = _arguments(step, opened)
-                    used += filter(None, [arguments.get("window_id")])
+                    window_ids.append(arguments.get("window_id"))
                     result = step.call(arguments)
-                    if new := _opened_by(step, result.data):
-                        opened = new
-                        used.append(new)
+                    window_ids.append(new := _opened_by(step, result.data))
+                    opened = new or opened
                     rows.append(_row(step, result.data))
-                    lines.append(f"{number} {step.tool}: {result.summary}")
+                    summaries.append(result.summary)
                     if rows[-1]["outcome"] == "done":
                         continue
                     failure = PeekabooError(ErrorCode.NOT_DELIVERED, result.summary)
@@ -70,10 +69,11 @@ def perform_steps(
                     failure = e
                 failure.message = f"step {number} of {len(steps)}, {step.tool}: {failure.message}"
                 break
-        picture = _picture(look, used) if look else Result("")
+        picture = _picture(look, [known for known in window_ids if known]) if look else Result("")
     done = sum(row["outcome"] == "done" for row in rows)
     rows += [{"tool": step.tool, "outcome": "not reached"} for step in steps[len(rows) :]]
-    lines += [f"{number} {row['tool']}: {row['outcome']}" for number, row in enumerate(rows, 1)][len(lines) :]
+    texts = [*summaries, *(row["outcome"] for row in rows[len(summaries) :])]
+    lines = [f"{number} {row['tool']}: {text}" for number, (row, text) in enumerate(zip(rows, texts), 1)]
     data = {"steps": rows, **({"screenshot": picture.data} if picture.data else {})}
     text = "\n".join([f"{done} of {len(steps)} steps done", *lines])
     return Result(text, data, picture.images, picture.messages, failure)

@@ -96,6 +96,8 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool)
     type_ = get_args(type_)[0] if is_list else type_
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     is_required = parameter.default is parameter.empty
+    # a second item of Annotated is the schema's default; then the function's own, None, means "not given"
+    default = None if is_required else next(iter(annotated.__metadata__[1:]), parameter.default)
     return Parameter(
         name=parameter.name,
         help=" ".join(annotated.__metadata__[0].split()),
@@ -105,8 +107,7 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool)
         is_list=is_list,
         is_required=is_required,
         is_positional=parameter.kind is not parameter.KEYWORD_ONLY and (is_required or has_keywords),
-        # a second item of Annotated is the schema's default: the function's own is None, for "not given"
-        default=None if is_required else [*annotated.__metadata__, parameter.default][1],
+        default=default,
     )
 
 
@@ -134,13 +135,11 @@ def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[
 
 def checked_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Check JSON values against a tool's parameters, and normalise them. Raises INVALID_ARGUMENT."""
-    given = {
-        name: value for name, value in given_arguments(signature, arguments).items() if value is not None
-    }
+    given = given_arguments(signature, arguments)
+    given = {name: value for name, value in given.items() if value is not None}
     parameters = {parameter.name: parameter for parameter in signature.parameters}
-    for name in given:
-        if name not in parameters:
-            raise invalid(f"there is no parameter {name[:40]!r}", f"use {', '.join(parameters)}")
+    if unknown := [name for name in given if name not in parameters]:
+        raise invalid(f"there is no parameter {unknown[0][:40]!r}", f"use {', '.join(parameters)}")
     for name, parameter in parameters.items():
         if name not in given and parameter.is_required:
             raise invalid(f"{name} is missing", parameter.help)

@@ -26,9 +26,6 @@ from ..tools.look_tools import take_window_screenshot
 from ..tools.table import TOOLS, offered_tools
 from .arguments import checked_arguments, read_signature
 
-SavePath = Annotated[
-    Optional[str], "a file (.png, .jpg), a folder, or - for stdout; default: a temporary file"
-]
 MaxDimension = Annotated[Optional[int], "shrink to this many pixels on the long side"]
 
 
@@ -36,7 +33,7 @@ def screenshot(
     window_id: WindowId,
     region: Region = None,
     screenshot_id: RegionScreenshotId = None,
-    path: SavePath = None,
+    path: Annotated[Optional[str], "a .png or .jpg file, or - for stdout; default: a temporary file"] = None,
     max_dimension: MaxDimension = None,
 ) -> Result:
     """Take a screenshot of a window and save it.

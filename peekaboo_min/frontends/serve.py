@@ -90,12 +90,13 @@ def _answer_discover_early(instructions: str) -> None:
 
 
 def _relay(stdin: BinaryIO, stdout: BinaryIO, sdk: BinaryIO, discovery: dict[str, Any]) -> None:
-    """Pass stdin on to the SDK, except `server/discover` as the first request."""
-    is_first = True
+    """Pass stdin on to the SDK, but answer `server/discover` while it is the only request."""
+    is_start = True
     with stdin, stdout, sdk:
         for line in stdin:
-            stream, is_first = sdk, is_first and b'"server/discover"' in line and b'"2026-07-28"' in line
-            if is_first:
+            stream = sdk
+            is_start = is_start and b'"server/discover"' in line and b'"2026-07-28"' in line
+            if is_start:
                 with suppress(ValueError, LookupError, TypeError):  # the SDK reports an invalid request
                     reply = {"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": discovery}
                     stream, line = stdout, json.dumps(reply).encode() + b"\n"
