@@ -27,7 +27,7 @@ def window_catalogue(desktop: Desktop, app: Optional[str] = None, includes_all: 
 
 
 def running_apps(desktop: Desktop) -> Result:
-    """List the running applications by name, helpers without windows left out."""
+    """List the running applications by name, without helpers that have no windows."""
     apps = [app for app in desktop.snapshot().apps if app.is_regular or app.window_count]
     rows, lines = [], [f"Found {len(apps)} running application(s):", ""]
     for number, app in enumerate(sorted(apps, key=lambda app: app.name.lower()), 1):

@@ -72,7 +72,7 @@ class Signature(NamedTuple):
 
 @cache
 def read_signature(function: Callable[..., Any]) -> Signature:
-    """Read a docstring and the parameters `Annotated[type, "help"]`; one without help is in no front end."""
+    """Read a docstring and the parameters `Annotated[type, "help"]`; skip parameters without help."""
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
     has_keywords = any(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())

@@ -85,8 +85,8 @@ def _lasting_argv() -> list[str]:
 
 
 def _configuration(client: str, argv: Sequence[str], usual: dict[str, str], chosen: dict[str, str]) -> str:
-    """Return JSON, or for Codex TOML, whose strings and lists are JSON's if characters are not escaped."""
-    as_json = partial(json.dumps, ensure_ascii=False)
+    """Return the configuration as JSON, for Codex as TOML."""
+    as_json = partial(json.dumps, ensure_ascii=False)  # TOML reads JSON's strings, but not all its escapes
     if client == "codex":
         pairs = [f"{name} = {as_json(value)}" for name, value in usual.items()]
         lines = [

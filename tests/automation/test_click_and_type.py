@@ -312,6 +312,13 @@ def test_click_with_the_window_last_names_the_order(peek: Program, form: Form, f
     assert form.events("click") == []
 
 
+def test_acts_and_the_agent_need_four_letters_of_a_title(peek: Program, form: Form, form_id: int) -> None:
+    part = form.title[-3:]
+    assert peek.data("screenshot", part)["window_id"] == form_id
+    for argv in (["focus", part], ["agent", "--goal", "x", "--window-id", part]):
+        assert "acts need an exact or longer name" in peek.error(*argv)["message"]
+
+
 def test_acts_out_of_range_are_refused(peek: Program, pad: Pad, pad_id: int) -> None:
     before = pad.lines()
     for command, problem in BAD:
