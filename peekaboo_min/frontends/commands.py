@@ -142,24 +142,22 @@ def run_steps_of_file(
         steps = json.loads(content)
     except ValueError as e:
         raise invalid(f"{file} is not JSON: {e}", _STEP_HINT) from e
-    for step in steps if isinstance(steps, list) else ():
-        name = step.get("window_id") if isinstance(step, dict) else None
-        if isinstance(name, str) and name != OPENED:
-            scene = this_desktop().snapshot(with_minimised=True)
-            step["window_id"] = window_named(name, scene, acts=True).window_id
-    return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None)
+    return _run_steps(steps, _STEP_TOOLS, partial(screenshot, path=path) if path else None, takes_names=True)
 
 
-def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], Result]]) -> Result:
+def _run_steps(
+    steps: Any, tools: Sequence[str], look: Optional[Callable[[int], Result]], takes_names: bool = False
+) -> Result:
     check_may_act("run_steps")
     if not isinstance(steps, list) or not 1 <= len(steps) <= MOST_STEPS:
         raise invalid(f"there are not 1 to {MOST_STEPS} steps", _STEP_HINT)
     checked: list[Step] = []
     for number, step in enumerate(steps, 1):
         try:
-            checked.append(_checked_step(step, tools))
+            checked.append(_checked_step(step, tools, takes_names))
         except PeekabooError as e:
-            raise invalid(f"step {number}: {e.message}; nothing was done", e.hint) from e
+            e.message = f"step {number}: {e.message}; nothing was done"
+            raise
     for opener, following in zip(checked, checked[1:]):
         # an act reports the window that it opened only if it verifies its effect, which takes 1 to 2 s
         parameters = {parameter.name for parameter in read_signature(TOOLS[opener.tool].load()).parameters}
@@ -168,16 +166,20 @@ def _run_steps(steps: Any, tools: Sequence[str], look: Optional[Callable[[int], 
     return perform_steps(this_desktop(), checked, look)
 
 
-def _checked_step(step: Any, tools: Sequence[str]) -> Step:
-    """Check a step as its tool would, without using the desktop. Raises INVALID_ARGUMENT."""
+def _checked_step(step: Any, tools: Sequence[str], takes_names: bool) -> Step:
+    """Check a step as its tool would, without acting. Raises INVALID_ARGUMENT, and window_named's errors."""
     given = dict(step) if isinstance(step, dict) else {}
     tool = given.pop("tool", None)
     if tool not in tools:
         raise invalid(f"its tool is {tool!r:.40}", f"give one of {', '.join(tools)}")
     function = TOOLS[tool].load()
-    uses_opened = given.get("window_id") == OPENED
+    window_id = given.get("window_id")
+    uses_opened = window_id == OPENED
     if uses_opened:
         given["window_id"] = 1  # for the checks: the id is known only when an earlier step is done
+    elif takes_names and isinstance(window_id, str):
+        scene = this_desktop().snapshot(with_minimised=True)
+        given["window_id"] = window_named(window_id, scene, acts=True).window_id
     arguments = checked_arguments(read_signature(function), given)
     check_arguments(function, arguments)
     if uses_opened:

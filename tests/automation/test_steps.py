@@ -153,6 +153,13 @@ def test_steps_check_the_path_of_the_screenshot_first(form: Form, form_id: int, 
     assert form.events("key") == []
 
 
+def test_steps_with_an_unknown_window_name_are_refused(form: Form, form_id: int, run: Run) -> None:
+    error = run({**KEY, "window_id": form_id}, {**KEY, "window_id": "Nobody"})["error"]
+    assert error["code"] == "WINDOW_NOT_FOUND"
+    assert error["message"].startswith("step 2: no window is called 'Nobody'; nothing was done; list the win")
+    assert form.events("key") == []
+
+
 def test_steps_file_that_is_not_json_is_refused(peek: Program, tmp_path: Path) -> None:
     for content in (b"[", b"\xff"):
         (tmp_path / "steps.json").write_bytes(content)
