@@ -241,7 +241,8 @@ class _Watch:
         bitmap, differs = take_bitmap(self._desktop, self._window), {}
         for earlier, differed in self._earlier:
             differs = changed_bytes(earlier, bitmap)
-            for row, mask in differed.items():  # those that are as they were in `earlier` came back
+            # a byte that differed from `earlier`, and is equal to it now, blinks
+            for row, mask in differed.items():
                 self._blinking[row] = self._blinking.get(row, 0) | mask & ~differs.get(row, 0)
             for row, mask in differs.items():
                 differed[row] = differed.get(row, 0) | mask
@@ -259,8 +260,8 @@ def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, i
 
 
 def _checked(act: Act) -> Act:
-    for what, (least, most) in ACT_LIMITS.items():
-        check_range(what, getattr(act, what), least, most)
+    for name, (least, most) in ACT_LIMITS.items():
+        check_range(name, getattr(act, name), least, most)
     check_range("hold_ms times repeat", act.hold_ms * act.repeat, 0, _LONGEST_MS)
     check_range("delay_ms times the characters", act.delay_ms * len(act.text), 0, _LONGEST_MS)
     if act.kind == "type" and not act.text and not act.replace:

@@ -235,7 +235,7 @@ def _similar_option(signature: Signature, flag: str) -> str:
 
 
 def _place_of(signature: Signature, text: str) -> str:
-    """Return what a text that no parameter takes probably means."""
+    """Return a hint for a text that no parameter takes: the likely intention."""
     likely = [flag for flag, parameter in signature.options.items() if parameter.is_required]
     likely += ["--goal", "--app"]
     if re.search(r"\.(png|jpe?g)$|/", text, re.I):

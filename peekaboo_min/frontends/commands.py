@@ -127,8 +127,8 @@ def run_steps_of_file(
 ) -> Result:
     """Do the acts and waits in a JSON file, at most 20; stop at the first that fails.
 
-    The file has a list of steps: [{"tool": "click_text", "window_id": "Form", "text": "Save"}]. The tools
-    and parameters are those of MCP, but a window_id may also be a name. "opened" is the window that an
+    The file has a list of steps: [{"tool": "click_text", "window_id": "Form", "text": "Save"}]. Tools and
+    parameters have MCP's names; a window_id may also be a window's name. "opened" is the window that an
     earlier step opened, or that wait_for found.
 
     Example: peekaboo-min run-steps steps.json

@@ -132,7 +132,7 @@ def _reference() -> str:
 
 
 def _skill() -> str:
-    """Fill the skill with the commands that look, act and ask: those before `agent` in the table."""
+    """Fill the skill with the commands before `agent` in the table: they look, act and ask."""
     lines = []
     for name in [*COMMANDS][: [*COMMANDS].index("agent")]:
         signature = read_signature(COMMANDS[name].load(for_shell=True))

@@ -70,7 +70,7 @@ def own_desktop(
 
 
 def _start_desktop(server: list[str], folder: Path, pipe: int) -> Process:
-    """Start the X server and what a desktop needs, set their variables, and return the X server."""
+    """Start the X server and the desktop's other programs, and set their variables; return the X server."""
     # family 0xFFFF and an empty display number match every display: the number is not yet known
     name, cookie = b"MIT-MAGIC-COOKIE-1", os.urandom(16)
     authority = folder / "Xauthority"
