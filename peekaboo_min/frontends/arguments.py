@@ -214,10 +214,8 @@ def _positional_values(parser: HelpParser, signature: Signature, texts: Sequence
         elif parameter.is_required:
             missing.append(parameter.label)
     if missing:
-        taken_for_window = f"; {values[_WINDOW]!r:.40} was taken for WINDOW, which comes first" * (
-            _WINDOW in values
-        )
-        parser.error(f"the following arguments are required: {', '.join(missing)}{taken_for_window}")
+        taken = [f"; {signature.parameters[0].label} is {text[:40]!r}" for text in texts[:1]]
+        parser.error(f"the following arguments are required: {', '.join(missing)}{''.join(taken)}")
     if left:
         problem = f"{' '.join(left)[:80]!r} is left over; {_place_of(signature, left[0])}"
         raise invalid(problem, f"usage: {parser.usage}; see {parser.prog} --help")
@@ -243,7 +241,9 @@ def _place_of(signature: Signature, text: str) -> str:
     for flag in likely:
         if flag in signature.options:
             return f"did you mean {flag} {shlex.quote(text[:40])}?"
-    return 'put a text of several words in quotes: "Sign the book"'
+    if any(parameter.is_positional for parameter in signature.parameters):
+        return 'put a text of several words in quotes: "Sign the book"'
+    return "this command takes only options"
 
 
 class HelpParser(argparse.ArgumentParser):

@@ -62,7 +62,7 @@ def client_configuration(
     if client == "codex":
         messages.append("required = true: Codex waits for this server, and fails if it cannot start")
     if "DISPLAY" in needed and not here.get("DISPLAY"):
-        messages.append("DISPLAY is not set here: run this in a terminal of the desktop")
+        messages.append("DISPLAY is not set here: run this in a terminal of the desktop, or with --desktop")
     return Result(text, {"client": client, "file": file, "text": text}, messages=tuple(messages))
 
 

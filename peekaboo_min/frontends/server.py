@@ -28,7 +28,7 @@ from ..core.text import encodable, outgoing_data
 from ..desktop.select import this_desktop
 from ..system.saved_images import read_saved_image, saved_images
 from ..tools.status import SERVER_NAME, initial_status
-from ..tools.table import Effect, Row, offered_tools
+from ..tools.table import TOOLS, Effect, Row, offered_tools
 from .arguments import given_arguments, read_signature
 
 # Claude Code ends the connection at a message above 16 MB; Codex hangs at 24 MB.
@@ -173,7 +173,8 @@ def _as_error(error: Exception, name: str) -> PeekabooError:
     if isinstance(error, ValidationError):
         rows = [(".".join(map(str, row["loc"])), row["msg"]) for row in error.errors()[:5]]
         problems = "; ".join(f"{parameter or 'arguments'}: {problem}" for parameter, problem in rows)
-        error = invalid(f"{name}: {problems}", "call it again with arguments that match its schema")
+        names = ", ".join(parameter.name for parameter in read_signature(TOOLS[name].load()).parameters)
+        error = invalid(f"{name}: {problems}", f"call it again with arguments that match its schema: {names}")
     if isinstance(error, PeekabooError):
         log_error(f"{name[:60]} failed: {error.code_name}: {error.message} {error.details}".rstrip())
         if error.code is ErrorCode.NO_GUI_SESSION and "DISPLAY" in this_desktop().variables:

@@ -203,7 +203,7 @@ def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: d
 
 def test_config_without_a_display_notes_how_to_set_it(tmp_path: Path, environment: dict[str, str]) -> None:
     done = config(PACKAGE, environment, "cursor")
-    assert "note: DISPLAY is not set here: run this in a terminal of the desktop" in done.err
+    assert "note: DISPLAY is not set here: run this in a terminal of the desktop, or with --" in done.err
     with initialized("package", clean_environment(tmp_path)) as server:
         error = refused(server.call("list_windows"))
     assert error["code"] == "NO_GUI_SESSION" and "set DISPLAY in this server's configuration" in error["said"]

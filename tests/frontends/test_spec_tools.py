@@ -74,9 +74,10 @@ def test_refusal_has_the_specified_text(server: Server, tool: str, arguments: An
 
 CLICK: dict[str, Any] = {"window_id": 7, "x": 1, "y": 1}
 SAFARI_APP = {"app": "Safari"}
+NEXT = "Next step: call it again with arguments that match its schema: window_id, x"
 MULTI = {**SAFARI_APP, "mode": "multi", "capture_focus": "foreground"}
 INVALID = [
-    ("click", {**CLICK, "btn": "right"}, "click: btn: Extra inputs are not permitted"),
+    ("click", {**CLICK, "btn": "right"}, f"click: btn: Extra inputs are not permitted. {NEXT}"),
     ("click", {"window_id": 7, "x": 1}, "click: y:"),
     ("click", {**CLICK, "button": "side"}, "click: button:"),
     ("click", {**CLICK, "x": float("nan")}, "click: x:"),

@@ -63,7 +63,7 @@ def x11_session() -> str:
 
 
 def _no_display(details: str) -> PeekabooError:
-    hint = "set DISPLAY to a running X server, such as :0, or start one: Xvfb :1 & export DISPLAY=:1"
+    hint = "set DISPLAY to a running X server, such as :0, or start one: peekaboo-min desktop -- COMMAND"
     return PeekabooError(ErrorCode.NO_GUI_SESSION, "no X display can be opened", hint, details[:300])
 
 
