@@ -32,6 +32,12 @@ def test_click_by_a_pixel_arrives(on_x11: Program, form: Form, form_window: int,
     assert answer["delivered"] and answer["changed"]
 
 
+def test_click_with_the_middle_button_arrives(peek: Program, form: Form, form_id: int) -> None:
+    peek.data("screenshot", form_id)
+    peek.data("click", form_id, *form.centre("name"), "--button", "middle")
+    assert form.wait_for_event("click")["button"] == 2
+
+
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS.keys())
 def test_type_text_arrives_exactly(peek: Program, form: Form, form_id: int, text: str) -> None:
     peek.data("screenshot", form_id)
