@@ -58,7 +58,7 @@ const ASKED = {
         const kinds = [LEFT_DOWN, MOUSE_MOVED, KEY_DOWN];
         return {counts: [SESSION_STATE, HID_STATE].flatMap(state => kinds.map(kind => Number($.CGEventSourceCounterForEventType(state, kind))))};
     },
-    // what input.js reads before it types
+    // read by input.js before it types
     input_source() {
         ObjC.bindFunction('TISCopyCurrentKeyboardInputSource', ['id', []]);
         ObjC.bindFunction('TISGetInputSourceProperty', ['id', ['id', 'id']]);

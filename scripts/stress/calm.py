@@ -11,7 +11,7 @@ from worlds import comes_true
 # the widget that opens a popup, and the popup's rows
 _POPUPS = {"menu": (".m", ("New", "Save", "Quit")), "select": (".s", ("apple", "pear", "plum"))}
 _WIDGETS = {"field": ".e", "check": ".c"}
-# in a field that holds `abc`: tool, arguments, what it holds then
+# in a field that holds `abc`: tool, arguments, the resulting text
 _KEYS: dict[str, tuple[str, dict[str, Any], str]] = {
     "ascii": ("type_text", {"text": "plain, 42!"}, "abcplain, 42!"),
     "unicode": ("type_text", {"text": "naïve 日本 😀"}, "abcnaïve 日本 😀"),

@@ -108,7 +108,7 @@ def lose_keys(on: Stage) -> None:
         witness.do("controls", affected=sum(_CONTROLS.values()), on=0)
         on.tally.judge_text(what, reply, text, text_of(witness.take_characters()))
         if "others_typed" in reply.data:
-            on.tally.count("wrong", f"{what}: reported as keys of somebody else")
+            on.tally.count("wrong", f"{what}: reported as another person's keys")
         witness.do("close", "field")
 
 

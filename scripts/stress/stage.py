@@ -80,7 +80,7 @@ class Stage:
         self._leftovers = Leftovers(folder)
 
     def trials(self, kinds: Sequence[str]) -> Iterator[str]:
-        """Yield a random kind of trial, or always the one that the user asked for, for each trial."""
+        """Yield a random kind of trial, or for each trial the kind that the user chose."""
         for _ in range(self._count):
             self.tally.count("trials")
             yield self._kind or self.rng.choice(kinds)
@@ -124,7 +124,7 @@ class Stage:
             self.run("xdotool", "mouseup", "1", "keyup", *"abcdefghijklmnopqrstuvwxyz0123456789")
 
     def finish(self) -> None:
-        """End the servers; count their errors and what they leave."""
+        """End the servers; count their errors, files and processes that remain."""
         for client in self._clients:
             if client.process.poll() is None:
                 try:

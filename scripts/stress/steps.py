@@ -59,7 +59,7 @@ def received(witness: XWitness) -> str:
 
 
 def judge_steps(tally: Tally, kind: str, reply: Reply, arrived: str, stolen: str) -> None:
-    """Compare the outcomes with what arrived: all done steps, part of the failed one, and nothing else."""
+    """Compare outcomes with the received events: all done steps, part of the failed step, nothing else."""
     outcomes = [step["outcome"] for step in reply.data.get("steps", [])]
     done = outcomes.count("done")
     parts = [part for text in TEXTS for part in ("*", text)]

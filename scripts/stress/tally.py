@@ -65,7 +65,7 @@ class Tally:
             self.count(lost, f"{what}: it did not arrive, or not all, {report}")
 
     def judge_text(self, what: str, reply: Reply, text: str, got: str, elsewhere: str = "") -> None:
-        """Judge typing. got: what arrived, which must be part of the text; an error must report how much."""
+        """Judge typing. got: the received characters, all from the text; an error must report how many."""
         rest = iter(text)
         if not elsewhere and not all(character in rest for character in got):
             elsewhere = f"{text!r} arrived as {got!r}"

@@ -93,7 +93,7 @@ def german(form: Form) -> Iterator[None]:
     subprocess.run(["setxkbmap", "us"], env=environment, check=True)
 
 
-# a modifier, and what the refusal calls it
+# a modifier, and its name in the refusal
 HELD = {
     "ISO_Level3_Shift": "AltGr", "Super_L": "Super", "Hyper_L": "Super", "Meta_L": "Alt", "Alt_L": "Alt",
     "Control_L": "Control", "Shift_L": "Shift", "Num_Lock": "Mod2",

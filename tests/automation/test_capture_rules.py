@@ -225,7 +225,7 @@ def test_screenshot_of_a_window_that_keeps_moving_is_refused(
         error = peek.error(*argv, **maim)
         assert error["code"] == "CAPTURE_FAILED", argv
         assert "keeps moving" in error["message"] and "wait_for" in error["message"]
-    # the size may differ from that of the screenshot with this id
+    # the size may differ from the screenshot with this id
     assert peek.error("screenshot", form_id, *region, **maim)["code"] in (
         "CAPTURE_FAILED",
         "STALE_SCREENSHOT",

@@ -1,4 +1,4 @@
-"""Paste on real X11: what arrives in the window, and what the user's clipboard holds afterwards."""
+"""Paste on real X11: the text that arrives in the window, and the user's clipboard afterwards."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_wait_for_text_reads_each_image_once(peek: Program, open_window: Opener,
     runs = log.read_text().splitlines()
     assert sum("--psm" in run for run in runs) <= 3  # two states, perhaps one in between
     assert sum(run.startswith("maim") for run in runs) > 4
-    # the compared image is the one that is read; there is no second capture in another format
+    # the compared image is also read by OCR; there is no second capture in another format
     assert {run.split()[3] for run in runs if run.startswith("maim --hide")} == {"png"}, runs
 
 

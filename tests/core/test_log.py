@@ -115,7 +115,7 @@ def test_log_of_several_processes_is_rotated_and_loses_no_line(tmp_path: Path) -
     lines = [line.split() for path in paths for line in path.read_text().splitlines()]
     written = sorted((name, int(number), len(text)) for name, number, text in lines)
     assert written == [(name, number, 100_000) for name in "abcd" for number in range(30)]
-    # the process that rotates may be slow; the others append meanwhile
+    # the process that rotates may be slow; the others append at the same time
     assert len(paths) > 1 and max(path.stat().st_size for path in paths) < 10_000_000
 
 

@@ -1,4 +1,4 @@
-"""`peekaboo-min desktop`: what it starts, who may use it, and that nothing is left, however it ends."""
+"""`peekaboo-min desktop`: its programs, who may use it, and that nothing is left, however it ends."""
 
 from __future__ import annotations
 

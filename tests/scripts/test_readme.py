@@ -88,7 +88,7 @@ def test_readme_blocks_for_linux_sign_the_form_and_leave_its_json(display: str, 
     assert "all required programs are installed" in out and "[mcp_servers.peekaboo]" in out
     assert "mcp_servers" in (tmp_path / "home/.codex/config.toml").read_text("utf-8")
     events = [json.loads(line) for line in (folder / "report.jsonl").read_text("utf-8").splitlines()]
-    assert [event["name"] for event in events if event["event"] == "sign"] == ["Grüße, 世界"]
+    assert [event["name"] for event in events if event["event"] == "sign"] == ["Zoë, Łódź"]
     answer = json.loads((folder / "form.json").read_text("utf-8"))
     answer["data"].update(window_id=6291489, waited_s=0.4, bounds=JSON[1]["data"]["bounds"])
     assert answer == JSON[1] and (folder / "signed.png").exists()

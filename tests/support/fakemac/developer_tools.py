@@ -37,7 +37,7 @@ def xcrun(folder: Folder, state: State, argv: list[str]) -> int:
     words = argv[2:] if has_sdk else argv
     if words[:1] != ["swiftc"]:
         raise Exit(72, f'xcrun: error: unable to find utility "{" ".join(words[:1])}"')
-    # xcrun sets SDKROOT for what it runs, when it was asked for an SDK
+    # xcrun sets SDKROOT for its program if an SDK was requested
     return swift_driver(folder, state, words[1:], has_sdk)
 
 

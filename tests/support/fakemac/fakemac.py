@@ -205,7 +205,7 @@ class FakeMac:
 
     def tools(self, name: str) -> None:
         """Choose the developer tools: "good", "none" (a shim that opens a dialog), "broken" (wrong SDK),
-        "slow", or "killed" (what they make does not live).
+        "slow", or "killed" (their programs are killed at the start).
         """
         assert name in ("good", "none", "broken", "slow", "killed")
         self.set("developer_tools", name)

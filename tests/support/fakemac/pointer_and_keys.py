@@ -51,7 +51,7 @@ LETTERS = dict(
 DIGITS = {18: "1", 19: "2", 20: "3", 21: "4", 23: "5", 22: "6", 26: "7", 28: "8", 25: "9", 29: "0"}
 SIGNS = dict(zip((24, 27, 30, 33, 39, 41, 42, 43, 44, 47, 50, 49), "=-][';\\,/.` "))
 SHIFTED = dict(zip("1234567890=-][';\\,/.`", '!@#$%^&*()+_}{":|<?>~'))
-# What the places of a US keyboard carry elsewhere.
+# Characters of other layouts on the keys of a US keyboard.
 LAYOUTS = {
     "us": {},
     "unreadable": {},
@@ -160,7 +160,7 @@ def mouse_down(state: State, event: Event, button: int) -> None:
         "points": 0,
     }
     if menu_of(state) is not None and (window is None or window["layer"] != MENU_LAYER):
-        # a menu tracks the mouse: a press beside it closes it, and reaches nobody
+        # a menu tracks the mouse: a press beside it closes it, and reaches no window
         close_menus(state)
         state["mouse"]["down"][str(button)]["window"] = "eaten"
         return
@@ -345,7 +345,7 @@ def type_code(state: State, app: Any, window: Any, code: int, flags: int) -> Non
 def press_key(state: State, app: Any, window: Any, key: str, code: int, flags: int) -> None:
     own = OWN_FLAGS.get(key, 0)
     if flags & (COMMAND | CONTROL | OPTION) and flags & own != own:
-        # such a chord is looked up with the key's own flags: without them nobody knows it
+        # such a chord is looked up with the key's own flags: without them no program recognises it
         return log(state, "dropped", why=f"{key} lacks the flags {own & ~flags:#x}", event=KEY_DOWN)
     log_key(state, app, window, key, code, flags & ~own)
     if window is not None and not flags & (COMMAND | CONTROL):

@@ -28,7 +28,7 @@ function isOnScreen(world, window) {
   return window.space === null || window.space === undefined || window.space === world.space;
 }
 const frontToBack = (world) => world.windows.filter((window) => isOnScreen(world, window)).sort((a, b) => b.layer - a.layer);
-// The topmost window that a click there reaches; transparent windows and those that ignore the mouse let it through.
+// The topmost window that a click there reaches; windows that are transparent or ignore the mouse let it through.
 const windowAt = (world, x, y) => frontToBack(world).find((window) => {
   const [left, top, width, height] = window.bounds;
   return window.alpha > 0 && !window.click_through && !window.closing && left <= x && x < left + width && top <= y && y < top + height;
