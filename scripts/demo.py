@@ -222,7 +222,7 @@ def click_a_word(client: McpClient, window_id: int) -> None:
 def ask_the_agent(model_variables: dict[str, str]) -> None:
     """Let a model do the job by itself, if one is configured."""
     if model_variables.get("PEEKABOO_AI_PROVIDERS", "").strip().lower() in ("", "ocr"):
-        show("with a model it goes on by itself: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
+        show("to let a model go on: PEEKABOO_AI_PROVIDERS=ollama/qwen3-vl:8b sh scripts/demo.sh")
         return
     folder = OUTPUT / "agent-run"
     shutil.rmtree(folder, ignore_errors=True)  # from an earlier demo; a run needs a new folder
