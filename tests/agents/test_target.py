@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Optional
@@ -9,6 +11,7 @@ from typing import Any, Callable, Optional
 import pytest
 from samples import app, error_of, window
 
+from peekaboo_min.agents import vision_agent
 from peekaboo_min.agents.actions import Action
 from peekaboo_min.agents.mcp_client import ToolAnswer
 from peekaboo_min.agents.run import AgentRun, AgentStep, doubt_about
@@ -115,6 +118,12 @@ def act_in(server: Server, step: AgentStep) -> None:
     target.act(step)
 
 
+def test_wait_for_a_text_lasts_at_least_a_second_as_the_tool_requires() -> None:
+    server = Server()
+    AgentTarget(server).wait_for(7, "Saved", 0.2)  # type: ignore[arg-type]
+    assert server.calls == [("wait_for", {"window_id": 7, "text": "Saved", "timeout_s": 1.0})]
+
+
 NEW_WINDOW = {"new_window": {"window_id": 8, "title": "Save"}}
 RECT = {"x": 10, "y": 20, "width": 30, "height": 40, "image_width": 200}
 
@@ -160,6 +169,14 @@ def test_agent_goes_on_if_the_model_is_as_sure_as_required(loop: Any) -> None:
     loop._planner = SimpleNamespace(decide=lambda step: Action("done", confidence=step.number / 2))
     assert loop._take(AgentStep(1)) == "done"
     assert error_of(loop._take, AgentStep(0)).code is ErrorCode.AI_PROVIDER_ERROR
+
+
+def test_time_for_the_persons_answer_extends_the_deadline(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    monkeypatch.setattr(vision_agent, "time", SimpleNamespace(monotonic=iter((10.0, 70.0)).__next__))
+    loop._run.deadline = 100.0
+    loop._ask_person(AgentStep(1), "")
+    assert loop._run.deadline == 160.0
 
 
 @pytest.mark.parametrize("slow", ["focus", "observe", "read_elements", "decide"])

@@ -122,6 +122,7 @@ BAD: list[tuple[Any, str]] = [
     ({**CLICK, "y": True}, "y is True, not a number"),
     ({**CLICK, "clicks": 4}, "clicks is 4"),
     ({**CLICK, "window_id": 7.5}, "window_id is 7.5, not a whole number"),
+    ({**CLICK, "clicks": True}, "clicks is True, not a whole number"),
     ({**CLICK, "modifiers": "cmd"}, "not a list of text"),
     ({**CLICK, "modifiers": ["hyper"]}, "no modifier called 'hyper'"),
     ({**CLICK, "modifiers": ["fn"]}, "no modifier called 'fn'"),

@@ -36,7 +36,7 @@ TREE = [
     widget("agree", "checkbox", 100, 140, 150, 20, text="I agree", value=True, inside="page"),
     widget("dark", "checkbox", 300, 142, 90, 20, text="Dark", value=False, ax=SWITCH, inside="page"),
     widget("above", "button", 320, 20, 80, 30, text="Lower half", inside="page"),
-    widget("half", "button", 20, 220, 80, 30, text="Half seen", inside="page"),
+    widget("half", "button", 20, 220, 80, 30, text="Half seen", label="label", inside="page"),
     widget("below", "button", 20, 250, 80, 30, text="Scrolled out", inside="page"),
     widget("group", "group", 0, 260, 480, 0),
     widget("more", "button", 20, 270, 80, 30, text="More", ax={"AXExpanded": False}, inside="group"),

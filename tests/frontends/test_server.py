@@ -15,7 +15,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Callable
 
 import pytest
 from answers import pictures_of, refused, seen
@@ -26,6 +27,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp_server import FORMS, SLOW, Server, assert_all_dead, initialized, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 
+from peekaboo_min.frontends import serve
 from peekaboo_min.frontends.server import _as_error, _resource_content
 from peekaboo_min.system.image_files import sniff_image
 from peekaboo_min.system.saved_images import note_saved
@@ -369,6 +371,19 @@ def save_image(server: Server, path: Path) -> str:
 
 def listed_uris(server: Server) -> list[str]:
     return [resource["uri"] for resource in server.ask("resources/list")["result"]["resources"]]
+
+
+@pytest.mark.parametrize(("ttl", "pause_s"), [("0", 60), ("5", 5), ("600", 60)])
+def test_pause_between_two_sweeps_is_never_zero(
+    environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, ttl: str, pause_s: int
+) -> None:
+    def sleep(seconds: float) -> None:
+        raise EOFError(seconds)
+
+    environment(PEEKABOO_TTL_SECONDS=ttl)
+    monkeypatch.setattr(serve, "time", SimpleNamespace(sleep=sleep))
+    with pytest.raises(EOFError, match=f"^{pause_s}$"):
+        serve._sweep_regularly()
 
 
 def test_resource_is_the_screenshot_named_by_the_result(tmp_path: Path, display: str, form: Form) -> None:

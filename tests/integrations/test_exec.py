@@ -90,7 +90,7 @@ def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: P
 def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_path: Path) -> None:
     # spec: "Collect `stdout`, `stderr`, `exit_code`"
     (tmp_path / "work").mkdir()
-    for name in ("work/old.png", "a.png", "a10.png", "a2.png"):
+    for name in ("work/old.png", "work/a2.png", "a.png", "a10.png", "a2.png"):
         (tmp_path / name).write_bytes(picture())
     (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
     path = executable(tmp_path / "cli" / "peekaboo", BREWED)

@@ -54,7 +54,8 @@ def test_private_folders_are_ours_alone(folder: Callable[[], Path]) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "chmod 777 $1",
+        "chmod 720 $1",
+        "chmod 702 $1",
         "rmdir $1; ln -s $2 $1",
         "rmdir $1; touch $1",
         pytest.param("chown 12345 $1", marks=pytest.mark.skipif(os.getuid() != 0, reason="only root can")),
