@@ -649,6 +649,13 @@ def test_jxa_acts_if_the_helper_cannot_be_compiled(desk: Desk, tools: str, reaso
     assert desk.mac.events("dialog") == []  # of a shim that offers to install the tools
 
 
+def test_helper_is_compiled_in_a_stated_language_mode(desk: Desk) -> None:
+    desk.mac.tools("broken")
+    built()
+    argv = desk.mac.calls("xcrun")[-1]["argv"]
+    assert argv[argv.index("-swift-version") + 1] == "5"
+
+
 def test_failed_compilation_is_repeated_after_a_day(desk: Desk) -> None:
     built()
     (failure,) = (desk.mac.home / "Library").rglob("failure.txt")

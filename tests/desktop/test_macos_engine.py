@@ -32,6 +32,7 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("desktop/macos/elements.js", {"window": FORM}),
     ("desktop/macos/input.js", {**ACT, "steps": make_steps(Act("click", (Point(300, 200),)))}),
     ("desktop/macos/input.js", {**ACT, "steps": make_steps(Act("type", text="Hé 世"))}),
+    ("desktop/macos/read_text.js", {"characters": False}),
     ("integrations/keynote.js", {"do": "find"}),
     ("integrations/keynote.js", {**OPEN, "always_new": True, "only_open": False}),
 ]
@@ -44,10 +45,12 @@ def test_script_returns_the_same_in_javascriptcore(
     need("node")
     need_optional("jsc")
     source = "\n".join(map(native_source, ("desktop/macos/read_request.js", *WINDOW_SOURCES, name)))
-    macs = FakeMac(tmp_path / "node"), FakeMac(tmp_path / "jsc")
+    macs, image = (FakeMac(tmp_path / "node"), FakeMac(tmp_path / "jsc")), tmp_path / "image.png"
     for mac in macs:
+        capture = [mac.bin_dir / "screencapture", "-x", "-a", "-o", "-l", "1090", image]
+        subprocess.run(capture, env=mac.env(), check=True, timeout=PATIENCE_S)
         (mac.folder / "request.json").touch(0o600)
-        (mac.folder / "request.json").write_text(json.dumps(request_))
+        (mac.folder / "request.json").write_text(json.dumps({**request_, "path": str(image)}))
     argv = [str(macs[0].bin_dir / "osascript"), "-l", "JavaScript", "-", str(macs[0].folder / "request.json")]
     options: dict[str, Any] = {"env": macs[0].env(), "stdout": subprocess.PIPE, "timeout": PATIENCE_S}
     node = json.loads(subprocess.run(argv, input=source.encode(), **options).stdout)

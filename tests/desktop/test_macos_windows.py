@@ -674,6 +674,7 @@ def test_permission_error_names_the_app_that_needs_the_grant(desk: Desk, case: s
     message = refused.error["message"]
     assert (f"press +, then shift-cmd-G, and enter {path}" in message) is bool(path)
     assert ("If the dialog refuses it, or after an upgrade, " in message) is (path == _BY_UV)
+    assert " If it is already on, remove it with - and add it again. Then" in message
     assert message.endswith(f". Then quit and reopen {(reopened or [name])[0]}")
 
 
