@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable, Optional
@@ -177,6 +178,14 @@ def test_time_for_the_persons_answer_extends_the_deadline(loop: Any, monkeypatch
     loop._run.deadline = 100.0
     loop._ask_person(AgentStep(1), "")
     assert loop._run.deadline == 160.0
+
+
+def test_wait_ends_at_the_time_limit(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(vision_agent, "pause", pauses.append)
+    loop._target, loop._run.deadline = SimpleNamespace(follow=lambda: None), time.monotonic() + 5
+    loop._wait(AgentStep(1), Action("wait", {"seconds": 45.0}))
+    assert 0 < pauses[0] <= 5
 
 
 @pytest.mark.parametrize("slow", ["focus", "observe", "read_elements", "decide"])

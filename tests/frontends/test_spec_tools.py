@@ -173,6 +173,9 @@ def test_status_is_appended_once_to_the_first_success(
     with initialized("package", mac_environment(mac, **variables)) as server:
         status = server.call("list", item_type="server_status")  # does not count as the first
         others = [server.call("list_windows"), server.call("list", app="no app of that name")]
+        ai.fail_with("empty")  # the image is saved, but the question fails
+        others.append(server.call("image", app="Form", question="?", path=str(mac.folder / "kept.png")))
+        ai.heal()
         first, again = (server.call(tool, **arguments) for _ in range(2))
     assert "Server Status" in str(status) and "Server Status" not in str([*others, again])
     text = first["content"][0]["text"]
