@@ -8,7 +8,7 @@ import pytest
 from samples import app, error_of, window
 
 from peekaboo_min.core.errors import ErrorCode
-from peekaboo_min.core.models import App, Rect, Scene
+from peekaboo_min.core.models import App, Point, Rect, Scene
 from peekaboo_min.desktop.matching import (
     X_CLIENT_BITS,
     cover_of,
@@ -184,6 +184,13 @@ def test_windows_of_an_app_without_a_pid_share_its_x_client() -> None:
     ]
     assert windows_of(XTERM, windows) == windows[2:4]
     assert windows_of(NOTES, windows) == [windows[1], windows[4]]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "is_inside"), [(10, 20, True), (309, 219, True), (310, 20, False), (10, 220, False)]
+)
+def test_rectangle_contains_only_its_left_and_upper_edge(x: int, y: int, is_inside: bool) -> None:
+    assert Rect(10, 20, 300, 200).contains(Point(x, y)) is is_inside
 
 
 def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:

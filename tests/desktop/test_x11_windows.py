@@ -27,7 +27,14 @@ from peekaboo_min.core.models import Display, Rect, Scene, Window
 from peekaboo_min.desktop import keys
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
 from peekaboo_min.desktop.x11 import windows as x11
-from peekaboo_min.desktop.x11.connection import Address, Reply, _cookie, x11_session, x_connection
+from peekaboo_min.desktop.x11.connection import (
+    Address,
+    Reply,
+    XConnection,
+    _cookie,
+    x11_session,
+    x_connection,
+)
 from peekaboo_min.desktop.x11.keyboard import _KEYSYMS, _check_time, keysym_of, pauses_in, pieces_of
 
 PIECES = {
@@ -197,6 +204,14 @@ def test_modal_dialog_blocks_and_the_innermost_is_named() -> None:
     assert blocking_dialog(round_about[0], scene(*round_about)) == round_about[1]
 
 
+def test_modal_dialog_without_a_parent_blocks_the_windows_behind_it() -> None:
+    dialog = window(3, kind="dialog", is_modal=True)
+    behind = [window(5), window(6, pid=61), window(7, kind="popup")]
+    others = [window(2), dialog, window(4, parent_id=3), *behind]
+    blocking = [blocking_dialog(one, scene(*others)) for one in others]
+    assert blocking == [None, None, None, dialog, None, None]
+
+
 def test_menu_of_another_app_blocks_while_it_grabs() -> None:
     main, menu = window(1), window(2, kind="popup", app_name="Other", pid=61, is_menu=True)
     untyped, unowned = window(3, kind="popup", app_name="Other", pid=61), window(4, kind="popup", pid=None)
@@ -294,6 +309,18 @@ def test_cookie_is_that_of_the_display(
     (tmp_path / "authority").write_bytes(b"".join(ANY + field for field in fields))
     environment(XAUTHORITY=str(tmp_path / "authority"))
     assert _cookie(Address("", 7, 0)) == cookie
+
+
+@pytest.mark.parametrize("screen", [0, 1])
+@pytest.mark.parametrize("vendor", [b"Foreign", b"The X.Org Foundation"])
+def test_root_window_is_that_of_the_screen_of_any_vendor(screen: int, vendor: bytes) -> None:
+    info = struct.pack("<4xI8xHxxBB10x", 1 << 21, len(vendor), 2, 1) + vendor + bytes(-len(vendor) % 4 + 8)
+    # two screens, each with one depth, which has one visual
+    info += b"".join(struct.pack("<I35xBxxH28x", root_id, 1, 1) for root_id in (50, 60))
+    ours, server = socket.socketpair()
+    with ours, server:
+        server.sendall(struct.pack("<BxxxxxH", 1, len(info) // 4) + info)
+        assert XConnection(ours, Address("", 0, screen)).root_id == (50, 60)[screen]
 
 
 def test_connection_passes_on_errors_of_its_block(display: str, environment: Callable[..., None]) -> None:
