@@ -11,10 +11,14 @@ import pytest
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
+from samples import window
 from tk_windows import FORM_COLOUR, pixels_of, programs_by, window_titled
 from worlds import Form, OpenForm, Program, wait_for
 
+from peekaboo_min.automation import capture
+from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system import files
+from peekaboo_min.system.bitmaps import Bitmap
 from peekaboo_min.system.image_files import read_image_info
 
 
@@ -200,6 +204,27 @@ def test_screenshot_is_repeated_after_a_move(peek: Program, form: Form, form_id:
     assert data["bounds"] == window_titled(peek, form.title)["bounds"]
     peek.data("click", form_id, *form.centre("agree"))
     assert form.wait_for_event("toggle")["value"] == 1
+
+
+def test_screenshot_of_a_window_that_is_hidden_meanwhile_is_refused(
+    peek: Program, form_id: int, tmp_path: Path
+) -> None:
+    hiding = f'$real "$@"; code=$?; xdotool windowminimize --sync {form_id} >&2; exit $code'
+    error = peek.error("screenshot", form_id, **programs_by(tmp_path / "bin", hiding, "maim"))
+    assert error["code"] == "CAPTURE_FAILED"
+
+
+BLANK, HALF, DRAWN = (Bitmap(2, 3, (bytes([0, 0, 0, shade, 0, 0]),)) for shade in (0, 100, 200))
+
+
+@pytest.mark.parametrize("shots", [[BLANK, BLANK, DRAWN, DRAWN], [BLANK, HALF, DRAWN, DRAWN]])
+def test_restored_window_is_waited_for_until_it_is_painted(
+    shots: list[Bitmap], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = [*shots]
+    monkeypatch.setattr(capture, "take_bitmap", lambda *_: left.pop(0))
+    capture.wait_until_painted(X11Desktop(), window())
+    assert left == [], "screenshots that were not awaited"
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Callable, Optional
+from types import SimpleNamespace
+from typing import Any, Callable, Optional
 
 import pytest
 from mcp_server import Client
+from samples import window
 from tk_windows import programs_by, window_titled
 from witness import XWitness
 from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
 
+from peekaboo_min.automation.act import perform
+from peekaboo_min.automation.coordinates import save_record
+from peekaboo_min.core.models import Act, Delivery, Display, ImageInfo, Point, Rect, Scene
+from peekaboo_min.desktop.x11.record import Event, Record
+
 SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}
 PLACE = {"x": 200, "y": 150, "w": 300, "h": 200}
-ActLate = Callable[[str, str], Finished]
+ActLate = Callable[..., Finished]
 
 
 @pytest.fixture
@@ -31,12 +38,16 @@ def windows(peek: Program) -> Iterator[XWitness]:
 
 @pytest.fixture
 def act_late(peek: Program, windows: XWitness, tmp_path: Path) -> ActLate:
-    """Return a function that acts in the target and runs xdotool between the last check and the press."""
+    """Return a function that acts in the target and runs xdotool before the press, after the last check.
+
+    after_check: False to run it before the check.
+    """
     ids = {one["name"]: one["id"] for one in windows.events if one["event"] == "opened"}
 
-    def act(act: str, change: str) -> Finished:
-        then = f'read -r press && $real {change.format(**ids)} && echo "$press"'
-        script = f'{{ read -r move; echo "$move"; {then}; }} | $real -\nexit'
+    def act(act: str, change: str, after_check: bool = True) -> Finished:
+        lines = ["read -r move", 'echo "$move"', "read -r press", 'echo "$press"']
+        lines.insert(3 if after_check else 1, f"$real {change.format(**ids)}")
+        script = f"{{ {' && '.join(lines)}; }} | $real -\nexit"
         kind, *argv = act.split()
         variables = programs_by(tmp_path / "bin", script, "xdotool")
         return peek.run(kind, ids["target"], *argv, "--json", **variables)
@@ -63,6 +74,40 @@ def test_act_is_delivered_only_if_its_window_gets_the_press(
 ) -> None:
     assert act_late(act, change).data["delivered"] is delivered
     assert {press["name"] for press in windows.take("press")} == {receiver}
+
+
+def test_click_in_a_window_that_was_resized_is_refused(windows: XWitness, act_late: ActLate) -> None:
+    late = act_late("click 100 80", "windowsize --sync {target} 250 180", False)
+    assert (late.error["code"], windows.take("press")) == ("STALE_SCREENSHOT", [])
+
+
+def test_press_of_another_button_is_not_ours() -> None:
+    presses = [[Event(4, button, 7, 7)] for button in (1, 3)]
+    server: Any = SimpleNamespace(round_trip_s=0.0)
+    record = Record(server, server, 0)
+    record._events = lambda _: presses.pop(0) if presses else None  # type: ignore[method-assign]
+    press = record.press_of(1)
+    assert press and press.detail == 1
+
+
+def listing(left: float, is_first: bool, was_shown: bool) -> Scene:
+    shown = window(7, bounds=Rect(left, 0, 300, 200), is_on_screen=was_shown or not is_first)
+    return Scene((shown._replace(is_focused=not is_first),), (), (Display(1, "", Rect(0, 0, 1280, 800)),))
+
+
+@pytest.mark.parametrize(
+    ("was_shown", "lefts"), [(True, [0, 400]), (False, [0, 90, 400, 400])], ids=["covered", "minimised"]
+)
+def test_click_follows_a_window_that_moves_as_it_gets_the_focus(
+    was_shown: bool, lefts: list[float], environment: Callable[..., None], tmp_path: Path
+) -> None:
+    environment(TMPDIR=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
+    listings = [listing(left, at == 0, was_shown) for at, left in enumerate(lefts)]
+    save_record("x11-0", listings[0].windows[0], ImageInfo("png", 300, 200))
+    desktop: Any = SimpleNamespace(session="x11-0", snapshot=lambda: listings.pop(0), focus=lambda *_: None)
+    desktop.act = lambda _, act, __: Delivery(True, act.points[0])
+    result = perform(desktop, 7, Act("click", (Point(10, 10),)), "clicked", verify=False)
+    assert result.text == "clicked at screen point 410,10"
 
 
 def test_click_in_a_window_that_closes_is_an_error(windows: XWitness, act_late: ActLate) -> None:

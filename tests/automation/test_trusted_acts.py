@@ -331,6 +331,14 @@ def test_stop_file_ends_typing_after_a_piece(peek: Program, form: Form, form_id:
     assert delivered == len(typed(form)) < len(LONG) / 2
 
 
+def test_typing_ends_when_its_popup_is_hidden(peek: Program, wish: Run) -> None:
+    popup = "toplevel .p; wm overrideredirect .p 1; wm title .p Popup; wm geometry .p 90x24+650+150"
+    wish(f"wm title . Owner; wm geometry . 300x200+600+100; {popup}; bind . <Key> {{wm withdraw .p}}")
+    peek.data("focus", window_titled(peek, "Owner")["window_id"])
+    error = peek.error("type", window_titled(peek, "Popup")["window_id"], LONG)
+    assert error["code"] == "FOCUS_LOST" and "closed" in error["message"]
+
+
 def test_display_lock_covers_all_names_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acts, "file_lock", lambda name, *_: name)
     sessions = ("x11-7", "x11-localhost-7", "x11-127.0.0.1-7")
