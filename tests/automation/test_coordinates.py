@@ -82,6 +82,7 @@ def test_clock_may_be_set_back_between_records(records: Path, monkeypatch: pytes
     ("points", "widths", "has_one_scale"),
     [
         ((1900, 1900), (1900, 1899), True),
+        ((1900, 1900), (1900, 1898), True),
         ((1000, 1001), (1568, 1568), True),
         ((1575, 1575), (1575, 1568), False),
     ],

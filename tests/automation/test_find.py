@@ -19,6 +19,7 @@ from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
 from peekaboo_min.desktop.x11.ocr import (
+    _best_readings,
     missing_language,
     read_characters_by_tesseract,
     read_text_by_tesseract,
@@ -246,6 +247,27 @@ def test_text_languages_are_those_installed(
     assert (text_languages(), missing_language(text)) == LANGUAGES[installed, locale, variable, text]
 
 
+# the readings of one line by several languages, as WORD:TENTHS_OF_CONFIDENCE -> the merged line
+MERGED = {
+    ("Save:9 %:9", "Save:9"): "Save %",
+    ("Save:9 %:9", "Save:9", "Save:9"): "Save",  # a part of a picture
+    ("Schlussel:9", "Schlüssel:9"): "Schlüssel",
+    ("Sove:5", "Save:9"): "Save",
+    ("C:8", "С:9"): "C",  # noqa: RUF001 - the second is Cyrillic
+    ("Bce:8", "Все:9"): "Все",  # noqa: RUF001
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("readings", MERGED)
+def test_line_is_merged_from_the_readings_of_each_language(readings: tuple[str, ...]) -> None:
+    def words(reading: str) -> list[RecognisedText]:
+        pairs = [word.split(":") for word in reading.split()]
+        return [text_at(text, 30 * at, int(tenths) / 10) for at, (text, tenths) in enumerate(pairs)]
+
+    lines = _best_readings([[words(reading)] for reading in readings])
+    assert [word.text for word in lines[0]] == MERGED[readings].split()
+
+
 def test_doctor_lists_the_languages_and_names_the_missing_package(peek: Program) -> None:
     check = {one["name"]: one for one in peek.data("doctor", LC_ALL="et_EE")["checks"]}["text languages"]
     assert "eng" in check["found"] and check["ok"]
@@ -292,10 +314,12 @@ for kind, text, name in (
     if kind is Gtk.Button:
         widget.connect("clicked", lambda _, text=name or text: print(text, flush=True))
     box.add(widget)
-for is_visible in (True, False):
+for is_visible, is_empty in ((True, False), (False, False), (True, True)):
     spin = Gtk.SpinButton.new_with_range(0, 99, 1)
     spin.set_value(47)
     spin.set_visibility(is_visible)
+    if is_empty:
+        spin.set_text("")
     box.add(spin)
 window.show_all()
 Gtk.main()
@@ -306,7 +330,7 @@ def test_click_text_presses_the_element_of_that_name(on_gtk: Program) -> None:
     with group_of(["/usr/bin/python3", "-I", "-c", NAMED], on_gtk.environment) as process:
         spins = elements_of(on_gtk, process, "spinbutton")
         window_id, english = spins["window_id"], {"PEEKABOO_OCR_LANGUAGES": "eng"}
-        assert [one["value"] for one in spins["elements"]] == ["47", ""], "a hidden value is hidden"
+        assert [one["value"] for one in spins["elements"]] == ["47", "", "47"], "a hidden value is hidden"
         for words in (["Save"], ["Paint it"], ["save", "--role", "button"], ["Schlüssel"]):
             on_gtk.data("wait-for", "--window-id", window_id, "--still")  # after GTK's animations
             reply = on_gtk.data("click-text", window_id, *words, **english)
@@ -417,6 +441,12 @@ def test_click_text_refuses_a_window_that_changes(
     monkeypatch.setattr(finding, "take_bitmap", lambda *_: looks.pop(0))
     error = mac_peek.error("click-text", 1090, "Twice")
     assert (error["code"], mac.events("click")) == ("STALE_SCREENSHOT", [])
+
+
+def test_click_text_ignores_a_caret(mac: FakeMac, mac_peek: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finding, "changed_rect", lambda *_: Rect(9, 0, 3, 15))
+    mac_peek.run("click-text", 1090, "Twice")
+    assert len(mac.events("click")) == 1
 
 
 def test_elements_of_a_moving_window_are_refused(mac_peek: Program, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,12 +45,13 @@ def test_steps_fill_a_dialog(peek: Program, form: Form, form_id: int, run: Run, 
         {"tool": "type_text", "window_id": "Form", "text": "Ada\tada@example.org\t"},
         {"tool": "click_text", "window_id": form_id, "text": "Details"},
         {"tool": "type_text", "window_id": "opened", "text": "Zurich\tengineer"},
+        {"tool": "wait_for", "window_id": form_id, "title": form.title},
         {"tool": "click_text", "window_id": "opened", "text": "Confirm"},
         {"tool": "wait_for", "window_id": form_id, "text": "Details of Zurich kept."},
         {"tool": "click_text", "window_id": form_id, "text": "Sign the book"},
         options=("--path", str(picture)),
     )
-    assert result_of(document) == ", ".join(["done"] * 7), document
+    assert result_of(document) == ", ".join(["done"] * 8), document
     assert {"city": "Zurich", "job": "engineer"}.items() <= form.wait_for_event("details").items()
     assert {"name": "Ada", "mail": "ada@example.org"}.items() <= form.wait_for_event("sign").items()
     assert document["data"]["screenshot"]["window_id"] == form_id and picture.stat().st_size > 1000
