@@ -314,14 +314,13 @@ for kind, text, name in (
     if kind is Gtk.Button:
         widget.connect("clicked", lambda _, text=name or text: print(text, flush=True))
     box.add(widget)
-for is_visible, is_empty in ((True, False), (False, False), (True, True)):
+for is_visible in (True, False, True):
     spin = Gtk.SpinButton.new_with_range(0, 99, 1)
     spin.set_value(47)
     spin.set_visibility(is_visible)
-    if is_empty:
-        spin.set_text("")
     box.add(spin)
 window.show_all()
+spin.set_text("")
 Gtk.main()
 """
 
