@@ -81,13 +81,19 @@ def test_click_in_a_window_that_was_resized_is_refused(windows: XWitness, act_la
     assert (late.error["code"], windows.take("press")) == ("STALE_SCREENSHOT", [])
 
 
-def test_press_of_another_button_is_not_ours() -> None:
-    presses = [[Event(4, button, 7, 7)] for button in (1, 3)]
-    server: Any = SimpleNamespace(round_trip_s=0.0)
-    record = Record(server, server, 0)
+PRESS = Event(4, 1, 7, 7)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [PRESS._replace(detail=3), PRESS._replace(client=9 << 21)],
+    ids=["of another button", "by a grab"],
+)
+def test_press_in_the_window_is_not_replaced_by_another(later: Event) -> None:
+    presses, server = [[PRESS], [later]], SimpleNamespace(round_trip_s=0.0)
+    record = Record(server, server, 0)  # type: ignore[arg-type]
     record._events = lambda _: presses.pop(0) if presses else None  # type: ignore[method-assign]
-    press = record.press_of(1)
-    assert press and press.detail == 1
+    assert record.press_of(1) == PRESS
 
 
 def listing(left: float, is_first: bool, was_shown: bool) -> Scene:

@@ -66,17 +66,14 @@ def named(found: list[Element], role: str, name: str) -> Element:
     return next(one for one in found if (one.role, one.name) == (role, name))
 
 
-# role, name, left, top, width, height, in any order -> roles and names in reading order
+# role, name, left, top, width, height of each element -> their names in reading order
 ORDERS = {
     "a field is named by the text before it": ("text Name 0 2 50 20, textbox - 60 0 90 24", "Name, Name"),
     "a name stays": ("text Name 0 2 50 20, textbox Mail 60 0 90 24", "Name, Mail"),
     "a button names nothing": ("button Go 0 2 50 20, textbox - 60 0 90 24", "Go, "),
     "a text names no button": ("text Name 0 2 50 20, button - 60 0 90 24", "Name, "),
     "a combobox names its textbox": ("combobox City 0 0 90 24, textbox - 2 2 60 20", "City, City"),
-    "buttons come before the list beside them": (
-        "button Add 0 0 50 20, option List 60 5 90 200, button Edit 0 30 50 20, button Drop 0 60 50 20",
-        "Add, Edit, Drop, List",
-    ),
+    "a row comes before the next": ("button Right 60 0 50 20, button Below 0 30 50 20", "Right, Below"),
 }  # fmt: skip
 
 
