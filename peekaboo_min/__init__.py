@@ -9,7 +9,7 @@ system        ending process (the only subprocess) programs web (the only urllib
 desktop       base: the contract of a platform; select keys matching images
               macos: backend osascript input swift_helper, and the sources that they run
               x11: backend connection windows xdotool record keyboard clipboard
-                   elements elements_atspi ocr opening
+                   elements elements_atspi ocr opening readings
 ai            client providers grid: ask a model
 automation    policy coordinates capture image act steps listing find labels wait opening: the jobs
 integrations  keynote gmail peekaboo_cli

@@ -87,7 +87,8 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
         for place in sorted(_places_in_row(wanted, row), key=lambda place: (*_rank(place), len(place.text))):
             is_inside = region is None or region.contains(place.box.centre)
             # two languages may read one label with boxes so different that they count as two rows
-            again = any(other.box.contains(place.box.centre) for other in places if other.text == place.text)
+            same = [other.box for other in places if other.text == place.text]
+            again = any(b.contains(place.box.centre) or place.box.contains(b.centre) for b in same)
             if is_inside and not again and not any(place.box.overlaps(other.box) for other in kept):
                 kept.append(place)
         places += kept
@@ -123,7 +124,9 @@ def _places_in_row(wanted: str, row: Sequence[RecognisedText]) -> Iterator[Place
 
 def _likeness(wanted: str, shown: str) -> float:
     """Return the likeness, 0 to 1. EQUAL ignores case and outer punctuation, not accents and digits."""
-    a, b = _folded(wanted), _folded(shown)
+    # `STRASSE` is Straße, but Masse is not Maße
+    fold = str.upper if wanted.isupper() or shown.isupper() else str.lower
+    a, b = _bare(fold(wanted)), _bare(fold(shown))
     if re.sub(_SPACE, "", a) == re.sub(_SPACE, "", b):
         return EQUAL
     if _with_letters_alike(wanted, r"\d") == _with_letters_alike(shown, _SHOWN_DIGIT):
@@ -131,10 +134,6 @@ def _likeness(wanted: str, shown: str) -> float:
     matcher = difflib.SequenceMatcher(None, a.replace(" ", ""), b.replace(" ", ""), autojunk=False)
     is_far = matcher.real_quick_ratio() < SIMILAR or matcher.quick_ratio() < SIMILAR
     return 0.0 if is_far else min(float(matcher.ratio()), LOOKALIKE - 0.01)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", _bare(text).casefold())
 
 
 @lru_cache(maxsize=100)

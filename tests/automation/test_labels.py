@@ -102,6 +102,22 @@ def test_label_is_found_beside_a_mark_or_another_label(wanted: str, shown: str, 
     assert labels_pressed(wanted, shown) == [label]
 
 
+ACCENTS = """
+resume résumé; schon schön; drucken drücken; Zahlen Zählen; Masse Maße; Busse Buße; cote côté; sur sûr;
+Peche Pêche; ano año; Esta Está; Papa Papá; Laska Łaska; Zadanie Żądanie; kat kąt; Rad Řád; Ore Øre; Sok Şok;
+Olu Ölü; Нет Нёт; Файл Фаил; Zurich Zürich; Cafe Café; Munchen München; Schlussel Schlussel◌
+"""
+SPACES = (("1 0", "10"), ("10 0", "1 00"), ("Row 1 2", "Row 12"), ("5 5", "55"), ("A 1 1", "A 11"))
+
+
+@pytest.mark.parametrize(
+    "pair", [*(tuple(pair.split()) for pair in ACCENTS.split(";")), *SPACES], ids="-".join
+)
+def test_accents_and_spaces_between_digits_make_other_labels(pair: tuple[str, str]) -> None:
+    for wanted, shown in (pair, pair[::-1]):
+        assert labels_pressed(wanted, shown) == []
+
+
 SAME = {
     # case, punctuation, hyphens and spaces
     "save": "SAVE", "STRASSE": "Straße", "Cafe\u0301": "Café", "Save As": "Save As...", "Open…": "Open...",

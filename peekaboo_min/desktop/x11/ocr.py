@@ -7,13 +7,6 @@ dark; 8 to 28 points, 9 of them doubled) with 631 labels: tesseract finds 482 in
 the prepared one, with 18 misread words (590 and 46 in a JPEG); almost the same on Debian 12 and 13. A window
 of 554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
 
-Run with several languages at once, tesseract keeps a word that its first language reads without accents. So
-each language reads the image in its own process, and the most confident reading of each place is kept.
-Measured on 18 windows (GTK 3, Qt, Tk; light, dark, scaled by 1.25 to 2) with 1,098 labels in five languages:
-593 found with English alone, 833 in one run with all (German first), 1,012 with a run for each. With one
-threshold for each part of the image instead of one for all, 1,045: disabled labels 50 instead of 18 of 54,
-placeholders 70 instead of 63 of 72, all others 925 instead of 931 of 972.
-
 tesseract also misses most single characters. If one is requested, isolated shapes are cut out and read one by
 one, which finds the digits and signs of calculators (galculator; Tk, light on dark). It does not find the
 characters that tesseract's English data lacks (÷ ± π √ ²), a dot, and text with an arrow beside it. 40 keys
@@ -25,6 +18,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -35,6 +29,7 @@ from ...core.settings import settings, user_language
 from ...core.text import clean_text
 from ...system.image_files import read_image_info
 from ...system.process import program_path, run_program
+from .readings import Words, best_readings, is_known, parse_pgm
 
 _OCR_S = 60.0
 # Sparse text, and light grey text, too: a threshold (Otsu's) for each part of about 50x50 pixels.
@@ -42,7 +37,6 @@ _LINES = "--psm 11 -c thresholding_method=1 -c thresholding_tile_size=0.7"
 _CHARACTERS = "--psm 10"
 # At this size, tesseract with more threads takes four times as long, and convert twice the processor time.
 _ONE_THREAD = {"OMP_THREAD_LIMIT": "1"}
-_Words = list[RecognisedText]
 
 # Each entry: the language in a locale's name, tesseract's name for it, and its letters beyond ASCII, or its
 # scripts by their Unicode names. If many languages are installed, the first in this order are used: the most
@@ -59,9 +53,6 @@ _LANGUAGES = dict[str, list[str]](
     )
 )
 _MOST_LANGUAGES = 5  # each is a run of tesseract; they run side by side
-# Readings whose confidence differs by less are equally good. Measured on 18 windows with 1,098 labels.
-_CLOSE = 0.25
-_UNACCENTED = str.maketrans("łßđøı", "lBdoi")
 # A larger image is most likely of a display with two pixels per point: its text is large, and speed matters
 # more.
 _LARGE_PIXELS = 2_000_000
@@ -109,8 +100,14 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     """
     program_path("tesseract")  # fail before convert has done its work
     pgm, zoom = _dark_on_white(path, is_for_lines=True)
-    readings = in_parallel(lambda language: _read_lines(pgm, zoom, language), text_languages())
-    read = [joined(_without_borders(words)) for words in _best_readings(readings)]
+    image = parse_pgm(pgm)
+    own, *others = text_languages()
+    first = _read_lines(pgm, own)
+    known = [joined(line).box for line in first if all(is_known(word, image) for word in line)]
+    readings = [first, *in_parallel(partial(_read_lines, image.without(known)), others)]
+    lines = best_readings(readings, image)
+    words = [[word._replace(box=word.box.scaled(1 / zoom)) for word in line] for line in lines]
+    read = [joined(_without_borders(line)) for line in words]
     texts = [line for line in read if line.confidence >= 0.4 and any(map(str.isalnum, line.text))]
     return sorted(texts, key=lambda line: (line.box.y, line.box.x))
 
@@ -153,76 +150,12 @@ def _package(language: str) -> str:
     return f"tesseract-ocr-{language.replace('_', '-')}"
 
 
-def _read_lines(image: bytes, zoom: int, language: str) -> list[_Words]:
-    lines: dict[tuple[str, ...], _Words] = {}
+def _read_lines(image: bytes, language: str) -> list[Words]:
+    lines: dict[tuple[str, ...], Words] = {}
     for key, word in _words(image, _LINES, language):
         if not _FRAME_SIDE.fullmatch(word.text):
-            lines.setdefault(key, []).append(word._replace(box=word.box.scaled(1 / zoom)))
+            lines.setdefault(key, []).append(word)
     return list(lines.values())
-
-
-def _best_readings(readings: Sequence[list[_Words]]) -> list[_Words]:
-    """Merge the lines that each language read."""
-    lines: list[tuple[Rect, list[tuple[int, RecognisedText]]]] = []
-    for rank, reading in enumerate(readings):
-        for words in reading:
-            box = joined(words).box
-            line = next((line for at, line in lines if _is_same_line(at, box)), None)
-            if line is None:
-                lines.append((box, line := []))
-            line += [(rank, word) for word in words]
-    return list(filter(None, (_best_reading_of_line(line) for _, line in lines)))
-
-
-def _is_same_line(box: Rect, other: Rect) -> bool:
-    part = box.clipped(other)
-    return part is not None and part.height > max(box.height, other.height) / 2
-
-
-def _best_reading_of_line(line: Sequence[tuple[int, RecognisedText]]) -> _Words:
-    # languages separate words differently: words that overlap are readings of one place
-    places: list[dict[int, _Words]] = []
-    end = float("-inf")
-    for rank, word in sorted(line, key=lambda entry: entry[1].box.x):
-        if word.box.x >= end - 1:
-            places.append({})
-        places[-1].setdefault(rank, []).append(word)
-        end = max(end, word.box.x + word.box.width)
-    # a sign that most languages do not see is a part of a picture
-    ranks = {rank for rank, _ in line}
-    readings = [list(map(joined, place.values())) for place in places if 2 * len(place) >= len(ranks)]
-    surest = "".join(max(place, key=_least_confidence).text for place in readings)
-    letters = list(map(_is_latin, filter(str.isalpha, surest)))
-    # a single letter decides nothing: C exists in other scripts, too
-    is_latin = len(letters) < 2 or 2 * sum(letters) >= len(letters)
-    return [word for place in readings for word in _best_reading(place, is_latin).words]
-
-
-def _least_confidence(reading: RecognisedText) -> float:
-    return min(word.confidence for word in reading.words)
-
-
-def _is_latin(text: str) -> bool:
-    return all(letter < "\u0250" for letter in text if letter.isalpha())
-
-
-def _best_reading(readings: Sequence[RecognisedText], is_latin: bool) -> RecognisedText:
-    """Return the most confident reading in the line's script.
-
-    Of equally good readings that differ only in accents, return the one with the most accents: a language
-    that lacks an accented letter reads it without the accent, with the same confidence.
-    """
-    readings = sorted(readings, key=_least_confidence, reverse=True)
-    least = _least_confidence(readings[0]) - _CLOSE
-    close = [reading for reading in readings if _least_confidence(reading) >= least]
-    best = next((reading for reading in close if _is_latin(reading.text) == is_latin), close[0])
-    alike = [reading for reading in close if _without_accents(reading.text) == _without_accents(best.text)]
-    return max(alike, key=lambda reading: sum(not letter.isascii() for letter in reading.text))
-
-
-def _without_accents(text: str) -> str:
-    letters = unicodedata.normalize("NFKD", text.translate(_UNACCENTED).casefold())
-    return "".join(letter for letter in letters if not unicodedata.combining(letter) and letter != " ")
 
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:

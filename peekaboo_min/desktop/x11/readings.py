@@ -1,0 +1,186 @@
+"""Choose the best of what several languages read in an image (pure).
+
+Run with several languages at once, tesseract keeps a word that its first language reads without accents. So
+each language reads by itself, and the most confident reading of each place is kept. A language without an
+accented letter reads it without the accent, with a confidence as high as any; but the accent is a shape above
+the letters, or a letter that reaches below the line. Measured on 20 windows (GTK 3, Qt, Tk, Chromium; light,
+dark, scaled by 1 to 2) with English alone: of 423 words read without their accents, 416 are recognised as
+such, and of 560 other words, 6 by mistake.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from ...core.models import RecognisedText, Rect, joined
+
+Words = list[RecognisedText]
+# Readings whose confidence differs by less are equally good. Measured on 18 windows with 1,098 labels.
+_CLOSE = 0.25
+_KNOWN = 0.95  # the confidence of a word in the language's dictionary; others have less than 0.934
+_LOST = "\u25cc"  # after a word: the image shows an accent that no language read
+_UNACCENTED = str.maketrans("łßđøı", "lBdoi")
+_DEEP = frozenset("gjpqyQ|[](){}/@$&,;")
+_HIGH = frozenset("'\"“”‘’„*^°%:®©")
+_DARK = 0.7  # of the way from a word's darkest pixel to white; at 0.5, 408 are recognised and 24 by mistake
+
+
+class Pgm(NamedTuple):
+    """A grey image, dark on white."""
+
+    data: bytes
+    width: int
+    height: int
+
+    def row(self, y: int, left: int, right: int) -> slice:
+        start = len(self.data) + (y - self.height) * self.width
+        return slice(start + left, start + right)
+
+    def without(self, boxes: Iterable[Rect]) -> bytes:
+        """Return the image with white boxes, wider by half their height: words may reach beyond them."""
+        image = bytearray(self.data)
+        for x, y, width, height in (map(int, box) for box in boxes):
+            left, right = max(0, x - height // 2), min(self.width, x + width + height // 2)
+            for at in range(y, min(self.height, y + height)):
+                image[self.row(at, left, right)] = b"\xff" * (right - left)
+        return bytes(image)
+
+
+def parse_pgm(data: bytes) -> Pgm:
+    return Pgm(data, *map(int, data.split(b"\n", 2)[1].split()))
+
+
+def is_known(word: RecognisedText, image: Pgm) -> bool:
+    """Return True if other languages need not read a word."""
+    return word.confidence >= _KNOWN and not _lacks_mark(word, image)
+
+
+def best_readings(readings: Sequence[list[Words]], image: Pgm) -> list[Words]:
+    """Merge the lines that each language read."""
+    lines: list[tuple[Rect, list[tuple[int, RecognisedText]]]] = []
+    for rank, reading in enumerate(readings):
+        for words in reading:
+            box = joined(words).box
+            line = next((line for at, line in lines if _is_same_line(at, box)), None)
+            if line is None:
+                lines.append((box, line := []))
+            line += [(rank, word) for word in words]
+    return list(filter(None, (_best_reading_of_line(line, image) for _, line in lines)))
+
+
+def _is_same_line(box: Rect, other: Rect) -> bool:
+    part = box.clipped(other)
+    return part is not None and part.height > max(box.height, other.height) / 2
+
+
+def _best_reading_of_line(line: Sequence[tuple[int, RecognisedText]], image: Pgm) -> Words:
+    # languages separate words differently: words that overlap are readings of one place
+    places: list[dict[int, Words]] = []
+    end = float("-inf")
+    for rank, word in sorted(line, key=lambda entry: entry[1].box.x):
+        if word.box.x >= end - 1:
+            places.append({})
+        places[-1].setdefault(rank, []).append(word)
+        end = max(end, word.box.x + word.box.width)
+    ranks = {rank for rank, _ in line}
+    readings = [
+        list(map(joined, place.values()))
+        for place in places
+        # a sign that most languages do not see is a part of a picture
+        if 2 * len(place) >= len(ranks) or any(word.confidence >= _KNOWN for word in chain(*place.values()))
+    ]
+    surest = "".join(max(place, key=_least_confidence).text for place in readings)
+    letters = list(map(_is_latin, filter(str.isalpha, surest)))
+    # a single letter decides nothing: C exists in other scripts, too
+    is_latin = len(letters) < 2 or 2 * sum(letters) >= len(letters)
+    best = chain(*(_best_reading(place, is_latin, image).words for place in readings))
+    return [word._replace(text=word.text + _LOST * _lacks_mark(word, image)) for word in best]
+
+
+def _least_confidence(reading: RecognisedText) -> float:
+    return min(word.confidence for word in reading.words)
+
+
+def _is_latin(text: str) -> bool:
+    return all(letter < "\u0250" for letter in text if letter.isalpha())
+
+
+def _best_reading(readings: Sequence[RecognisedText], is_latin: bool, image: Pgm) -> RecognisedText:
+    """Return the most confident reading in the line's script that lacks no mark.
+
+    Of equally good readings that differ only in accents, return the one with the most accents: a language
+    that lacks an accented letter reads it without the accent, with the same confidence.
+    """
+    if not readings[1:]:
+        return readings[0]
+    readings = sorted(readings, key=_least_confidence, reverse=True)
+    in_script = [reading for reading in readings if _is_latin(reading.text) == is_latin]
+    if in_script and _is_close(in_script[0], readings[0]):
+        readings = in_script
+    best, *others = [reading for reading in readings if not _lacks_mark(reading, image)] or readings
+    plain = _without_accents(best.text)
+    alike = [other for other in others if _is_close(other, best) and _without_accents(other.text) == plain]
+    return max([best, *alike], key=lambda reading: sum(not letter.isascii() for letter in reading.text))
+
+
+def _is_close(reading: RecognisedText, best: RecognisedText) -> bool:
+    return _least_confidence(reading) >= _least_confidence(best) - _CLOSE
+
+
+def _without_accents(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text.translate(_UNACCENTED).casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter) and letter != " ")
+
+
+def _lacks_mark(reading: RecognisedText, image: Pgm) -> bool:
+    """Return True if the image shows more marks than a reading in Latin letters has."""
+    letters = [letter for letter in reading.text if letter.isalpha()]
+    if not letters or any(letter > "\u024f" for letter in letters):
+        return False
+    above = below = 0
+    for letter in unicodedata.normalize("NFD", reading.text):
+        combining = unicodedata.combining(letter)
+        above += 2 * (combining == 230 or letter in _HIGH) + (letter in "ij")
+        below += combining in (202, 220) or letter in _DEEP
+    seen_above, seen_below = _marks(image, reading.box)
+    return seen_above > above or seen_below > below
+
+
+def _marks(image: Pgm, box: Rect) -> tuple[int, int]:
+    """Count the shapes above the letters and the letters that reach below the line."""
+    left, right = max(0, int(box.x) - 3), min(image.width, int(box.x + box.width) + 3)
+    # an accent may be outside the box
+    top, bottom = max(0, int(box.y - 0.4 * box.height)), min(image.height, int(box.y + 1.3 * box.height) + 1)
+    shapes = _shapes([image.data[image.row(y, left, right)] for y in range(top, bottom)])
+    tallest = max((shape.height for shape in shapes), default=0)
+    letters = [shape for shape in shapes if 2 * shape.height >= tallest]
+    if not letters:
+        return 0, 0
+    line = sorted(shape.y + shape.height for shape in letters)[len(letters) // 2]
+    height = sorted(shape.height for shape in letters)[len(letters) // 2]
+    above = sum(s.y + s.height <= line - height / 2 and min(s.width, s.height) >= 2 for s in shapes)
+    below = sum(s.y < line < s.y + s.height - max(2, 0.12 * height) for s in letters)
+    return above, below
+
+
+def _shapes(rows: list[bytes]) -> list[Rect]:
+    """Return the boxes of dark shapes that do not touch the border; overlapping boxes may become one."""
+    darkest = min(map(min, rows))
+    limit = re.escape(bytes([darkest + int((255 - darkest) * _DARK)]))
+    closed: list[list[int]] = []  # left, top, right, bottom
+    growing: list[list[int]] = []
+    for y, row in enumerate(rows):
+        for run in re.finditer(b"[\\x00-" + limit + b"]+", row, re.DOTALL):
+            left, right = run.span()
+            near = [shape for shape in growing if shape[0] <= right and left <= shape[2]]
+            whole = [[left, y, right, y + 1], *near]
+            growing = [shape for shape in growing if shape not in near]
+            growing.append([fold(side) for fold, side in zip((min, min, max, max), zip(*whole))])
+        closed += [shape for shape in growing if shape[3] <= y]
+        growing = [shape for shape in growing if shape[3] > y]
+    inner = (box for box in closed if box[0] and box[1] and box[2] < len(rows[0]))
+    return [Rect(left, top, right - left, bottom - top) for left, top, right, bottom in inner]
