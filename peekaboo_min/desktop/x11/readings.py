@@ -156,31 +156,41 @@ def _marks(image: Pgm, box: Rect) -> tuple[int, int]:
     # an accent may be outside the box
     top, bottom = max(0, int(box.y - 0.4 * box.height)), min(image.height, int(box.y + 1.3 * box.height) + 1)
     shapes = _shapes([image.data[image.row(y, left, right)] for y in range(top, bottom)])
+    shapes = [shape for shape in shapes if 8 * shape.width > shape.height]  # without a frame's sides
     tallest = max((shape.height for shape in shapes), default=0)
     letters = [shape for shape in shapes if 2 * shape.height >= tallest]
     if not letters:
         return 0, 0
     line = sorted(shape.y + shape.height for shape in letters)[len(letters) // 2]
     height = sorted(shape.height for shape in letters)[len(letters) // 2]
-    above = sum(s.y + s.height <= line - height / 2 and min(s.width, s.height) >= 2 for s in shapes)
-    below = sum(s.y < line < s.y + s.height - max(2, 0.12 * height) for s in letters)
+    above = sum(_is_close_above(shape, letters, height) for shape in shapes if shape.height >= height / 10)
+    below = sum(at.y < line < at.y + at.height - max(2, 0.12 * height) for at in letters)
     return above, below
 
 
+def _is_close_above(shape: Rect, letters: Sequence[Rect], height: float) -> bool:
+    right, bottom = shape.x + shape.width, shape.y + shape.height
+    under = [at for at in letters if at.x < right and shape.x < at.x + at.width]
+    return shape.width > 1 and any(0 <= at.y - bottom <= 0.3 * height for at in under)
+
+
 def _shapes(rows: list[bytes]) -> list[Rect]:
-    """Return the boxes of dark shapes that do not touch the border; overlapping boxes may become one."""
+    """Return the boxes of connected dark pixels that do not touch the border."""
     darkest = min(map(min, rows))
     limit = re.escape(bytes([darkest + int((255 - darkest) * _DARK)]))
-    closed: list[list[int]] = []  # left, top, right, bottom
-    growing: list[list[int]] = []
+    boxes: dict[int, tuple[int, ...]] = {}  # left, top, right, bottom
+    above: list[list[int]] = []  # left, right, key of its box: the runs of dark pixels in the row above
     for y, row in enumerate(rows):
-        for run in re.finditer(b"[\\x00-" + limit + b"]+", row, re.DOTALL):
-            left, right = run.span()
-            near = [shape for shape in growing if shape[0] <= right and left <= shape[2]]
-            whole = [[left, y, right, y + 1], *near]
-            growing = [shape for shape in growing if shape not in near]
-            growing.append([fold(side) for fold, side in zip((min, min, max, max), zip(*whole))])
-        closed += [shape for shape in growing if shape[3] <= y]
-        growing = [shape for shape in growing if shape[3] > y]
-    inner = (box for box in closed if box[0] and box[1] and box[2] < len(rows[0]))
+        runs: list[list[int]] = []
+        for key, match in enumerate(re.finditer(b"[\\x00-" + limit + b"]+", row, re.DOTALL), len(row) * y):
+            left, right = match.span()
+            touching = {run[2] for run in above if run[0] <= right and left <= run[1]}
+            runs.append([left, right, key])
+            for run in chain(above, runs):
+                run[2] = key if run[2] in touching else run[2]
+            whole = zip((left, y, right, y + 1), *(boxes.pop(other) for other in touching))
+            boxes[key] = tuple(fold(side) for fold, side in zip((min, min, max, max), whole))
+        above = runs
+    width, height = len(rows[0]), len(rows)
+    inner = (box for box in boxes.values() if box[0] and box[1] and box[2] < width and box[3] < height)
     return [Rect(left, top, right - left, bottom - top) for left, top, right, bottom in inner]
