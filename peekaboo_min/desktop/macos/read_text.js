@@ -1,22 +1,23 @@
 // {"path": file, "characters": bool} -> {"lines": [{text, confidence, x, y, width, height}]}
-// Boxes are fractions of the image, with the origin at the top left. characters: find single characters instead of lines, in
-// overlapping parts of the image; a character in an overlap may be returned twice.
+// Boxes are fractions of the image, from the top left. characters: find single characters, perhaps twice, in overlapping parts.
 ObjC.import('Foundation');
 ObjC.import('Vision');
 
 const ACCURATE = 0, FAST = 1; // VNRequestTextRecognitionLevel: by lines and words, or by single characters
-const PARTS = 4; // in each direction
-const OVERLAP = 1 / 16; // of the image; more than the size of a character
+const PARTS = 4, OVERLAP = 1 / 16; // in each direction; the overlap, as a part of the image, is more than a character
 
 function run(argv) {
     const {path, characters} = readRequest(argv);
     const handler = $.VNImageRequestHandler.alloc.initWithURLOptions($.NSURL.fileURLWithPath($(path)), $());
+    const own = new Set(['en', ...ObjC.deepUnwrap($.NSLocale.preferredLanguages).map(name => name.split('-')[0])]);
     const lines = [];
     for (const [x, y, width, height] of characters ? partsOfImage() : [[0, 0, 1, 1]]) {
         const request = $.VNRecognizeTextRequest.alloc.init;
         request.recognitionLevel = characters ? FAST : ACCURATE;
         request.usesLanguageCorrection = !characters;
-        request.automaticallyDetectsLanguage = true; // macOS 13; otherwise it recognises the letters of one language only
+        request.automaticallyDetectsLanguage = true; // macOS 13
+        const known = ObjC.deepUnwrap(request.supportedRecognitionLanguagesAndReturnError(null)); // it fails for others
+        request.recognitionLanguages = $(known.filter(code => own.has(code.split('-')[0])));
         if (characters) request.regionOfInterest = $.NSMakeRect(x, y, width, height);
         if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
         for (let i = 0; i < Number(request.results.count); i++) {
@@ -36,9 +37,8 @@ function run(argv) {
     return JSON.stringify({lines: lines});
 }
 
-// Clips each part to the image: Vision fails for a region that reaches beyond it.
 function partsOfImage() {
     const starts = [...Array(PARTS).keys()].map(index => index / PARTS);
-    const length = start => Math.min(1 - start, 1 / PARTS + OVERLAP);
+    const length = start => Math.min(1 - start, 1 / PARTS + OVERLAP); // Vision fails for a region beyond the image
     return starts.flatMap(y => starts.map(x => [x, y, length(x), length(y)]));
 }

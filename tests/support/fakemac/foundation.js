@@ -91,6 +91,7 @@ defineClass('NSAppleEventDescriptor', {
   zero: { aeDesc: (data) => makeObject('AEDesc', data) },
 });
 
+defineClass('NSLocale', { zeroStatics: { preferredLanguages: () => wrap(state().languages) } });
 defineClass('NSThread', { statics: { sleepForTimeInterval: (seconds) => host.sleep(1000 * number('sleepForTimeInterval', seconds)) } });
 
 // AppKit's values stay frozen until the run loop turns (facts B4).

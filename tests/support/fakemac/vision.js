@@ -50,20 +50,27 @@ const set = Object.fromEntries(['recognitionLevel', 'usesLanguageCorrection', 'r
 const setRegion = set.regionOfInterest; // it crashed osascript on 10.15, by a public report
 set.regionOfInterest = (data, value) => (state().switches.region_of_interest === 'works' ? setRegion(data, value) : host.crash());
 const zero = { results: (data) => (data.results ? wrap(data.results) : nil), recognitionLevel: (data) => data.recognitionLevel, usesLanguageCorrection: (data) => data.usesLanguageCorrection };
-defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, region: WHOLE, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set });
+defineClass('VNRecognizeTextRequest', { framework, init: () => makeObject('VNRecognizeTextRequest', { results: null, region: WHOLE, recognitionLevel: 0, usesLanguageCorrection: true }), zero, set,
+  args: { supportedRecognitionLanguagesAndReturnError: (data) => wrap(supported(data)) } });
 defineClass('VNRecognizedText', { framework, zero: { string: (data) => wrap(data.text), confidence: (data) => data.confidence } });
 defineClass('VNRecognizedTextObservation', {
   framework, zero: { boundingBox: (data) => data.box, confidence: (data) => data.confidence },
   args: { topCandidates: (data, count) => wrap(count > 0 ? [makeObject('VNRecognizedText', data)] : []) },
 });
 
+// Vision fails for a language that it does not support; the fast level knows only Latin letters.
+const SUPPORTED = [['en-US', 'de-DE', 'fr-FR', 'ru-RU', 'zh-Hans', 'ja-JP'], ['en-US', 'de-DE', 'fr-FR']];
+const supported = (request) => SUPPORTED[request.recognitionLevel];
+const isForeign = (text) => /[^\x00-\u024f\u2000-\u20cf]/.test(text);
+
 // Without its language asked for or detected (macOS 13) a text in other letters than English ones is not recognised,
 // and never at the fast level, which knows only Latin letters. An isolated text is one character: the accurate level
 // misses it, and so does any level in a region that is much larger than it (a third party's report).
 function legible(picture, request) {
-  const knowsAll = request.recognitionLevel === 0 && (request.automaticallyDetectsLanguage === true || request.recognitionLanguages);
+  const detects = request.automaticallyDetectsLanguage === true && state().switches.language_detection === 'works';
+  const knowsAll = request.recognitionLevel === 0 && (detects || (request.recognitionLanguages || []).some((code) => /^(ru|zh|ja)/.test(code)));
   const isFound = ({ text, rect }) => text.length > 1 || (request.recognitionLevel === 1 && rect[3] / picture.height > request.region.size.height / 32);
-  return { ...picture, labels: picture.labels.filter((label) => isFound(label) && (knowsAll || !/[^\x00-\u024f\u2000-\u20cf]/.test(label.text))) };
+  return { ...picture, labels: picture.labels.filter((label) => isFound(label) && (knowsAll || !isForeign(label.text))) };
 }
 
 const handler = (bytes) => makeObject('VNImageRequestHandler', { bytes });
@@ -83,7 +90,7 @@ defineClass('VNImageRequestHandler', {
         const asked = dataOf(request);
         asked.region = asked.regionOfInterest || WHOLE;
         asked.results = observations(legible(picture, asked), asked.region);
-        return isInside(asked.region);
+        return isInside(asked.region) && (asked.recognitionLanguages || []).every((code) => supported(asked).includes(code));
       });
     },
   },
