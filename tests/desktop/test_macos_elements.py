@@ -261,7 +261,7 @@ def test_text_in_other_scripts_is_read(desk: Desk, tmp_path: Path) -> None:
 @pytest.mark.parametrize("languages", [["et-EE"], ["et-EE", "ru-RU", "en-GB"]])
 def test_text_is_read_in_the_users_languages(desk: Desk, tmp_path: Path, languages: list[str]) -> None:
     desk.mac.set("languages", languages)
-    desk.mac.switch(language_detection="missing")  # before macOS 13
+    desk.mac.switch(language_detection="missing")
     desk.mac.change_window(1090, {"widgets": [widget("key", "button", 70, 60, 200, 60, text="Сохранить")]})
     desk.data("screenshot", 1090, "--path", tmp_path / "shot.png")
     texts = {one.text for one in desk.backend.read_text(tmp_path / "shot.png")}

@@ -9,7 +9,7 @@ const PARTS = 4, OVERLAP = 1 / 16; // in each direction; the overlap, as a part 
 function run(argv) {
     const {path, characters} = readRequest(argv);
     const handler = $.VNImageRequestHandler.alloc.initWithURLOptions($.NSURL.fileURLWithPath($(path)), $());
-    const own = new Set(['en', ...ObjC.deepUnwrap($.NSLocale.preferredLanguages).map(name => name.split('-')[0])]);
+    const own = new Set([...ObjC.deepUnwrap($.NSLocale.preferredLanguages), 'en'].map(name => name.split('-')[0]));
     const lines = [];
     for (const [x, y, width, height] of characters ? partsOfImage() : [[0, 0, 1, 1]]) {
         const request = $.VNRecognizeTextRequest.alloc.init;
@@ -17,7 +17,7 @@ function run(argv) {
         request.usesLanguageCorrection = !characters;
         request.automaticallyDetectsLanguage = true; // macOS 13
         const known = ObjC.deepUnwrap(request.supportedRecognitionLanguagesAndReturnError(null)); // it fails for others
-        request.recognitionLanguages = $(known.filter(code => own.has(code.split('-')[0])));
+        request.recognitionLanguages = $([...own].flatMap(name => known.filter(code => code.split('-')[0] === name)));
         if (characters) request.regionOfInterest = $.NSMakeRect(x, y, width, height);
         if (!handler.performRequestsError($([request]), null)) throw new Error('Vision could not read the image');
         for (let i = 0; i < Number(request.results.count); i++) {
