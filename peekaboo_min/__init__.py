@@ -6,10 +6,10 @@ list; tests/test_architecture.py enforces that.
 core          errors models settings log call text: imports nothing else of ours
 system        ending process (the only subprocess) programs web (the only urllib.request) files
               image_files saved_images bitmaps
-desktop       base: the contract of a platform; select keys matching images
+desktop       base: the contract of a platform; select keys matching images readings
               macos: backend osascript input swift_helper, and the sources that they run
               x11: backend connection windows xdotool record keyboard clipboard
-                   elements elements_atspi ocr opening readings
+                   elements elements_atspi ocr opening
 ai            client providers grid: ask a model
 automation    policy coordinates capture image act steps listing find labels wait opening: the jobs
 integrations  keynote gmail peekaboo_cli

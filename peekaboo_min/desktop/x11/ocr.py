@@ -7,6 +7,9 @@ dark; 8 to 28 points, 9 of them doubled) with 631 labels: tesseract finds 482 in
 the prepared one, with 18 misread words (590 and 46 in a JPEG); almost the same on Debian 12 and 13. A window
 of 554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
 
+Each language reads in its own process, side by side; readings.py chooses among the readings. The first, the
+user's own, reads all. The others skip the lines in which it knows every word, and no accent is lost.
+
 tesseract also misses most single characters. If one is requested, isolated shapes are cut out and read one by
 one, which finds the digits and signs of calculators (galculator; Tk, light on dark). It does not find the
 characters that tesseract's English data lacks (÷ ± π √ ²), a dot, and text with an arrow beside it. 40 keys
@@ -29,7 +32,7 @@ from ...core.settings import settings, user_language
 from ...core.text import clean_text
 from ...system.image_files import read_image_info
 from ...system.process import program_path, run_program
-from .readings import Words, best_readings, is_known, parse_pgm
+from ..readings import Words, best_readings, is_known, parse_pgm
 
 _OCR_S = 60.0
 # Sparse text, and light grey text, too: a threshold (Otsu's) for each part of about 50x50 pixels.

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from ...core.models import RecognisedText, Rect, joined
+from ..core.models import RecognisedText, Rect, joined
 
 Words = list[RecognisedText]
 # Readings whose confidence differs by less are equally good. With 0.25 to 0.9, as many labels are found.
