@@ -74,6 +74,8 @@ def test_element_values_are_limited_to_300_characters(mac_peek: Program, mac: Fa
     mac.change_window(1090, {"widgets": fields})
     values = [one["value"] for one in mac_peek.data("elements", 1090)["elements"]]
     assert values == ["x" * 300, "x" * 299 + "…"]
+    (only,) = mac_peek.data("elements", 1090, "--text", "x" * 301)["elements"]
+    assert only["value"] == "x" * 340
 
 
 @pytest.mark.parametrize("scale", ["1", "2"])

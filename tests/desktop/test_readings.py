@@ -1,0 +1,53 @@
+"""Readings of an image in several languages: the best of each place, accents that none read."""
+
+from __future__ import annotations
+
+import pytest
+
+from peekaboo_min.core.models import RecognisedText, Rect
+from peekaboo_min.desktop.readings import best_readings, is_known, parse_pgm
+
+ROWS = (
+    "..................",
+    "..................",
+    "..####....####....",
+    "..#..#....#..#....",
+    "..#..#....#..#....",
+    "..####....####....",
+    "..................",
+    "..................",
+)
+
+
+def image_of(rows: tuple[str, ...]) -> bytes:
+    pixels = "".join(rows).replace("#", "\0").replace(".", "\xff").encode("latin-1")
+    return f"P5\n{len(rows[0])} {len(rows)}\n255\n".encode() + pixels
+
+
+def word(text: str, confidence: float) -> RecognisedText:
+    return RecognisedText(text, Rect(1, 2, 16, 5), confidence)
+
+
+def test_lines_that_are_known_are_white_for_other_languages() -> None:
+    image = parse_pgm(b"P5\n6 3\n255\n" + bytes(18))
+    assert image.without([Rect(2, 0, 1, 2)])[-18:] == b"\0\xff\xff\xff\0\0" * 2 + bytes(6)
+
+
+@pytest.mark.parametrize(
+    ("accent", "readings", "best"),
+    [
+        (0, [("oo", 0.96)], "oo"),
+        (2, [("oo", 0.96)], "oo◌"),
+        (2, [("oo", 0.96), ("ôo", 0.4)], "ôo"),
+        (0, [("oo", 0.96), ("ôo", 0.4)], "oo"),
+        (0, [("lacze", 0.6), ("łacze", 0.5)], "łacze"),
+    ],
+)
+def test_accent_of_the_image_is_read_or_marked(
+    accent: int, readings: list[tuple[str, float]], best: str
+) -> None:
+    dots = "." * 2 + "#" * accent
+    image = parse_pgm(image_of((ROWS[0], dots.ljust(18, "."), *ROWS[1:])))
+    assert is_known(word("oo", 0.96), image) is (accent == 0)
+    ((found,),) = best_readings([[[word(*reading)]] for reading in readings], image)
+    assert found.text == best
