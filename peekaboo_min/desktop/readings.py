@@ -4,9 +4,9 @@ Run with several languages at once, tesseract keeps a word that its first langua
 each language reads by itself, and the most confident reading of each place is kept. A language without an
 accented letter reads it without the accent, with a confidence as high as any; but the accent is a shape close
 above a letter, or a letter that reaches below the line. Measured on 20 windows (GTK 3, Qt, Tk, Chromium;
-light, dark, scaled by 1 to 2) with English alone: of 423 words read without their accents, 411 are recognised
-as such, and of 743 words read right, 1 by mistake. With five languages and 1,400 labels, this raises the
-labels that are found from 1,251 to 1,257, and lowers those found without their accents from 14 to 7.
+light, dark, scaled by 1 to 2) with 1,400 labels, 840 of them with accents: without these marks, 328 are found
+without their accents if only English is installed, 14 with all five languages; with them, 10 and 7. Of 743
+words read right, 1 is marked by mistake.
 """
 
 from __future__ import annotations
