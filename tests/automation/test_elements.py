@@ -11,7 +11,7 @@ from accessible import elements_of, group_of
 from desktops import BROWSER_OPTIONS, need_browser
 from fakemac import FakeMac
 from macs import mac_environment
-from mcp_server import serving
+from mcp_server import initialized
 from samples import window
 from worlds import Program, wait_for
 
@@ -37,8 +37,7 @@ def test_elements_print_one_line_each(mac_peek: Program, mac: FakeMac) -> None:
     head, line = mac_peek.run("elements", 1090, "--text", "ENTRY").out.rstrip().split("\n")
     assert re.fullmatch(r"1 element\(s\) of window 1090; x,y are pixels of screenshot [0-9a-f]{16}", head)
     assert line == 'button "New entry" 180,220'
-    with serving("package", mac_environment(mac)) as server:
-        server.shake_hands()
+    with initialized("package", mac_environment(mac)) as server:
         answer = server.call("find_elements", window_id=1090, text="entry")
     text, data = answer["content"][0]["text"], answer["structuredContent"]
     assert text.split("\n")[1:] == [line] and data["screenshot_id"] in text

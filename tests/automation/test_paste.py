@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from accessible import group_of
-from mcp_server import serving
+from mcp_server import initialized
 from slow_display import SlowDisplay
 from tk_windows import Opened, clipboard, copy, programs_by, typed, window_titled
 from witness import SlowField
@@ -241,8 +241,7 @@ def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form_id: i
 
 def test_clipboard_is_restored_after_a_cancelled_call(peek: Program, form: Form, form_id: int) -> None:
     copy(peek.environment, b"mine")
-    with serving("package", peek.environment) as server:
-        server.shake_hands()
+    with initialized("package", peek.environment) as server:
         number = server.start_call("type_text", window_id=form_id, text="äöü" * 300)
         wait_for(lambda: form.events("key"), "it pastes")
         server.send("notifications/cancelled", {"requestId": number, "reason": "enough"}, is_request=False)

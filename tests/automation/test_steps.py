@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from leftovers import machine_state
-from mcp_server import serving
+from mcp_server import initialized
 from tk_windows import Opened, audit
 from worlds import PATIENCE_S, Form, Program, wait_for
 
@@ -179,8 +179,7 @@ def test_steps_end_when_their_time_is_up(form_id: int, run: Run, monkeypatch: py
 
 def test_server_takes_only_steps_whose_tools_it_offers(peek: Program, form: Form, form_id: int) -> None:
     environment = {**peek.environment, "PEEKABOO_TOOLS": "run_steps,focus_window"}
-    with serving("package", environment) as server:
-        server.shake_hands()
+    with initialized("package", environment) as server:
         offered = {tool["name"]: tool for tool in server.ask("tools/list")["result"]["tools"]}
         assert offered["run_steps"]["annotations"]["destructiveHint"] is True
         focus = {"tool": "focus_window", "window_id": form_id}
@@ -227,8 +226,7 @@ def test_act_without_its_record_is_not_done(peek: Program, form: Form, form_id: 
 
 def test_session_leaves_nothing_behind(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     before: dict[str, Any] = machine_state(tmp_path, form.display)
-    with serving("package", peek.environment) as server:
-        server.shake_hands()
+    with initialized("package", peek.environment) as server:
         during = machine_state(tmp_path, form.display)
         x, y = form.centre("notes")
         server.call("take_window_screenshot", window_id=form_id)

@@ -18,7 +18,7 @@ from fake_ai import FakeAI
 from fakemac import FakeMac
 from jsonschema import Draft202012Validator
 from macs import mac_environment
-from mcp_server import Server, serving
+from mcp_server import Server, initialized
 from mcp_types import methods
 from mcp_types._v2025_11_25 import JSONRPCErrorResponse as OldError
 from mcp_types._v2026_07_28 import JSONRPCErrorResponse as NewError
@@ -177,8 +177,7 @@ def pinned() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def on_mac(mac: FakeMac, gmail: Path) -> list[Message]:
-    with serving("package", mac_environment(mac, PEEKABOO_GMAIL_FOLDER=str(gmail))) as server:
-        server.shake_hands()
+    with initialized("package", mac_environment(mac, PEEKABOO_GMAIL_FOLDER=str(gmail))) as server:
         return server.ask("tools/list")["result"]["tools"]
 
 
@@ -193,8 +192,7 @@ def test_tools_list_on_a_mac_is_the_pinned_one_always(session: Recorded, on_mac:
 
 def test_tools_list_on_x11_is_the_pinned_one_without_mac_features(display: str, tmp_path: Path) -> None:
     environment = clean_environment(tmp_path, DISPLAY=display, PEEKABOO_ALWAYS_LOAD="0")
-    with serving("single file", environment) as server:
-        server.shake_hands()
+    with initialized("single file", environment) as server:
         tools = server.ask("tools/list")["result"]["tools"]
     listed = {tool["name"]: in_lines(tool) for tool in tools}
     expected = {name: tool for name, tool in pinned().items() if name not in NOT_ON_X11.split()}
