@@ -58,3 +58,13 @@ def test_script_returns_the_same_in_javascriptcore(
     random = {"document_id": None}
     assert {**node, **random} == {**jsc, **random}
     assert [mac.events("strict") for mac in macs] == [[], []]
+
+
+def test_responsible_process_is_the_same_in_javascriptcore(tmp_path: Path) -> None:
+    """Run the only script whose argument is a process id instead of a file."""
+    need("node")
+    need_optional("jsc")
+    mac, source = FakeMac(tmp_path), native_source("desktop/macos/responsible.js")
+    argv = [str(mac.bin_dir / "osascript"), "-l", "JavaScript", "-", "4711"]
+    node = subprocess.run(argv, input=source.encode(), env=mac.env(), stdout=subprocess.PIPE).stdout
+    assert [json.loads(node), run_in_jsc(mac.folder, mac.env(), source, "4711")] == [480, "480"]
