@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 from fake_ai import FakeAI, script
 from fakemac import FakeMac
-from worlds import ROOT, SINGLE_FILE, ForeignFolder, Program, clean_environment, executable
+from worlds import ROOT, SINGLE_FILE, ForeignFolder, Program, clean_environment
 
 PACKAGE = ROOT / "peekaboo_min" / "__main__.py"
 FORMS = {"package": PACKAGE, "single file": SINGLE_FILE}
@@ -98,14 +97,3 @@ def test_agents_server_imports_no_foreign_module(own_mac: FakeMac, foreign: Fore
         done = program.run("keynote-agent", "x", "--json", folder=foreign.path)
     assert foreign.executed() == []
     assert "KEYNOTE_READY" in done.out + (foreign.path / "logs" / "agent.log").read_text(encoding="utf-8")
-
-
-def test_program_in_a_foreign_folder_is_ignored(tmp_path: Path, foreign: ForeignFolder, display: str) -> None:
-    for name in ("maim", "xdotool", "peekaboo"):
-        executable(foreign.path / name, f"echo {name} >> {foreign.path}.log")
-    path = os.pathsep.join([".", "", os.environ["PATH"]])
-    environment = clean_environment(tmp_path, DISPLAY=display, PATH=path, PYTHONPATH="")
-    program = Program([sys.executable, str(PACKAGE)], environment)
-    done = program.run("exec", "--cwd", foreign.path, "--", "image", folder=foreign.path)
-    assert foreign.executed() == []
-    assert done.code == 0 and "Captured 1 image(s)" in done.out, done.err

@@ -71,6 +71,13 @@ def test_images_that_are_too_large_are_left_out_and_counted() -> None:
     assert len(as_sent(message)) < 16_000_000
 
 
+def test_failed_result_has_its_error_then_its_text_and_images() -> None:
+    picture, error = ImageData(b"x", ImageInfo("png", 1, 1)), PeekabooError(ErrorCode.TIMEOUT, "late")
+    message = success_message(Result("killed", {"stdout": "half"}, (picture,), failure=error))
+    blocks = [(block["type"], block.get("text", "")[:7]) for block in message["content"]]
+    assert (message["isError"], blocks) == (True, [("text", "TIMEOUT"), ("text", "killed\n"), ("image", "")])
+
+
 def test_error_can_always_be_sent() -> None:
     error = PeekabooError(ErrorCode.CAPTURE_FAILED, "\ud800. Next step: no.", "h" * 10**6, "\udcff")
     message = error_message(error)

@@ -156,38 +156,29 @@ def test_cancelled_call_kills_only_its_programs(tmp_path: Path, slow_world: dict
         assert [json.loads(line).get("id") for line in server.lines].count(number) == 0
 
 
-@pytest.mark.parametrize("form_name", FORMS)
-def test_end_of_stdin_during_a_call_ends_server_and_programs(
-    form_name: str, tmp_path: Path, slow_world: dict[str, str]
-) -> None:
-    with initialized(form_name, slow_world) as server:
-        server.start_call(**SLOW_CALL)
-        server.start_call("list", item_type="running_applications")
-        pids = pids_in(tmp_path / "pids", 4)
-        assert server.end(SOON_S) == 0
-        assert_all_dead(pids)
-        assert_only_messages(server)
-        assert "Traceback" not in server.errors
+ENDINGS: list[tuple[str, Callable[[Server], Any], str, int]] = [
+    *((form, lambda server: server.process.stdin.close(), "stdin ended", 0) for form in FORMS),
+    ("package", lambda server: server.process.send_signal(signal.SIGTERM), "ended by SIGTERM", 0),
+    ("package", lambda server: server.process.send_signal(signal.SIGINT), "ended by SIGINT", 0),
+    ("single file", lambda server: server.process.send_signal(signal.SIGHUP), "ended by SIGHUP", 129),
+]
 
 
-@pytest.mark.parametrize(
-    ("form_name", "number"),
-    [("package", signal.SIGTERM), ("package", signal.SIGINT), ("single file", signal.SIGHUP)],
-)
-def test_signal_ends_the_server_and_its_programs(
-    form_name: str, tmp_path: Path, slow_world: dict[str, str], number: signal.Signals
+@pytest.mark.parametrize(("form_name", "end", "line", "code"), ENDINGS)
+def test_end_of_stdin_or_a_signal_ends_the_server_and_its_programs(
+    form_name: str, tmp_path: Path, slow_world: dict[str, str], end: Any, line: str, code: int
 ) -> None:
     # spec: "Implement graceful shutdown on SIGINT, SIGTERM (e.g., await server.close(); logger.flush();
     # process.exit(0);)."
-    environment = {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with initialized(form_name, environment) as server:
+    with initialized(form_name, {**slow_world, "PEEKABOO_LOG_FILE": str(tmp_path / "log")}) as server:
         server.start_call(**SLOW_CALL)
-        pids = pids_in(tmp_path / "pids")
-        server.process.send_signal(number)
-        assert server.wait(SOON_S) == (128 + number if number == signal.SIGHUP else 0)
-        assert f'"ended by {number.name}"' in (tmp_path / "log").read_text()
+        server.start_call("list", item_type="running_applications")
+        pids = pids_in(tmp_path / "pids", 4)
+        end(server)
+        assert (server.wait(SOON_S), server.errors) == (code, "")
+        assert f'"{line}"' in (tmp_path / "log").read_text()
         assert_all_dead(pids)
-        assert server.errors == ""
+        assert_only_messages(server)
 
 
 @pytest.mark.parametrize("closing", ["<&-", ">&- </dev/null"])

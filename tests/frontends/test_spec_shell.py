@@ -9,7 +9,7 @@ from typing import Any, Callable
 from unittest.mock import ANY
 
 import pytest
-from answers import files_in, kept_by
+from answers import ROWS, SAFARI, files_in, kept_by
 from fakemac import FakeMac, image_size
 from in_process import InProcessProgram
 from macs import mac_environment
@@ -77,9 +77,6 @@ def test_list_server_status_reports_both_grants(own_mac: FakeMac) -> None:
     assert "Screen Recording: granted" in text and "Accessibility: NOT granted" in text
 
 
-SAFARI = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
-TITLES = [START[1], BUG[1], "Downloads"]
-ROWS = [{"window_title": title, "window_index": index} for index, title in enumerate(TITLES)]
 DETAILS: list[dict[str, Any]] = [
     {"window_id": 1012, "bounds": {"x": 200, "y": 60, "width": 1000, "height": 700}},
     {"window_id": 1004, "bounds": {"x": 120, "y": 120, "width": 900, "height": 640}},

@@ -17,14 +17,12 @@ from fake_ai import picture
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
-from mcp_server import Server, is_alive, pids_in, serving
+from mcp_server import Server, initialized, is_alive, pids_in
 from worlds import ROOT, executable, wait_for
 
-# records argv, environment and stdin; replies with the files that the test wrote
+# records its argv; replies with the files that the test wrote
 SCRIPTED = """#!/bin/sh
 for word in "$@"; do printf '%s\\0' "$word"; done > {folder}/argv
-env > {folder}/environment
-cat > {folder}/stdin
 [ -e {folder}/hook ] && . {folder}/hook
 cat {folder}/stderr >&2
 cat {folder}/stdout
@@ -74,8 +72,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripted]:
     path = executable(folder / "other peekaboo", SCRIPTED.format(folder=shlex.quote(str(folder))))
     with fake_mac(folder) as mac:
         environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(path), PEEKABOO_LOG_LEVEL="debug")
-        with serving("package", environment) as server:
-            server.shake_hands()
+        with initialized("package", environment) as server:
             started = Scripted(folder, server, environment)
             started.call("list", apps())  # consumes the status text
             yield started
@@ -144,13 +141,6 @@ def test_delegated_list_gets_the_originals_arguments_in_order(
 ) -> None:
     answer = scripted.call("list", success(**apps()["data"], **windows()["data"]), **arguments)
     assert answer["isError"] is False and scripted.argv == ["list", *argv, "--json-output"]
-
-
-def test_delegation_gives_no_input_and_not_its_own_path(scripted: Scripted) -> None:
-    scripted.call("list", apps())
-    names = [line.split("=")[0] for line in (scripted.folder / "environment").read_text().splitlines()]
-    assert "PEEKABOO_CLI_PATH" not in names and "PEEKABOO_BIN_DIR" in names
-    assert (scripted.folder / "stdin").read_bytes() == b""
 
 
 def test_delegation_passes_an_absolute_path(scripted: Scripted, tmp_path: Path) -> None:
@@ -328,8 +318,7 @@ def test_delegation_kills_a_hanging_command_and_its_children(
     scripted: Scripted, pids: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(mcp_server.FORMS, "impatient", ["-c", IMPATIENT])
-    with serving("impatient", scripted.environment) as server:
-        server.shake_hands()
+    with initialized("impatient", scripted.environment) as server:
         calls = [server.start_call("list"), server.start_call("list", app="A"), server.start_call("image")]
         answers = [refused(server.answer_to(call)["result"]) for call in calls]
     assert [answer["code"] for answer in answers] == ["TIMEOUT"] * 3
@@ -337,19 +326,10 @@ def test_delegation_kills_a_hanging_command_and_its_children(
     assert [pid for pid in pids_in(pids, 6) if is_alive(pid)] == []
 
 
-def test_delegation_that_is_cancelled_kills_the_command_line(scripted: Scripted, pids: Path) -> None:
-    number = scripted.server.start_call("image")
-    started = pids_in(pids)
-    scripted.server.send("notifications/cancelled", {"requestId": number}, is_request=False)
-    # its own timeout is 45 s
-    wait_for(lambda: not any(map(is_alive, started)), "the command line is dead", 30)
-
-
 def test_delegation_warns_until_the_path_is_executable(shared_mac: FakeMac, tmp_path: Path) -> None:
     path = tmp_path / "peekaboo"
     log = {"PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with serving("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path), **log)) as server:
-        server.shake_hands()
+    with initialized("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=str(path), **log)) as server:
         server.call("list")
         path.touch()
         server.call("list")
@@ -381,8 +361,7 @@ def test_delegation_to_our_file_answers_like_the_server(shared_mac: FakeMac, tmp
     path = executable(tmp_path / "own-peekaboo", f'#!/bin/sh\nexec {shlex.join(argv)} "$@"\n')
     image, answers = str(tmp_path / "a.png"), []
     for delegate in ("", str(path)):
-        with serving("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=delegate)) as server:
-            server.shake_hands()
+        with initialized("package", mac_environment(shared_mac, PEEKABOO_CLI_PATH=delegate)) as server:
             server.call("list")  # consumes the status text
             details = ["off_screen", "bounds", "ids"]
             listed = seen(server.call("list", app="Safari", include_window_details=details))

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from answers import refused
-from fake_ai import FakeAI
 from fakemac import FakeMac
 from macs import mac_environment
-from mcp_server import Server, serving
+from mcp_server import Server, initialized
 from worlds import executable
 
 from peekaboo_min.core.log import collected_debug_lines
@@ -25,8 +24,7 @@ from peekaboo_min.system.process import run_program, running
 @pytest.fixture
 def server(mac: FakeMac, tmp_path: Path) -> Iterator[Server]:
     log = {"PEEKABOO_LOG_LEVEL": "debug", "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with serving("package", mac_environment(mac, **log)) as started:
-        started.shake_hands()
+    with initialized("package", mac_environment(mac, **log)) as started:
         yield started
 
 
@@ -90,23 +88,6 @@ def test_log_shows_only_flags_and_numbers_of_a_programs_arguments() -> None:
 def logged_errors(log: Path) -> list[str]:
     lines = map(json.loads, log.read_text("utf-8").splitlines())
     return [line["msg"] for line in lines if line["level"] == "error"]
-
-
-def test_failed_question_is_logged_and_the_next_success_has_the_status(
-    mac: FakeMac, ai: FakeAI, tmp_path: Path
-) -> None:
-    # spec: "if the response is for a successful tool call [...] AND hasSentInitialStatus is false"
-    ai.fail_with("empty", times=None)
-    variables = {**ai.env("ollama", "llava:latest"), "PEEKABOO_LOG_FILE": str(tmp_path / "log")}
-    with serving("package", mac_environment(mac, **variables)) as server:
-        server.shake_hands()
-        failed = server.call("image", app="Form", question="Is it a form?", path=str(tmp_path / "form.png"))
-        listed = server.call("list")
-    assert (tmp_path / "form.png").is_file()
-    statuses = [json.dumps(reply["content"]).count("Server Status") for reply in (failed, listed)]
-    assert (failed["isError"], statuses) == (True, [0, 1])
-    (line,) = logged_errors(tmp_path / "log")
-    assert line.startswith("image failed: AI_PROVIDER_ERROR: ")
 
 
 def test_log_has_the_exit_code_of_a_failed_program_but_not_its_output(

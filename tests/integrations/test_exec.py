@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Callable
 
 import pytest
 from answers import seen
@@ -13,13 +12,11 @@ from fake_ai import picture
 from fakemac import FakeMac
 from in_process import InProcessProgram
 from macs import mac_environment
-from mcp_server import serving
+from mcp_server import initialized
 from worlds import Program, executable
 
 from peekaboo_min import __version__
 from peekaboo_min.core.call import in_parallel
-from peekaboo_min.integrations.peekaboo_cli import peekaboo_argv, peekaboo_version
-from peekaboo_min.system import programs
 
 # a peekaboo with a fixed version that runs its first argument as a shell line
 BREWED = """#!/bin/sh
@@ -85,6 +82,7 @@ def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: P
     left = f"note: new images in {tmp_path / 'work'}: [b.png]\n"
     assert f"{left}peekaboo-min: peekaboo did not finish within 3" in done.err
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
+    assert as_json.json["data"]["exit_code"] is None
 
 
 def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_path: Path) -> None:
@@ -94,8 +92,7 @@ def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_pa
         (tmp_path / name).write_bytes(picture())
     (tmp_path / "large.png").write_bytes(picture("png", 3000, 3000))
     path = executable(tmp_path / "cli" / "peekaboo", BREWED)
-    with serving("package", mac_environment(mac, PEEKABOO_CLI_PATH=str(path))) as server:
-        server.shake_hands()
+    with initialized("package", mac_environment(mac, PEEKABOO_CLI_PATH=str(path))) as server:
         mac.fail("sips", exit=13, stderr="no")
         work = tmp_path / "work"
         line = (
@@ -114,8 +111,7 @@ def test_exec_without_a_valid_peekaboo_cli_path_runs_the_built_in_one(mac: FakeM
     # spec: "If PEEKABOO_CLI_PATH is not set or invalid, the server will fall back to a bundled path"
     environment = mac_environment(mac, PEEKABOO_CLI_PATH=str(tmp_path / "nothing"))
     problem = f"PEEKABOO_CLI_PATH names {tmp_path / 'nothing'}, which is not an executable"
-    with serving("package", environment) as server:
-        server.shake_hands()
+    with initialized("package", environment) as server:
         assert seen(server.call("peekaboo_exec", args=["--version"]))["stdout"] == f"{__version__}\n"
         # spec: "`peekaboo permissions check`"
         assert seen(server.call("peekaboo_exec", args=["permissions", "check"]))["exit_code"] == 0
@@ -125,17 +121,3 @@ def test_exec_without_a_valid_peekaboo_cli_path_runs_the_built_in_one(mac: FakeM
         problems = status.partition("\n\nProblems:\n")[2].splitlines()
         assert f"- peekaboo: {problem} (only for peekaboo_exec); correct it, or unset it" in problems
     assert problem in InProcessProgram(environment).run("doctor").out
-
-
-def test_exec_searches_path_before_the_homebrew_folders(
-    environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    # spec: "`brew install steipete/tap/peekaboo`", and "the host process (Terminal/launchd service)"
-    brewed = executable(tmp_path / "homebrew" / "peekaboo", BREWED)
-    other = executable(tmp_path / "other" / "peekaboo", "#!/bin/sh\necho 1.0\n")
-    monkeypatch.delenv("PEEKABOO_BIN_DIR", raising=False)
-    assert programs._FOLDERS[-2:] == ("/opt/homebrew/bin", "/usr/local/bin")
-    monkeypatch.setattr(programs, "_FOLDERS", (str(tmp_path / "none"), str(brewed.parent)))
-    for path, argv, version in (("", brewed, "Peekaboo 9.8.7"), (f"{other.parent}:", other, "1.0")):
-        environment(PATH=f"{path}/usr/bin:/bin")
-        assert (peekaboo_argv(), peekaboo_version([str(argv)])) == ([str(argv)], version)

@@ -80,17 +80,6 @@ def test_fleet_fails_only_for_the_dead_desktop(ssh: dict[str, str], tmp_path: Pa
     assert lines[host(ended)].startswith("1\t") and "no X display" in lines[host(ended)]
 
 
-def test_fleet_runs_on_desktops_of_their_own(ssh: dict[str, str], tmp_path: Path) -> None:
-    hosts = ",".join(map(host, (":59998", ":59999")))  # no server has these numbers
-    argv = ["desktop", "--size", "640x480", "--", "peekaboo-min", "image", "--path", "a.png"]
-    done = fleet(tmp_path, hosts, "--", *argv, **ssh)
-    assert done.code == 0, done.out
-    for path in (tmp_path / "fleet").glob("*/a.png"):
-        info = read_image_info(path)
-        assert info is not None and (info.width, info.height) == (640, 480)
-    assert len([*tmp_path.glob("fleet/*/a.png")]) == 2
-
-
 def test_fleet_reports_a_hanging_or_unreachable_host(ssh: dict[str, str], tmp_path: Path) -> None:
     """Keep the other hosts' results, and ignore files of an earlier run."""
     stale = tmp_path / "fleet" / "nobody@127.0.0.1_:7"

@@ -82,6 +82,12 @@ APPLICATIONS = [
 ]
 
 
+SAFARI: dict[str, Any] = {"app_name": "Safari", "pid": 410, "bundle_id": "com.apple.Safari"}
+# of its windows
+TITLES = ["Start Page", "Bug 12/34: crash in usr/bin", "Downloads"]
+ROWS = [{"window_title": title, "window_index": index} for index, title in enumerate(TITLES)]
+
+
 def screen_row(path: Path, label: str, size: Any) -> dict[str, Any]:
     return {
         "path": str(path),

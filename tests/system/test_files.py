@@ -167,17 +167,12 @@ def test_file_lock_is_taken_on_the_newest_file(lock: Path, monkeypatch: pytest.M
         assert os.path.samestat(lock.stat(), os.fstat(held_locks()[0]))
 
 
-def test_file_lock_refuses_a_link(lock: Path, tmp_path: Path) -> None:
-    lock.symlink_to(tmp_path / "other")
+@pytest.mark.parametrize("make", [lambda lock: lock.symlink_to("other"), os.mkfifo], ids=["link", "pipe"])
+def test_file_lock_refuses_a_link_or_a_pipe(lock: Path, make: Callable[[Path], object]) -> None:
+    make(lock)
     error = error_of(file_lock(lock.name, 1.0, "the mouse").__enter__)
     assert error.code is ErrorCode.FILE_IO_ERROR and str(lock) in error.message
-    assert not (tmp_path / "other").exists()
-
-
-def test_file_lock_refuses_a_pipe(lock: Path) -> None:
-    os.mkfifo(lock)
-    error = error_of(file_lock(lock.name, 1.0, "the mouse").__enter__)
-    assert error.code is ErrorCode.FILE_IO_ERROR and str(lock) in error.message
+    assert not (lock.parent / "other").exists()
 
 
 def test_file_lock_without_support_is_an_error(lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
