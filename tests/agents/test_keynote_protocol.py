@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from samples import error_of
 
-from peekaboo_min.agents.keynote_agent import convert_arguments, read_reply
+from peekaboo_min.agents.keynote_agent import DrawingRun, convert_arguments, read_reply
+from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.errors import ErrorCode
 
 CALL, NOTHING = "FUNCTION_CALL", ("", "")
@@ -37,6 +40,13 @@ def test_read_reply_takes_only_the_first_matching_line(reply: str) -> None:
 
 def schema(**types: str) -> dict[str, object]:
     return {"properties": {name: {"type": kind} for name, kind in types.items()}, "required": list(types)}
+
+
+def test_written_text_with_a_broken_bar_counts_as_the_required_one() -> None:
+    run = DrawingRun("", "a ¦ b", ModelChoice("gemini", "x"), Path("log"))
+    answers = {"draw_rectangle|1|1|10|10": "RECTANGLE_OK: id=D/1/1", "write|a ¦ b": "TEXT_OK: id=D/1/1, x"}
+    run.turns = [{"call": call, "answer": answer} for call, answer in answers.items()]
+    assert run.written_text() == "a | b"
 
 
 RECTANGLE = schema(x="integer", y="integer", width="integer", height="integer")

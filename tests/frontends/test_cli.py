@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
-from worlds import PATIENCE_S, Finished, Program, bare_x_server, both_forms, executable, need, wait_for
+from worlds import PATIENCE_S, Finished, Program, bare_x_server, both_forms, executable, need
 
 from peekaboo_min import __version__
 from peekaboo_min.core.errors import ErrorCode
@@ -355,27 +354,13 @@ def test_command_imports_no_slow_module(program: Program, empty_display: str) ->
     assert sorted(imported & HEAVY) == []
 
 
-WAITING = """[ "$1" != --version ] || exit 1
-pwd > "$1/started.new"
-mv "$1/started.new" "$1/started"
-while [ ! -e "$1/go" ]; do sleep 0.05; done
-echo done > result.txt"""
-
-
-def test_clean_keeps_the_folder_of_a_running_exec(forked: Program, tmp_path: Path) -> None:
-    delegate = str(executable(tmp_path / "waiting", WAITING))
-    with forked.start("exec", "--json-output", "--", tmp_path, PEEKABOO_CLI_PATH=delegate) as process:
-        wait_for((tmp_path / "started").exists, "the program is started")
-        folder = Path((tmp_path / "started").read_text().strip())
-        try:
-            assert forked.data("clean") == {"deleted": 0}
-        finally:
-            (tmp_path / "go").write_text("")
-        out, err = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, err, json.loads(out)["data"]["exit_code"]) == (0, b"", 0)
-    assert (folder / "result.txt").read_text() == "done\n"
-    assert forked.data("clean") == {"deleted": 1}
-    assert not folder.exists()
+@pytest.mark.leaves(".*/credentials[.]json")
+def test_clean_all_keeps_the_mail_client_in_our_state_folder(forked: Program, tmp_path: Path) -> None:
+    client = tmp_path / "state" / "peekaboo_min" / "gmail" / "credentials.json"
+    client.parent.mkdir(parents=True)
+    client.touch()
+    forked.data("clean", "--all", PEEKABOO_GMAIL_FOLDER=str(client.parent))
+    assert client.exists(), "the user saved it there"
 
 
 @pytest.mark.leaves(".*/log")

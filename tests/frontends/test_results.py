@@ -71,6 +71,12 @@ def test_images_that_are_too_large_are_left_out_and_counted() -> None:
     assert len(as_sent(message)) < 16_000_000
 
 
+def test_single_large_image_is_sent() -> None:
+    picture = ImageData(b"x" * 8_000_000, ImageInfo("png", 1, 1))
+    message = success_message(Result("1 image", {"a": 1}, (picture,)))
+    assert [block["type"] for block in message["content"]] == ["text", "image"]
+
+
 def test_failed_result_has_its_error_then_its_text_and_images() -> None:
     picture, error = ImageData(b"x", ImageInfo("png", 1, 1)), PeekabooError(ErrorCode.TIMEOUT, "late")
     message = success_message(Result("killed", {"stdout": "half"}, (picture,), failure=error))
