@@ -183,6 +183,7 @@ def test_doctor_names_the_package_of_missing_gi(forked: Program, tmp_path: Path,
     assert done.code == 0, done.err
     problem = f"-       python3's gi: {python} has no gi with Atspi (only for elements)"
     assert f"{problem}\n        install it: sudo apt-get install python3-gi " in done.out
+    assert re.search("; optional and missing: .*python3's gi", done.out.splitlines()[-1])
 
 
 def test_wayland_session_causes_a_warning(forked: Program, tmp_path: Path, empty_display: str) -> None:
