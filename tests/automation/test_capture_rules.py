@@ -209,7 +209,8 @@ def test_screenshot_is_repeated_after_a_move(peek: Program, form: Form, form_id:
 def test_screenshot_of_a_window_that_is_hidden_meanwhile_is_refused(
     peek: Program, form_id: int, tmp_path: Path
 ) -> None:
-    hiding = f'$real "$@"; code=$?; xdotool windowminimize --sync {form_id} >&2; exit $code'
+    hidden = f'xwininfo -id {form_id} | grep -q "Map State: IsUn"'
+    hiding = f'$real "$@"; xdotool windowminimize {form_id}; until {hidden}; do sleep 0.01; done'
     error = peek.error("screenshot", form_id, **programs_by(tmp_path / "bin", hiding, "maim"))
     assert error["code"] == "CAPTURE_FAILED"
 

@@ -18,8 +18,8 @@ from peekaboo_min.automation import find as finding
 from peekaboo_min.automation.labels import find_in_lines, with_characters
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
+from peekaboo_min.desktop.readings import best_readings, parse_pgm
 from peekaboo_min.desktop.x11.ocr import (
-    _best_readings,
     missing_language,
     read_characters_by_tesseract,
     read_text_by_tesseract,
@@ -264,8 +264,9 @@ def test_line_is_merged_from_the_readings_of_each_language(readings: tuple[str, 
         pairs = [word.split(":") for word in reading.split()]
         return [text_at(text, 30 * at, int(tenths) / 10) for at, (text, tenths) in enumerate(pairs)]
 
-    lines = _best_readings([[words(reading)] for reading in readings])
-    assert [word.text for word in lines[0]] == MERGED[readings].split()
+    white = parse_pgm(b"P5\n300 50\n255\n" + b"\xff" * 300 * 50)
+    (line,) = best_readings([[words(reading)] for reading in readings], white)
+    assert [word.text for word in line] == MERGED[readings].split()
 
 
 def test_doctor_lists_the_languages_and_names_the_missing_package(peek: Program) -> None:
