@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Callable, Optional
 
@@ -17,7 +17,7 @@ from ..core.settings import settings
 from ..core.text import control_character_in
 from ..desktop.base import Desktop
 from ..desktop.matching import blocking_dialog, catalogue_windows, cover_of, foreign_menu, open_menu, owner_of
-from ..system.bitmaps import Bitmap, changed_bytes, is_caret, rect_of_bytes
+from ..system.bitmaps import Bitmap, Marks, changed_bytes, is_caret, rect_of_bytes
 from ..system.files import file_lock
 from .capture import take_bitmap
 from .coordinates import Screenshot, find_record
@@ -28,8 +28,8 @@ _POLL_S = 0.05  # about as long as a listing takes
 # Unequal pauses between the screenshots after an act: with equal pauses, a window that blinks at the same
 # rate looks still.
 _AFTER_S = (0.05, 0.08, 0.14, 0.22)
-_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # the wait if nothing changed, and if something changed
-_STAYS_S = 1.1  # a change that stays this long is an effect, also in a window that changes by itself
+_WAIT_S, _LONGEST_WAIT_S = 1.0, 2.3  # the wait if nothing changed; if a change may still stay for _STAYS_S
+_STAYS_S = 1.1  # a change that stays this long is an effect, even in a window that blinks every 2 s or faster
 _LONGEST_TEXT, _MOST_LINES, _LONGEST_MS = 20_000, 1000, 40_000  # these fit into a tool's 50 seconds
 # In these programs, the keys for "select all" go to the start of the line, or select the output.
 _NO_SELECT_ALL = re.compile(
@@ -38,7 +38,7 @@ _NO_SELECT_ALL = re.compile(
 
 
 def input_lock(session: str) -> AbstractContextManager[None]:
-    """Hold a display's lock, which the acting program inherits, while the `with` block moves the input."""
+    """Hold the lock of a display's mouse and keyboard in a `with` block; the acting program inherits it."""
     # localhost:1 may be the display :1. If it is another display (ssh), sharing a lock does no harm.
     display = re.sub(r"^x11-(localhost|127[\d.]*)-", "x11-", session)
     return file_lock(f"input-{display}.lock", _LOCK_S, "mouse and keyboard")
@@ -60,7 +60,7 @@ def focus_by_id(desktop: Desktop, window_id: int) -> Window:
 def perform(
     desktop: Desktop, window_id: int, act: Act, done: str, verify: bool, screenshot_id: Optional[str] = None
 ) -> Result:
-    """Do one act, at pixels of a screenshot; return whether the window received it, and what it changed.
+    """Do one act, whose points are pixels of a screenshot; return its delivery and its effect.
 
     done: the start of the result's text ("clicked window 7"). Raises INVALID_ARGUMENT, WINDOW_NOT_FOUND,
     STALE_SCREENSHOT, POLICY_DENIED, FOCUS_FAILED, WINDOW_BLOCKED and WINDOW_COVERED if nothing was done.
@@ -157,16 +157,14 @@ class _Watch:
     - It blinks, and is ignored, if it got a value back that it had in an earlier screenshot.
     - It is changed if it differs from the last screenshot before the act, and does not blink. A change is
       the act's effect if it stays in every screenshot for _STAYS_S seconds.
-
-    A set of bytes is a dict from the number of a row to a mask: an integer with 0xFF for each of its bytes.
     """
 
     def __init__(self, desktop: Desktop, window: Window) -> None:
         self._desktop = desktop
         self._window = window
         # each distinct screenshot before the act, with the bytes that differed in any later screenshot
-        self._earlier: list[tuple[Bitmap, dict[int, int]]] = [(take_bitmap(desktop, window), {})]
-        self._blinking: dict[int, int] = {}
+        self._earlier: list[tuple[Bitmap, Marks]] = [(take_bitmap(desktop, window), {})]
+        self._blinking: Marks = {}
         for _ in range(3):  # a window that just got the focus may still be repainting
             pause(0.1)
             bitmap, changed = self._take()
@@ -211,7 +209,7 @@ class _Watch:
     def _change(self) -> tuple[Optional[bool], Optional[Rect]]:
         """Return True and the rectangle, False if no change stays, None if the window changes by itself."""
         start, since = time.monotonic(), 0.0
-        staying: dict[int, int] = {}  # the bytes that are changed in each screenshot since `since`
+        staying: Marks = {}  # the bytes that are changed in each screenshot since `since`
         for count in itertools.count(1):
             pause(_AFTER_S[count % len(_AFTER_S)])
             try:
@@ -236,7 +234,7 @@ class _Watch:
         changes_by_itself = not self._is_still or self._is_large(self._blinking) or self._is_large(changed)
         return (None if changes_by_itself else False), None
 
-    def _take(self) -> tuple[Bitmap, dict[int, int]]:
+    def _take(self) -> tuple[Bitmap, Marks]:
         """Take a screenshot; return it with its changed bytes, and update the sets of bytes."""
         bitmap, differs = take_bitmap(self._desktop, self._window), {}
         for earlier, differed in self._earlier:
@@ -249,13 +247,13 @@ class _Watch:
         # the last of `earlier` is the last screenshot before the act
         return bitmap, _common(differs, {row: ~self._blinking.get(row, 0) for row in differs})
 
-    def _is_large(self, changed: Mapping[int, int]) -> bool:
+    def _is_large(self, changed: Marks) -> bool:
         before = self._earlier[-1][0]
         rect = rect_of_bytes(changed, before)
         return rect is not None and not is_caret(rect, before.width, self._window)
 
 
-def _common(changed: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
+def _common(changed: Marks, other: Marks) -> Marks:
     return {row: both for row, mask in changed.items() if (both := mask & other.get(row, 0))}
 
 
@@ -290,7 +288,7 @@ def _permitted_window(action: str, scene: Scene, window_id: int) -> Window:
 
 
 def _prepared(desktop: Desktop, scene: Scene, window: Window, act: Act) -> Scene:
-    """Bring the window to the front for the act; return the desktop then. Raises if it cannot be acted on."""
+    """Bring the window to the front for the act; return a new snapshot. Raises if it cannot be acted on."""
     if act.replace and _NO_SELECT_ALL.search(window.app_name):
         message = f"{window.app_name} has no text field in which `select all` works"
         raise invalid(message, "clear its line with its own keys, then type without replace")
@@ -323,7 +321,7 @@ def _check_not_blocked(window: Window, scene: Scene) -> None:
 def _without_menu(
     desktop: Desktop, scene: Scene, window_id: int, menu_of: Callable[[Window, Scene], Optional[Window]]
 ) -> Scene:
-    """Wait until no menu takes the window's keys; return the desktop. Raises WINDOW_BLOCKED if one stays."""
+    """Wait until no menu takes the window's keys; return a snapshot. Raises WINDOW_BLOCKED if one stays."""
     deadline = time.monotonic() + 0.4  # a menu closes within this time after a choice
     while menu := menu_of(scene.by_id(window_id), scene):
         if time.monotonic() > deadline:

@@ -20,8 +20,7 @@ from .text import encodable, one_line
 
 _LEVEL_NAMES = {number: name for name, number in LOG_LEVELS.items()}
 _NOT_OWN = "it is not a regular file that you own, or it has hard links"
-OLDER_LOGS = (".1", ".2")
-"""The suffixes of a log's older files, newest first."""
+OLDER_LOGS = (".1", ".2")  # suffixes of a log's older files, newest first
 
 _logger = logging.getLogger("peekaboo_min")
 _logger.setLevel(logging.DEBUG)

@@ -126,14 +126,14 @@ class Window(NamedTuple):
     is_focused: bool = False  # True for the window that would receive a key press now
     scale: float = 1.0  # pixels per point of its screenshot, taken from the display under its centre
     frame: Optional[Rect] = None  # the area that it covers on the screen, if larger than `bounds`
-    kind: str = "window"  # or dialog, popup (a menu or list), tooltip (also notifications: never a question)
+    kind: str = "window"  # or dialog, popup (a menu or list), tooltip (or a notification; asks nothing)
     parent_id: Optional[int] = None  # for a dialog or popup: the window it belongs to, if known
     is_modal: bool = False  # True for a declared modal dialog or sheet, whose parent takes no input
     is_minimised: bool = False
     is_elsewhere: bool = False  # X11: True on another workspace
     is_menu: bool = False  # X11: True for a popup of a menu type, which takes its application's keys
     frame_id: Optional[int] = None  # X11: the top-level window that contains this one, if any
-    identity: str = ""  # X11: tells windows apart that reuse an id, beside pid and app_name; may be empty
+    identity: str = ""  # X11: changes, like pid and app_name, if the id is reused; may be empty
     is_obscured: bool = False  # True if a capture would show other windows, or nothing, instead
     insets: tuple[float, ...] = (0, 0, 0, 0)  # X11: GTK's shadow left, right, above, below; < 0: a border
 
@@ -205,8 +205,7 @@ class KeyChord(NamedTuple):
         return "+".join((*self.modifiers, self.key))
 
 
-# The allowed names and ranges of an act's fields, for tools, for replies of models and for validation. The
-# defaults are in Act.
+# Allowed names and ranges of an act's fields: for tools, models' replies, validation. Defaults: in Act.
 Button = Literal["left", "right", "middle"]
 Direction = Literal["up", "down", "left", "right"]
 ACT_NAMES: dict[str, tuple[str, ...]] = {
@@ -227,7 +226,7 @@ class Act(NamedTuple):
     """One act of the pointer or keyboard in one window; each kind reads its own fields."""
 
     kind: str  # click, scroll, drag and move_pointer have points; type and press have none
-    points: tuple[Point, ...] = ()  # one, or a drag's start and end; in screen points or screenshot pixels
+    points: tuple[Point, ...] = ()  # one, or a drag's two; pixels, which perform converts to screen points
     button: str = "left"
     clicks: int = 1
     modifiers: tuple[str, ...] = ()  # held during a click; `chord` has the modifiers of a key

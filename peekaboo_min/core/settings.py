@@ -139,11 +139,10 @@ class Settings(NamedTuple):
         return f"Settings({shown})"
 
 
-VARIABLES = {
+VARIABLES = {  # by the names of their fields
     field: Variable(Settings._field_defaults[field], *annotated.__metadata__)
     for field, annotated in Settings.__annotations__.items()
 }
-"""The variables by the names of their fields."""
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -189,7 +188,7 @@ def image_lifetime() -> str:
 
 
 def ignored_variables() -> dict[str, str]:
-    """Return the variables without effect, with the reason: a misspelt policy protects nothing."""
+    """Map each variable that has no effect to the reason. A misspelt policy would protect nothing."""
     known = {name for variable in VARIABLES.values() for name in (variable.name, variable.alias)}
     unread = "has no effect: there is no such variable; the README lists all of them"
     ignored = {
@@ -238,10 +237,10 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 
 def without_secrets(text: str) -> str:
-    """Replace every key of the settings with `***`, for messages and logs: an endpoint may repeat its key.
+    """Replace every API key with `***`, for messages and logs: an endpoint may repeat its key.
 
-    Keep keys of less than 8 characters, such as a local server's: they may be part of any text. Never call
-    this for a text that is still to be parsed.
+    Leave keys of less than 8 characters, such as a local server's: they may be part of any text. Parse a
+    reply before you call this.
     """
     try:
         values = zip(VARIABLES.values(), settings())

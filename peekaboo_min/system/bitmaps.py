@@ -13,7 +13,7 @@ from ..core.errors import ErrorCode, PeekabooError
 from ..core.models import Rect, Window
 from .image_files import PNG_END, PNG_START
 
-# Public reports: two captures of an idle window on a Mac differ at its edges and round corners. Points.
+# Points. Two captures of an idle window on a Mac differ at its edges and round corners (public reports).
 _RIM, _CORNER_RADIUS = 4, 26
 _TO_255 = bytes([0, *[255] * 255])  # a table for bytes.translate, as are the following
 # Two levels that differ by at most 2 of 256 are equal in the first table or in the second.
@@ -83,10 +83,7 @@ def read_bitmap(data: bytes) -> Bitmap:
 
 
 Marks = dict[int, int]
-"""Marked bytes of a bitmap: for the number of a row, a large number that is 255 at each marked byte, else 0.
-
-It is combined by `&` and `|`. A row without a mark is left out.
-"""
+"""A set of a bitmap's bytes: number of a row -> integer with 0xFF for each byte in the set; no empty rows."""
 
 
 def changed_bytes(before: Bitmap, after: Bitmap) -> Marks:

@@ -16,7 +16,7 @@ starting: set[int] = set()
 """Ids of the threads that are starting a program. A signal waits until that program can be killed."""
 exit_hooks: list[Callable[[], None]] = []
 """Called in this order before this process ends. system.process puts its own first: it kills all programs."""
-_TERM_S = 3.0  # from SIGTERM to SIGKILL, for what a person's command has started
+_TERM_S = 3.0  # from SIGTERM to SIGKILL, for the programs that a person's command has started
 _exit_codes: dict[int, int] = {}
 _signals: list[int] = []  # received signals that end this process
 
@@ -60,10 +60,10 @@ def call_exit_hooks() -> None:
 
 
 def continue_in_supervisor() -> int:
-    """Fork. Return only in the child, with a pipe that becomes readable when this process ends.
+    """Fork a supervisor, and return only in it: a pipe that becomes readable when its parent ends.
 
-    This process waits for the child and ends with its exit code. In both, `end_children` ends everything
-    that the child has started, even daemons.
+    The parent waits for the supervisor and ends with its exit code. In both, `end_children` ends everything
+    that the supervisor has started, even daemons.
     """
     import ctypes  # only a desktop of its own needs it
 
@@ -92,11 +92,11 @@ def continue_in_supervisor() -> int:
 def end_children() -> None:
     """End our children and adopted orphans; SIGTERM first, because an X server then removes its socket."""
     for number in (signal.SIGTERM, signal.SIGKILL):
-        asked: set[int] = set()
+        signalled: set[int] = set()
         deadline = time.monotonic() + _TERM_S
         while time.monotonic() < deadline:
-            for pid in set(_children()) - asked:
-                asked.add(pid)
+            for pid in set(_children()) - signalled:
+                signalled.add(pid)
                 with suppress(OSError):  # it has just ended, or it is root's
                     os.kill(pid, number)
             try:

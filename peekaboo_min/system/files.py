@@ -154,9 +154,9 @@ def sweep(ttl_seconds: Optional[float] = None) -> int:
 
 
 def remove_all(kept: Sequence[Path], others: Sequence[Path]) -> list[Path]:
-    """Delete our folders with their files, our locks, and the files `others`; return the paths that stay.
+    """Delete our folders and locks, and the files in `others`; return the paths that stay.
 
-    These stay: files in use, files in `kept`, the folders of both, and folders in `others`.
+    Keep files in use, the files in `kept`, folders that contain such files, and folders in `others`.
     """
     folders = (temporary_folder(), state_folder())
     paths = [*others, *lock_folder().glob("*.lock")]

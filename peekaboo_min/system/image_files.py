@@ -15,8 +15,8 @@ from ..core.models import ImageInfo
 EXTENSIONS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp", ".gif": "gif"}
 PNG_START, PNG_END = b"\x89PNG\r\n\x1a\n", b"\0\0\0\0IEND\xaeB`\x82"
 
-# A model shrinks a larger image, and answers in pixels of that one. These are the limits of Anthropic's
-# standard tier, and of one result in Claude Desktop.
+# A model shrinks a larger image, and answers in pixels of the shrunk one. These are the limits of
+# Anthropic's standard tier (edge, area) and of one result in Claude Desktop (bytes).
 MODEL_EDGE = 1568
 MODEL_PIXELS = 1_150_000
 MODEL_BYTES = 700_000
@@ -42,7 +42,8 @@ def sniff_image(data: bytes) -> Optional[ImageInfo]:
     return info if info and info.width and info.height else None
 
 
-# A marker in a JPEG: FF 00 is a byte of its image data, FF D0 to FF D7 restart it, FF FF is padding.
+# A JPEG marker is FF and a byte, except FF 00 (image data), FF D0 to FF D7 (restart) and FF FF (padding).
+# The markers of frame headers, which contain the size:
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 

@@ -38,7 +38,7 @@ from .programs import find_programs, missing_program
 Process = subprocess.Popen[bytes]
 
 _FLAG = r"--?[A-Za-z][a-z-]{0,20}"
-# A program that never stops writing must not fill our memory: bytes kept of stdout, and of stderr.
+# Bytes kept of stdout and of stderr: a program that never stops writing must not fill our memory.
 _OUTPUT_CAP, _STDERR_CAP = 64 * 1024 * 1024, 64 * 1024
 _POLL_S = 0.05  # how late a cancelled call may end a program
 _START_S = 5.0  # a program that has not started by then is stuck; a signal ends us without it
@@ -127,7 +127,7 @@ def running(
     """Run a program in its own process group during the block, and kill the group when the block ends.
 
     argv: a program's name or path, and its arguments. stdin: all that it can read; None: a pipe, for `ask`.
-    leaves_daemon: do not read its output, and if it ends by itself, let its children live on (xclip).
+    leaves_daemon: discard its output; if it ends by itself, leave its children running (xclip).
     environment: added to the inherited variables. pass_fds: inherited descriptors (the input lock's).
     Raises MISSING_PROGRAM, INVALID_ARGUMENT (an argument with a NUL or a lone surrogate), FILE_IO_ERROR (no
     space for stdin), CANCELLED, TIMEOUT, and PROGRAM_FAILED if the system has no process or descriptor left.

@@ -17,13 +17,12 @@ from ..core.settings import child_environment, settings
 _FOLDERS = ("/usr/bin", "/usr/sbin", "/bin", "/sbin", "/opt/homebrew/bin", "/usr/local/bin")
 _PACKAGE = Path(__file__).parent.parent
 
-PACKAGES = {
+PACKAGES = {  # program -> its Debian packages
     "Xephyr": "xserver-xephyr", "Xvfb": "xvfb", "convert": "imagemagick", "dbus-daemon": "dbus-daemon",
     "gtk-launch": "libgtk-3-bin", "maim": "maim", "openbox": "openbox",
     "python3": "python3-gi gir1.2-atspi-2.0 at-spi2-core", "tesseract": "tesseract-ocr", "xclip": "xclip",
     "xcompmgr": "xcompmgr", "xdg-mime": "xdg-utils", "xdotool": "xdotool",
 }  # fmt: skip
-"""Debian's packages of programs."""
 
 
 def find_programs(name: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ from ..core.call import check_cancelled
 from ..core.settings import without_secrets
 from ..core.text import clean_text, seconds_text
 
-# A server that never stops sending must not fill our memory: bytes read of an error and of a reply.
+# Bytes read of an error and of a reply: a server that never stops sending must not fill our memory.
 _ERROR_CAP, _REPLY_CAP = 64 * 1024, 16 * 1024 * 1024
 _POLL_S = 0.05  # how late a cancelled call may return
 _BASE64 = re.compile(r"[A-Za-z0-9+/_=-]{64,}")  # an image of the request, quoted in an error
