@@ -33,11 +33,11 @@ class Desktop(Protocol):
         """Return a name that differs between one user's desktops and is safe in a file name: `x11-0`."""
 
     def permissions(self) -> dict[ErrorCode, Optional[bool]]:
-        """Return whether each is granted (None: unknown), by its error code. Opens no dialog."""
+        """Map each permission's error code to True (granted), False or None (unknown). Opens no dialog."""
         return {}
 
     def denied(self, code: ErrorCode, what: str) -> PeekabooError:
-        """Return the error for a refused operation (`what`), with the app to grant it to and how."""
+        """Return the error for a refused operation (`what`): which app lacks permission, how to grant it."""
         return PeekabooError(code, what)
 
     def warnings(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Desktop(Protocol):
         return None
 
     def request_permissions(self, announce: Callable[[str], None]) -> None:
-        """Announce in whose name the system asks for its permissions; let it ask the person at the screen."""
+        """Let the system ask the person at the screen for permissions; announce first for which app."""
         return None
 
     def snapshot(self, with_minimised: bool = False) -> Scene:
@@ -75,7 +75,7 @@ class Desktop(Protocol):
         """Write a screenshot of a rectangle of the screen, given in screen points. kind: png, jpg or bmp."""
 
     def focus(self, window: Window, may_click: bool = False) -> None:
-        """Ask to raise and focus a window; may_click: if need be, on its title bar. The caller checks it."""
+        """Request focus for a window; may_click: if need be, click its title bar. The caller verifies it."""
 
     def act(self, window: Window, act: Act, stop_file: Path) -> Delivery:
         """Do one act in a window; the act's points are screen points inside the window.
@@ -104,7 +104,7 @@ class Desktop(Protocol):
         """
 
     def open(self, kind: str, target: str, handler: Handler) -> None:
-        """Open it with the system's opener. It outlives us, without our locks; the caller waits."""
+        """Open a target; the caller waits for its window. The program outlives us and inherits no lock."""
 
     def fit_image(self, source: Path, target: Path, width: int, height: int, kind: str, quality: int) -> None:
         """Resize an image file to width x height pixels. kind: png, jpg (uses `quality`) or bmp."""

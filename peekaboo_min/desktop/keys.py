@@ -79,6 +79,6 @@ def read_chord(key: str, modifiers: Sequence[str] = ()) -> KeyChord:
         if name not in _MODIFIERS:
             known = ", ".join(_MODIFIER_SPELLINGS)
             raise invalid(f"there is no modifier called {name[:40]!r}", f"use {known}")
-    own = _KEYS[_squeeze(last)]
-    held = {_MODIFIERS[name] for name in given} - {own}
-    return KeyChord(own, tuple(name for name in _MODIFIER_SPELLINGS if name in held))
+    key_name = _KEYS[_squeeze(last)]
+    held = {_MODIFIERS[name] for name in given} - {key_name}
+    return KeyChord(key_name, tuple(name for name in _MODIFIER_SPELLINGS if name in held))

@@ -213,8 +213,8 @@ def find_window(
 def window_named(name: str, scene: Scene, acts: bool) -> Window:
     """Find the window that a person means by a name.
 
-    The first step with a match counts: an application's exact name or bundle id, an exact title, the start of
-    a word of an app's name, a part of a title. Of an app, use its modal dialog, else its only window.
+    Try an application's exact name or bundle id, an exact title, the start of a word of an app's name, a part
+    of a title; the first step with a match counts. Of an app, take the modal dialog, else its only window.
     acts: True if the window gets clicks or keys. A part of a title then needs four letters, and never matches
     a browser's title, which strangers write.
     Raises WINDOW_NOT_FOUND, AMBIGUOUS_APP_IDENTIFIER; both name the candidates with their ids.

@@ -22,7 +22,7 @@ class _UnusableDesktop:
 
 
 def check_arguments(tool: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    """Run the checks with which a tool begins: call it, and end the call when it first uses its desktop."""
+    """Run only a tool's checks of its arguments: call it, and end the call when it first uses the desktop."""
     reset = _is_only_checking.set(True)
     try:
         with suppress(_FirstUse):

@@ -1,4 +1,4 @@
-// Comes after window_list.js. Finds windows, sheets, menus and the focus in the accessibility tree; nothing without the permission.
+// Comes after window_list.js. Finds windows, sheets, menus and the focus in the accessibility tree; without the permission, none.
 ObjC.import('ApplicationServices');
 ObjC.bindFunction('AXUIElementCreateApplication', ['id', ['int']]);
 ObjC.bindFunction('AXUIElementCreateSystemWide', ['id', []]);
@@ -133,8 +133,8 @@ function isMenu(element, pid) {
     return plainAttribute(element, 'AXRole', pid) === 'AXMenu';
 }
 
-// Returns whether a window is an open menu; true if accessibility does not answer. An interrupted menu may leave its window behind:
-// false, because accessibility then finds another element there.
+// True if a window is an open menu, or if accessibility does not answer. An interrupted menu may leave its window behind: then it is
+// false, because accessibility finds another element there.
 function isOpenMenu(w) {
     if (w.layer !== MENU_LAYER || w.alpha <= 0) return false;
     const isKnown = element => isMenu(element, w.pid) || isSameFrame(frameOf(element, w.pid) || {}, w.bounds);

@@ -159,8 +159,8 @@ class MacDesktop(Desktop):
         row = reply["app"]
         if not row and kind == "app":
             installed = reply["installed"]
-            rows = {App(clean_text(each["name"]), bundle_id=each["bundle_id"]): each for each in installed}
-            rows |= {App(clean_text(each["shown_name"])): each for each in installed if each["shown_name"]}
+            rows = {App(clean_text(app["name"]), bundle_id=app["bundle_id"]): app for app in installed}
+            rows |= {App(clean_text(app["shown_name"])): app for app in installed if app["shown_name"]}
             row = rows[find_app(target.strip().removesuffix(".app"), list(rows), "installed", acts=True)]
         if row is None:
             message = f"no application is registered to open {target[:200]}"

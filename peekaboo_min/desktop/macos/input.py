@@ -193,7 +193,7 @@ def _combine_flags(modifiers: Sequence[str]) -> int:
 
 
 def _text_steps(text: str, delay_ms: int) -> list[Step]:
-    # keys and characters of several UTF-16 units have steps of their own; a step also ends before a pause
+    # each key, and each character of several UTF-16 units, is a step of its own; a pause also ends a step
     steps: list[Step] = []
     piece = ""
     characters = _split_characters(text)
@@ -260,7 +260,7 @@ def make_steps(act: Act) -> list[Step]:
     steps.append(_mouse_step(_MOVED, act.points[0]))
     make_parts = {"click": _click_steps, "scroll": _scroll_steps, "drag": _drag_steps}.get(act.kind)
     for part in make_parts(act) if make_parts else [[]]:
-        # check before each click or notch: the pointer's arrival or the last one may have changed the screen
+        # check before each click or notch: the pointer or the press before may have changed the screen
         steps += [{"do": "pointer_at", **start}, {"do": "window_at", **start}, *part]
     return steps
 

@@ -46,12 +46,11 @@ _PS_LINE = re.compile(r"^\s*(\d+)\s+(\d+)\s+(.+)$", re.M)  # pid, parent's pid, 
 _PYTHON_ITSELF = re.compile(r"/Python3?\.framework/|/Python\.app/")
 _OUTERMOST_APP, _INNERMOST_APP = re.compile(r"^.*?/[^/]+\.app(?=/)"), re.compile(r"^.*/[^/]+\.app(?=/)")
 
-_PANES = {
+_PANES = {  # permission -> the title of its pane in System Settings, and the last part of the pane's address
     ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING: ("Screen Recording", "Privacy_ScreenCapture"),
     ErrorCode.PERMISSION_DENIED_ACCESSIBILITY: ("Accessibility", "Privacy_Accessibility"),
     ErrorCode.PERMISSION_DENIED_AUTOMATION: ("Automation", "Privacy_Automation"),
 }
-"""The pane of System Settings in which to grant a permission: its title, and the last part of its address."""
 
 
 def run_jxa(
@@ -117,7 +116,7 @@ def mac_error(code: ErrorCode, message: str, details: str = "") -> PeekabooError
 
 
 def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooError:
-    """Return the error for `what`, the refused operation: the app that needs `code`, and how to grant it."""
+    """Return the error for a refused operation (`what`): which app lacks `code`, and how to grant it."""
     (path, app, host), (title, address) = _grantee(), _PANES[code]
     macos_version = int(platform.mac_ver()[0].partition(".")[0] or 0)  # 0 if unknown
     if code is ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING and macos_version >= 15:
@@ -139,7 +138,7 @@ def permission_error(code: ErrorCode, what: str, details: str = "") -> PeekabooE
 
 
 def request_notice() -> str:
-    """Return in whose name macOS will ask for permissions, and for which programs a grant counts."""
+    """Describe for which app macOS will ask for permissions, and for which programs a grant counts."""
     _, app, _ = _grantee()
     return f"macOS asks in the name of {app}; a grant counts for every program that runs in {app}"
 
@@ -170,7 +169,7 @@ def _grantee() -> tuple[str, str, str]:
     # Claude Desktop disclaims the programs that it starts: macOS checks Python itself (claude-code#55169)
     app = _INNERMOST_APP.match(command)  # Xcode.app contains Python.app
     path = app[0] if app else command or host
-    name, host_name = (os.path.basename(each).removesuffix(".app") for each in (path, host or path))
+    name, host_name = (os.path.basename(file).removesuffix(".app") for file in (path, host or path))
     return path, name or _UNKNOWN_APP, host_name or _UNKNOWN_APP
 
 

@@ -53,8 +53,8 @@ function markPopups(windows, regularPids) {
     }
 }
 
-// The window server lists Open and Save panels under another process. Sets each panel's pid and app name to its application's:
-// the frontmost one if only panels are in front of the panel, otherwise the application of the next window behind it.
+// The window server lists Open and Save panels under another process. Sets each panel's pid and app name to its application's,
+// which is the frontmost one if only panels are in front of the panel, otherwise that of the next window behind it.
 // Returns pairs of a panel and its parent window, which may be undefined.
 function adoptPanels(onScreen, frontmost) {
     const ordinary = onScreen.filter(isOrdinary);

@@ -97,9 +97,9 @@ class Clipboard:
         self._selection = "clipboard" if self.key == "ctrl+v" else "primary"
         self.serving = ExitStack()  # closing it ends xclip
         self._xclip: Optional[RunningProgram] = None  # serves the current piece
-        self._owner_id = 0  # xclip's window; until it owns the selection, the owner before
+        self._owner_id = 0  # xclip's window; until it owns the selection, the previous owner
         self._may_fetch = False  # True from the key press until the program has fetched the text
-        self._restored: Optional[_Content] = None  # what the selection holds after the end; None: no change
+        self._restored: Optional[_Content] = None  # the content to restore at the end; None: restore nothing
         self.has_lost_copy = False  # True if the user's copy, or one made during a paste, is not restored
 
     def serve(self, text: str) -> None:
@@ -136,7 +136,7 @@ class Clipboard:
                     raise _failed("another program took the clipboard", "its content may have been pasted")
                 message = "the window's program did not fetch the text"
                 if requests or not has_answered:
-                    raise self._left(text, message)
+                    raise self._leave_text(text, message)
                 self._may_fetch = False
                 raise _failed(message, "it was not pasted")
         # a program that was slow to fetch the text may be slow to fetch it again
@@ -148,8 +148,9 @@ class Clipboard:
         is_busy = True
         while is_busy:
             if time.monotonic() > deadline:
-                raise self._left(text, "the window's program fetched the text and is still busy")
-            has_answered = _answers_ping(self._window_id)  # a blocked program asks again before it answers
+                raise self._leave_text(text, "the window's program fetched the text and is still busy")
+            # a program that was blocked requests the text again before it answers
+            has_answered = _answers_ping(self._window_id)
             pause(quiet_s)
             is_busy = bool(self._requests()) or has_answered is False
 
@@ -239,8 +240,8 @@ class Clipboard:
         is_serving = self._xclip is not None and self._xclip.exit_code() != 0
         return is_serving and self._owner() in (0, self._owner_id)
 
-    def _left(self, text: str, message: str) -> PeekabooError:
-        """Leave the text in the selection, instead of the user's copy; return the error that says so."""
+    def _leave_text(self, text: str, message: str) -> PeekabooError:
+        """Leave the text in the selection, instead of the user's copy; return the error that reports it."""
         self._may_fetch = False
         self.has_lost_copy |= self._restored is not None
         self._restored = _Content(text.encode())

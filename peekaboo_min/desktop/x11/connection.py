@@ -23,7 +23,7 @@ from ...core.settings import settings
 from ..matching import X_CLIENT_BITS
 
 UTF8 = {"LC_ALL": "C.UTF-8"}  # for programs that read or print text
-_ANSWER_S = 5.0  # a server that is silent for so long hangs
+_ANSWER_S = 5.0  # a server that does not answer for so long hangs
 _COOKIE = b"MIT-MAGIC-COOKIE-1"
 INPUT_ONLY, _GRABBED_BY_ANOTHER = 2, 1
 _QUERY_CLIENT_IDS, _ITS_PID = 4, 2
@@ -35,7 +35,7 @@ _STATE_BITS = ["Shift", "Lock", "Control", "Alt (Mod1)", "Mod2", "Mod3", "Super 
 _STATE_BITS += [*["a mouse button"] * 5, "a layout key"]
 _LOCK_KEYSYMS = {0xFFE5, 0xFF7F, 0xFF14}  # Caps_Lock, Num_Lock, Scroll_Lock
 _USE_XKB, _XKB_STATE, _CORE_KEYBOARD = 0, 4, 0x100
-_MOST_WORDS = 512  # read of a property, four bytes each: a title may be a megabyte
+_MOST_WORDS = 512  # four bytes each, read of a property at most: a title may be a megabyte
 
 
 class Address(NamedTuple):
@@ -67,18 +67,20 @@ def _no_display(details: str) -> PeekabooError:
     return PeekabooError(ErrorCode.NO_GUI_SESSION, "no X display can be opened", hint, details[:300])
 
 
+# Opcodes of the core protocol.
 NEW_WINDOW, ATTRIBUTES, GEOMETRY, CHILDREN, ATOM, PROPERTY, OWNER = 1, 3, 14, 15, 16, 20, 23
 GRAB_KEYBOARD, POINTER, ORIGIN, FOCUS, EXTENSION = 31, 38, 40, 43, 98
 KEYBOARD, BUTTONS, MODIFIERS = 101, 117, 119
 
 
-def request(opcode: int, *words: int, data: int = 0, text: bytes = b"") -> bytes:
-    body = struct.pack(f"<{len(words)}I", *words) + _padded(text)
+def request(opcode: int, *numbers: int, data: int = 0, text: bytes = b"") -> bytes:
+    """Encode a request: 32-bit numbers, then a text. data: its second byte, such as a sub-opcode."""
+    body = struct.pack(f"<{len(numbers)}I", *numbers) + _padded(text)
     return struct.pack("<BBH", opcode, data, 1 + len(body) // 4) + body
 
 
 def named(opcode: int, name: str) -> bytes:
-    """Return a request for an ATOM, which is 0 before any program has used the name, or for an EXTENSION."""
+    """Return a request for an ATOM (the reply is 0 if no program has used the name) or an EXTENSION."""
     return request(opcode, len(name), data=1, text=name.encode("ascii"))
 
 
@@ -140,7 +142,7 @@ class InputState(NamedTuple):
     """The keyboard focus, and which keys and buttons are down."""
 
     focused_id: int  # the window with the X input focus; 0 for none, 1 for the one under the pointer
-    held: str  # `Shift, AltGr (Mod5)`: also modifiers that are latched, or locked by no lock key
+    held: str  # `Shift, AltGr (Mod5)`; includes modifiers that are latched, or locked without a lock key
     is_caps_locked: bool
     is_num_locked: bool
 
@@ -152,8 +154,7 @@ class XConnection:
         self._socket = plain
         self._data = bytearray()
         self._extensions: dict[str, int] = {}
-        self.round_trip_s = float("inf")
-        """The shortest time between a request and its reply so far."""
+        self.round_trip_s = float("inf")  # the shortest time between a request and its reply so far
         self.screen = address.screen
         cookie = _cookie(address)
         name = _COOKIE if cookie else b""
@@ -249,7 +250,7 @@ class XConnection:
         return KeyboardMap(dict(enumerate(keysyms.rows("I"), 8)), modifiers.rows("B"))
 
     def input_state(self) -> InputState:
-        """Return the focus and what is held. Without XKB (XkbGetState), a lock key is not seen."""
+        """Return the focus and the held keys and buttons. Without XKB (XkbGetState), lock keys are missed."""
         requests = [request(FOCUS), request(POINTER, self.root_id)]
         if xkb := self.extension("XKEYBOARD"):
             requests += [request(xkb, 1, data=_USE_XKB), request(xkb, _CORE_KEYBOARD, data=_XKB_STATE)]
@@ -286,7 +287,7 @@ class XConnection:
         return reply[1] == _GRABBED_BY_ANOTHER
 
     def physical_button(self, button: int) -> str:
-        """Return the number to press for a button as programs see it; users may swap buttons."""
+        """Convert a button as programs see it to the number to press: users may swap buttons."""
         (reply,) = self.ask([request(BUTTONS)])
         mapped = reply[32 : 32 + reply[1]]
         return str(mapped.index(button) + 1 if button in mapped else button)

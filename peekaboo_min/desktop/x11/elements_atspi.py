@@ -21,9 +21,9 @@ from gi.repository import Atspi, GLib  # type: ignore[import-not-found,unused-ig
 
 Box = tuple[float, float, float, float]
 
-BUDGET_S, CALL_MS = 6.0, 2000
+BUDGET_S, CALL_MS = 6.0, 2000  # for a reading, and for one call of an application
 AGAIN_S = 0.5  # a browser builds a page's tree when it is first requested
-MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000
+MOST_ELEMENTS, MOST_CHILDREN = 1000, 1000  # as Desktop.read_elements promises; of one node
 MOST_CELLS = 200  # of a GTK 3 table; with 900 cells, asking each one takes 0.6 s
 GRID_X, GRID_Y, MOST_POINTS = 48, 18, 1500  # points at which a table with more children is queried
 MOST_MISSED = 20  # cells between two points, and at either end
@@ -250,8 +250,8 @@ class Reader:
         xs, ys = range(left + 12, left + width, GRID_X), range(top + 9, top + height, GRID_Y)
         place = around.place
         points = [((x - place.x) / place.scale, (y - place.y) / place.scale) for y in ys for x in xs]
-        at = node.get_accessible_at_point
-        nodes = dict.fromkeys(at(*map(int, point), place.coordinates) for point in points[:MOST_POINTS])
+        child_at = node.get_accessible_at_point
+        nodes = dict.fromkeys(child_at(*map(int, xy), place.coordinates) for xy in points[:MOST_POINTS])
         hits = [child for child in nodes if child is not None and child != node]
         if not is_table:
             return hits
@@ -263,12 +263,12 @@ class Reader:
     def listed(self, node: Any, role: int, states: set[Any], around: Around) -> Optional[list[Any]]:
         """List the node if it is an element. Return its row, or else the row of the element around it."""
         # a page's editor has no role of its own
-        word = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
-        name = name_of(node) or (label_of(node) if word and word not in NEED_A_NAME else "")
+        aria = ROLES.get(role, "textbox" if {STATE.EDITABLE, STATE.FOCUSABLE} <= states else "")
+        name = name_of(node) or (label_of(node) if aria and aria not in NEED_A_NAME else "")
         above = around.row
-        if not word or (not name and word == "text"):
+        if not aria or (not name and aria == "text"):
             return above
-        if above and word == "text":
+        if above and aria == "text":
             # GTK 4: the label of a button, the text of a cell, what a combobox shows
             if above[0] == "combobox":
                 above[2] = above[2] or name
@@ -276,10 +276,10 @@ class Reader:
                 above[1] = above[1] or name
             if name in above[1:3]:
                 return above
-        if above and word == "button" and (above[0] == "combobox" or above[:2] == ["button", name]):
+        if above and aria == "button" and (above[0] == "combobox" or above[:2] == ["button", name]):
             return above
-        value = value_of(node, role, word, states, around.place.toolkit)
-        self.rows.append([word, name, value, states_of(role, word, states), around.narrow_clip])
+        value = value_of(node, role, aria, states, around.place.toolkit)
+        self.rows.append([aria, name, value, states_of(role, aria, states), around.narrow_clip])
         return self.rows[-1]
 
 
@@ -296,29 +296,29 @@ def label_of(node: Any) -> str:
     return ""
 
 
-def states_of(role: int, word: str, states: set[Any]) -> list[str]:
+def states_of(role: int, aria: str, states: set[Any]) -> list[str]:
     # only a toggle button that is pressed is checked
     shown = states if role == TOGGLE_BUTTON else states - {STATE.PRESSED}
     names = [name for state, name in STATES.items() if state in shown]
     if STATE.SENSITIVE not in states:
         names.append("disabled")
-    elif word == "textbox" and STATE.EDITABLE not in states:
+    elif aria == "textbox" and STATE.EDITABLE not in states:
         names.append("readonly")
-    if word == "textbox" and STATE.MULTI_LINE in states:
+    if aria == "textbox" and STATE.MULTI_LINE in states:
         names.append("multiline")
     return list(dict.fromkeys(names))
 
 
-def value_of(node: Any, role: int, word: str, states: set[Any], toolkit: str) -> str:
+def value_of(node: Any, role: int, aria: str, states: set[Any], toolkit: str) -> str:
     """Return a field's text (never a password), a slider's number, or a combobox's choice."""
     with suppress(GLib.Error):
-        if word in HAVE_NUMBER:
-            if word == "spinbutton" and is_masked(node):
+        if aria in HAVE_NUMBER:
+            if aria == "spinbutton" and is_masked(node):
                 return ""
             return f"{Atspi.Value.get_current_value(node):.10g}"
-        if word == "textbox" and role != PASSWORD:
+        if aria == "textbox" and role != PASSWORD:
             return text_of(node, STATE.MULTI_LINE in states or toolkit.startswith("Qt"))
-        if word == "combobox":
+        if aria == "combobox":
             items = [item for menu in children_of(node) for item in children_of(menu)]
             chosen = [name_of(item) for item in items if item.get_state_set().contains(STATE.SELECTED)]
             return " ".join(chosen) or text_of(node, False)

@@ -26,7 +26,7 @@ _PIECE, _LONGEST_PIECE_S = 20, 0.4  # the longest piece of typing: characters, a
 _AGAIN_S = 0.12
 _CALCULATION = re.compile(r"[\d\s.,+*/=%^()-]{1,100}")  # longer tables of numbers would take minutes
 _NEXT_S = 0.04  # after a key that may lead to another field, and between equal neighbours
-_PIECE_S, _PASTE_S = 0.015, 0.35  # about what a piece takes: typed, pasted
+_PIECE_S, _PASTE_S = 0.015, 0.35  # about how long a piece takes: typed, pasted
 # Server round trips, counted through a proxy: at the start, for each key (10 with Shift), for each paste.
 _START_TRIPS, _KEY_TRIPS, _PASTE_TRIPS = 25, 8, 60
 # For a character without a key, xdotool changes the keyboard map and changes it back after the key: a program
@@ -53,7 +53,7 @@ _LOST_KEYS = "some keys reached no program: slow keys or bounce keys may be on, 
 
 
 class _Undelivered(PeekabooError):
-    """FOCUS_LOST though the window has the focus; if it received no key, `delivered` is False instead."""
+    """FOCUS_LOST although the window has the focus. If no key arrived, the act returns `delivered` False."""
 
 
 def act_by_keyboard(window: Window, act: Act, stop_file: Path) -> Delivery:
@@ -108,7 +108,7 @@ def keysym_of(key: str) -> int:
 
 
 def _is_tk(server: XConnection, window: Window) -> bool:
-    """Return True if a Tk program made the window: each lists a window of its own on the root window."""
+    """Return True if a Tk program made the window. All Tk programs are listed on the root window."""
     atoms = server.atoms(["InterpRegistry", "TK_APPLICATION"])
     (reply,) = server.ask([property_of(server.root_id, atoms["InterpRegistry"])])
     ids = [int(match[1], 16) for text in reply.texts() if (match := re.match(r"([0-9a-f]{1,8}) ", text))]
@@ -130,7 +130,7 @@ class _Keys(NamedTuple):
     release: list[str]
     keysyms: list[int]  # of the keys, without modifiers
     seconds: float  # about how long it takes
-    modifiers: Optional[int] = None  # how many we press; more are a person's. None: not checked
+    modifiers: Optional[int] = None  # how many we press; a person pressed any others. None: not checked
     is_held: bool = False
     is_counted: bool = True  # False if the key stands for no part of the text
 
@@ -191,7 +191,7 @@ class _Keyboard:
                 except _Undelivered as e:
                     if e.message != _TAKEN:
                         raise
-                    taken = e  # a shortcut may be meant
+                    taken = e  # a shortcut may be intended: repeat it
         finally:
             # xdotool toggles Num Lock when it presses a digit of the keypad
             is_keypad = chord.key.startswith("keypad_")
@@ -285,7 +285,7 @@ class _Keyboard:
     def _check_focus(self, is_holding: bool = False) -> None:
         state = self._server.input_state()
         self._is_caps_locked = state.is_caps_locked
-        if not self._is_own(state.focused_id):
+        if not self._is_in_window(state.focused_id):
             client_id = self._server.client_with_focus()
             other = f"window {client_id} has the keyboard, not window {self._window.window_id}"
             raise _lost(other if client_id else "no window has the keyboard")
@@ -352,13 +352,13 @@ class _Keyboard:
         window_id = self._window.window_id
         if is_same_client(event.client, window_id):
             return True
-        if event.is_by_its_own_window:
+        if event.is_ungrabbed:
             # a window that another program embeds in this one; the frame does not count
-            return event.window_id != self._window.frame_id and self._is_own(event.window_id)
-        pid, own_pid = self._server.pids_of(event.client, window_id)
-        return pid == own_pid != 0  # a stranger's pid may be unknown, too
+            return event.window_id != self._window.frame_id and self._is_in_window(event.window_id)
+        pid, window_pid = self._server.pids_of(event.client, window_id)
+        return pid == window_pid != 0  # 0: unknown, perhaps for both
 
-    def _is_own(self, window_id: int) -> bool:
+    def _is_in_window(self, window_id: int) -> bool:
         # some programs focus a child of their window
         if window_id not in self._own_ids and self._own_ids.intersection(self._server.containing(window_id)):
             self._own_ids.add(window_id)
@@ -366,9 +366,9 @@ class _Keyboard:
 
     def _thief(self, stray: Sequence[Event]) -> Optional[int]:
         """Return the window of another program that received keys without a grab, or None."""
-        window_ids = {event.window_id for event in stray if event.is_by_its_own_window}
-        thieves = (each for each in window_ids if self._server.top_level(each) and not self._is_own(each))
-        return next(thieves, None)
+        window_ids = {event.window_id for event in stray if event.is_ungrabbed}
+        others = (window_id for window_id in window_ids if not self._is_in_window(window_id))
+        return next(filter(self._server.top_level, others), None)
 
     def _loss(self, stray: Sequence[Event]) -> PeekabooError:
         """Return the error for keys that the window did not receive."""

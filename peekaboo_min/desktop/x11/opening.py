@@ -87,7 +87,7 @@ def _entries() -> dict[str, Mapping[str, str]]:
     home = environment.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     system = environment.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     entries: dict[str, Mapping[str, str]] = {}
-    # the specification ignores relative folders, and so does security: the working folder is a stranger's
+    # skip relative folders, as the specification demands: the working folder may contain a stranger's files
     for folder in filter(os.path.isabs, [*reversed(system.split(":")), home]):
         applications = Path(folder, "applications")
         for path in sorted(applications.rglob("*.desktop"), reverse=True):

@@ -20,7 +20,7 @@ _CREATE_CONTEXT, _ENABLE_CONTEXT, _ALL_CLIENTS, _FROM_CLIENT = 1, 5, 3, 1
 _SET_OWNER = 22  # the one request that is recorded; all others are events
 _KEY, _PRESS, _RELEASE, _SELECTION_REQUEST, _GENERIC = 2, 4, 5, 30, 35  # XInput uses the same numbers
 _SELECTION_ANSWER = 31 | 0x80  # a SelectionNotify; the owner of the selection sends it as an event
-FIRST_S = 0.5  # the server delivers at once; a busy machine may be slow to show it
+FIRST_S = 0.5  # for the first event: delivered at once, but a busy machine may record it late
 _HANDED_ON_S = 0.1  # a window manager may take a press first, and hand it on
 _RELEASED_S = 0.06  # many programs select presses only, so a release may never be delivered
 
@@ -31,15 +31,13 @@ class Event(NamedTuple):
     kind: int
     detail: int  # the button, or the key's code
     window_id: int
-    client: int
-    """The base id of the client that received it; during a grab, not always the owner of the window."""
-    places: tuple[tuple[int, ...], ...] = ()
-    """The pointer's place on the screen at the press, then at the release; may be empty."""
-    inside: tuple[int, ...] = ()
-    """The pointer's place in the window at a press. `places` and `inside` are empty for XInput events."""
+    client: int  # the base id of the client that received it: the window's, or one that has a grab
+    places: tuple[tuple[int, ...], ...] = ()  # the pointer on the screen, at the press and at the release
+    inside: tuple[int, ...] = ()  # the pointer in the window, at the press; XInput events have neither
 
     @property
-    def is_by_its_own_window(self) -> bool:
+    def is_ungrabbed(self) -> bool:
+        """Return True if the window's own client received it."""
         return is_same_client(self.client, self.window_id)
 
 
@@ -84,8 +82,8 @@ class Record:
     def press_of(self, button: int) -> Optional[Event]:
         """Return the last press of a button since the last call, or None if no client received it.
 
-        Prefers a press that the window's own client received to one that a grab took. Call it once the
-        button is up, or soon will be.
+        Prefers a press that the window's own client received to one that a grab took. Call it when
+        the button is up, or soon will be.
         """
         pressed: Optional[Event] = None
         end = time.monotonic() + self._first_s
@@ -93,12 +91,12 @@ class Record:
             for event in events:
                 if event.detail != button:
                     continue
-                own_press = pressed if pressed and pressed.is_by_its_own_window else None
-                if event.kind == _RELEASE and event.is_by_its_own_window and own_press:
-                    return own_press._replace(places=own_press.places + event.places)
-                if event.kind == _PRESS and (event.is_by_its_own_window or not own_press):
+                ungrabbed = pressed if pressed and pressed.is_ungrabbed else None
+                if event.kind == _RELEASE and event.is_ungrabbed and ungrabbed:
+                    return ungrabbed._replace(places=ungrabbed.places + event.places)
+                if event.kind == _PRESS and (event.is_ungrabbed or not ungrabbed):
                     pressed = event
-                    wait_s = _RELEASED_S if event.is_by_its_own_window else _HANDED_ON_S
+                    wait_s = _RELEASED_S if event.is_ungrabbed else _HANDED_ON_S
                     end = time.monotonic() + wait_s + self._server.round_trip_s
         self._first_s = FIRST_S if pressed else 0  # do not wait again for a window that takes no buttons
         return pressed

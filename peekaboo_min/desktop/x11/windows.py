@@ -129,7 +129,7 @@ def take_scene() -> Scene:
     ]
     listed.sort(key=lambda window: top_ids.index(window.top_id))
     known_ids = {window.window_id for window in listed}
-    windows = [_window(each, facts[each.top_id].bounds, root, known_ids, focused_ids) for each in listed]
+    windows = [_window(row, facts[row.top_id].bounds, root, known_ids, focused_ids) for row in listed]
     windows = _with_owners(windows)
     if owner.fields("I") == (0,):  # no compositor
         windows = _with_obscured(windows)
@@ -248,7 +248,7 @@ def _window(facts: _Facts, frame: Rect, root: _Root, known_ids: Set[int], focuse
         is_elsewhere=is_client and is_elsewhere,
         is_menu=is_popup and not facts.kinds.isdisjoint(_MENUS),
         frame_id=frame_id,
-        # window managers number frames upwards; class and pid are compared elsewhere
+        # a reused id gets a new frame, because frames are numbered upwards; the record has class and pid
         identity=f"frame {frame_id}" if frame_id else f"title {titles}" if pid is None else "",
         insets=facts.insets,
     )

@@ -1,6 +1,6 @@
 """Run xdotool, and click, scroll, drag and move with it on X11.
 
-A click is one press of a button, a scroll one for each notch, a drag one with moves until the release:
+A click presses a button once, a scroll once for each notch, a drag once, with moves until the release:
 
 1. Move the pointer, and ask the server what is under it (`check_over`). For another window, press nothing.
 2. Move again, because the window may have moved; print where the pointer is, and press. This is one line for
@@ -33,7 +33,7 @@ XDOTOOL_S = 10.0  # it takes milliseconds; this is for a busy machine
 # X buttons, as programs see them.
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _WHEEL = {"up": 4, "down": 5, "left": 6, "right": 7}
-_CLICK_AGAIN_S, _NOTCH_AGAIN_S = 0.06, 0.005  # the pause between clicks, and between notches of the wheel
+_CLICK_AGAIN_S, _NOTCH_AGAIN_S = 0.06, 0.005  # between clicks (Tk then sees a double click), and notches
 # i3 passes a press on later, and Chromium then asks which modifiers are down: hold them longer.
 _HOLD_ON_S = "0.1"
 _DRAG_STEPS = 12  # programs notice a drag only by moves between its ends
@@ -43,9 +43,9 @@ _LAST_LINE = re.compile(r"^\d+ \d+\n", re.M)  # of getdisplaygeometry: all comma
 
 @contextmanager
 def restored_by(restorer: Callable[[], Optional[tuple[list[str], bytes]]]) -> Iterator[None]:
-    """At the end of the block, or after a signal, undo what the act changed.
+    """Undo an act's changes at the end of the block, or after a signal.
 
-    restorer: returns the argv and the stdin of a program that restores it, or None if nothing was changed.
+    restorer: returns the argv and the stdin of a program that undoes them, or None if there are none.
     """
 
     def start_restorer() -> None:
@@ -242,9 +242,9 @@ class _Pointer:
         top_id: the top-level window of the window that received it, 0 if it is gone.
         """
         # a grab: a window manager's shortcut, or a program that lets the user pick a window
-        if event is None or not event.is_by_its_own_window:
+        if event is None or not event.is_ungrabbed:
             return None
-        # a person moved the pointer; of a click, only the press counts, because programs act on its place
+        # a person moved the pointer; a click may be released elsewhere, because programs act on the press
         if any(place != (int(point.x), int(point.y)) for place, point in zip(event.places, act.points)):
             return None
         if is_same_client(event.client, self._top_id) and not is_same_client(self._id, self._top_id):
