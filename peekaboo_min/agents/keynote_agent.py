@@ -68,7 +68,7 @@ class DrawingRun:
         return without_secrets("\n".join(lines))
 
     def written_text(self) -> Optional[str]:
-        """Return the newest text in a rectangle of this run; if a text is required, that one or None."""
+        """Return the newest text in this run's rectangles; None if there is none, or not the required one."""
         texts: dict[str, str] = {}  # by the ids of this run's rectangles
         for turn in self.turns:
             success = re.match(r"(RECTANGLE_OK|TEXT_OK): id=([^,]*)", turn["answer"])

@@ -67,7 +67,7 @@ def _step_section(run: AgentRun, step: AgentStep) -> str:
         _as_texts(texts),
         figure=_figure(run, step) if step.image else "<p>no screenshot</p>",
         figure_after=_template("after").substitute(image=_data_of(after)) if after else "",
-        replies="\n".join(exchange_part.substitute(_as_texts(vars(each))) for each in step.exchanges),
+        replies="\n".join(exchange_part.substitute(_as_texts(vars(exchange))) for exchange in step.exchanges),
     )
 
 
@@ -140,7 +140,7 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
 
 
 def _new_record(folder: Path) -> Optional[Path]:
-    """Create the next act's file, which no other process gets; None after the last."""
+    """Create the next act's file, which no other process gets; return None after _MOST_ACTS."""
     with file_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(1, _MOST_ACTS + 1):

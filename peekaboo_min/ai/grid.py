@@ -55,7 +55,7 @@ class Grid(NamedTuple):
 
     def problem_of(self, x: float, y: float) -> str:
         """Return why x and y are not in this grid; empty if they are."""
-        # models answer 1000 in thousandths; in pixels the far edge may mean another unit
+        # in thousandths, models answer 1000 for the far edge; in pixels, its number may mean another unit
         for name, value, size in (("x", x, self.width), ("y", y, self.height)):
             if not 0 <= value <= size or (self.unit == PIXELS and value == size):
                 return f"{name} is {value:g}, outside the grid of {self.width}x{self.height}"

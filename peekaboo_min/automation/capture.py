@@ -24,7 +24,7 @@ _SETTLE_S = 0.15  # a window that opens or is restored is usually painted after 
 
 
 class Subject(NamedTuple):
-    """What one image shows: a display or a window."""
+    """The display or the window that an image shows."""
 
     display: Optional[Display] = None
     window: Optional[Window] = None
@@ -47,11 +47,11 @@ class Subject(NamedTuple):
 
 
 class CapturedImage(NamedTuple):
-    """An image and what it shows."""
+    """An image, its subject, and its coordinate record if its pixels can be clicked."""
 
     content: ImageData
     subject: Subject
-    screenshot: Optional[Screenshot] = None  # None if the pixels cannot be clicked
+    screenshot: Optional[Screenshot] = None
     region: Optional[Rect] = None  # the part that it shows, in pixels of `screenshot`; None for all
 
     @property
@@ -238,7 +238,7 @@ def save_images(
 
 
 def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
-    """Return the image with the record of its pixels; save one if it has none and shows a window."""
+    """Return the image with a coordinate record; if it shows a window and has none that fits, save one."""
     window, record, info = image.subject.window, image.screenshot, image.info
     # a region uses the record of the whole window; another image was resized since its record
     fits = record and (image.region or (record.image_width, record.image_height) == (info.width, info.height))

@@ -28,7 +28,7 @@ class Screenshot(NamedTuple):
     image_width: int
     image_height: int
     identity: str = ""  # Window.identity at that time
-    supersedes_older: bool = False  # True if older screenshots are used only by their ids
+    supersedes_older: bool = False  # True if a click without a screenshot_id ignores older screenshots
     number: int = 0  # counts the window's screenshots; two that are taken at once may have the same
 
     @property
@@ -57,8 +57,8 @@ def save_record(session: str, window: Window, info: ImageInfo, supersedes_older:
 def find_record(session: str, window: Window, screenshot_id: Optional[str] = None) -> Screenshot:
     """Return the record of `screenshot_id`, or the window's newest one, if it is valid for the window now.
 
-    The window may have moved. Raises STALE_SCREENSHOT if there is no record, or if the window's size, shape
-    or owner changed. Without a screenshot_id, also if the window's screenshots have different scales.
+    The window may have moved. Raises STALE_SCREENSHOT if there is no record, if the window's size, shape or
+    owner changed, or if no screenshot_id is given and the window's screenshots have different scales.
     """
     if screenshot_id is not None and not re.fullmatch(r"[0-9a-f]{16}", screenshot_id):
         raise invalid("screenshot_id must have 16 hexadecimal digits", "copy it from the screenshot")

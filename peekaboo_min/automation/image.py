@@ -150,7 +150,7 @@ def _find_subjects(scene: Scene, request: ImageRequest) -> list[Subject]:
 
 
 def _find_windows(scene: Scene, request: ImageRequest, will_raise: bool = False) -> list[Subject]:
-    # to raise a window, list the hidden ones, too, after the others, and accept no close spelling of the app
+    # will_raise: list hidden windows, too, after the others, and accept no close spelling of the app
     if request.window_id is not None:
         window = scene.by_id(request.window_id)
         app = find_app(request.app, scene.apps, acts=will_raise) if request.app else None

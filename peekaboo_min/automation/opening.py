@@ -58,7 +58,7 @@ def open_and_wait(
         write_audit_line("open", audit)
         desktop.open(kind, target, handler)
     report_progress(f"waiting for a window of {handler.app_name}")
-    window = _window_that_came(desktop, before, handler, timeout_s)
+    window = _wait_for_window(desktop, before, handler, timeout_s)
     is_new = before.find(window.window_id) is None
     data: dict[str, Any] = {**window_data(window), "is_new_window": is_new, "handler": handler.app_name}
     return Result(f"{window} {'opened' if is_new else 'was already open and is in front now'}", data)
@@ -96,7 +96,7 @@ def _checked_path(path: str) -> str:
     return str(target)
 
 
-def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout_s: float) -> Window:
+def _wait_for_window(desktop: Desktop, before: Scene, handler: Handler, timeout_s: float) -> Window:
     """Wait for a new window, or an old one that comes to the front; prefer the handler's own windows."""
     known = {window.window_id for window in before.windows if window.is_on_screen}
     focused = {window.window_id for window in before.windows if window.is_focused}
@@ -105,14 +105,14 @@ def _window_that_came(desktop: Desktop, before: Scene, handler: Handler, timeout
         pause(0.15)
         windows = visible_windows(desktop.snapshot().windows)
         elapsed_s = time.monotonic() - start
-        came = [window for window in windows if window.window_id not in known]
-        own = [window for window in came if _is_of(window, handler)]
-        if not own and elapsed_s > 2.0:  # accept a focused old window, and other applications' windows
-            own = [window for window in windows if window.is_focused and _is_of(window, handler)]
-            own += came
-            own += [window for window in windows if window.is_focused and window.window_id not in focused]
-        if own:
-            return own[0]
+        new = [window for window in windows if window.window_id not in known]
+        candidates = [window for window in new if _is_of(window, handler)]
+        if not candidates and elapsed_s > 2.0:  # accept a focused old window, and other applications' windows
+            candidates = [window for window in windows if window.is_focused and _is_of(window, handler)]
+            candidates += new
+            candidates += [w for w in windows if w.is_focused and w.window_id not in focused]
+        if candidates:
+            return candidates[0]
         if elapsed_s > timeout_s:
             message = f"{handler.app_name} was started, but no window appeared within {timeout_s:g} s"
             hint = "list the windows later: the application may start slowly"

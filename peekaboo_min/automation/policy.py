@@ -63,9 +63,9 @@ def check_may_act(action: str, app_name: str = "", bundle_id: Optional[str] = No
         raise denied(f"{action} in {app_name} is refused: PEEKABOO_ALLOW_APPS does not name it")
 
 
-def _matches(patterns: str, names: Sequence[str], read: Callable[[str], str]) -> bool:
-    normalised = [read(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
-    return any(fnmatchcase(read(name), pattern) for name in names for pattern in normalised)
+def _matches(patterns: str, names: Sequence[str], normalise: Callable[[str], str]) -> bool:
+    wanted = [normalise(pattern.strip()) for pattern in patterns.split(",") if pattern.strip()]
+    return any(fnmatchcase(normalise(name), pattern) for name in names for pattern in wanted)
 
 
 def plain_name(name: str) -> str:

@@ -96,7 +96,7 @@ def _read_parameter(parameter: inspect.Parameter, hint: Any, has_keywords: bool)
     type_ = get_args(type_)[0] if is_list else type_
     choices: tuple[str, ...] = get_args(type_) if get_origin(type_) is Literal else ()
     is_required = parameter.default is parameter.empty
-    # a second item of Annotated is the schema's default; then the function's own, None, means "not given"
+    # the help may be followed by the schema's default; the function's own, None, then means "not given"
     default = None if is_required else next(iter(annotated.__metadata__[1:]), parameter.default)
     return Parameter(
         name=parameter.name,
@@ -167,7 +167,7 @@ def options_end(arguments: Sequence[str]) -> int:
 
 def shell_arguments(name: str, signature: Signature, arguments: Sequence[str]) -> dict[str, Any]:
     """Return the keyword arguments for a command's function. Raises INVALID_ARGUMENT."""
-    # argparse reads only the options: it would also take a text that begins with a dash for one
+    # give argparse only the options: it would take a text that begins with a dash for an option
     options, texts = _split(signature, arguments)
     parser = command_parser(name, signature)
     return {**vars(parser.parse_args(options)), **_positional_values(parser, signature, texts)}

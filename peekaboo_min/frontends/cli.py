@@ -156,8 +156,8 @@ def _piped(function: Callable[..., Result], values: dict[str, Any], wants_json: 
     return result._replace(stdout=images[0])
 
 
-def _below(words: Sequence[str]) -> list[str]:
-    return [name for name in COMMANDS if f"{name} ".startswith(" ".join([*words, ""]))]
+def _below(argv: Sequence[str]) -> list[str]:
+    return [name for name in COMMANDS if f"{name} ".startswith(" ".join([*argv, ""]))]
 
 
 def _command(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -185,9 +185,9 @@ def _command(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
     raise invalid(problem, hint)
 
 
-def _help(words: Sequence[str]) -> str:
-    names = _below(words[:2]) or _below(words[:1]) or [_command(words)[0]]
-    if len(names) == 1 or names[0] == " ".join(words):  # `permissions`, not `permissions check`
+def _help(argv: Sequence[str]) -> str:
+    names = _below(argv[:2]) or _below(argv[:1]) or [_command(argv)[0]]
+    if len(names) == 1 or names[0] == " ".join(argv):  # `permissions`, not `permissions check`
         signature = read_signature(COMMANDS[names[0]].load(for_shell=True))
         return arguments.command_parser(names[0], signature).format_help().rstrip()
     usage = f"{PROGRAM} COMMAND ... [--json-output | --help | --version]"

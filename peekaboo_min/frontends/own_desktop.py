@@ -103,8 +103,8 @@ def _start(argv: list[str], folder: Path, pipe: int) -> tuple[Process, str]:
     """Start a program; return it and the line that it writes into its file ({fd}) when it is ready."""
     file = folder / argv[0]
     with open(file, "w") as f:
-        words = [word.replace("{fd}", str(f.fileno())) for word in argv]
-        process = start_daemon(words, pass_fds=[f.fileno()])
+        filled = [argument.replace("{fd}", str(f.fileno())) for argument in argv]
+        process = start_daemon(filled, pass_fds=[f.fileno()])
     _wait_until(lambda: file.read_text().endswith("\n"), argv[0], process, pipe)
     return process, file.read_text().strip()
 

@@ -62,7 +62,7 @@ def serve() -> int:
 
 
 def _instructions(is_read_only: bool, has_provider: bool) -> str:
-    # clients that defer tools show a model only their names and this text, Codex only its first line
+    # clients that defer tools show a model only the tools' names and this text (Codex: its first line)
     act, look_only, common, no_provider = native_source("frontends/instructions.md").rstrip().split("\n---\n")
     return "\n".join([look_only if is_read_only else act, common, *([] if has_provider else [no_provider])])
 

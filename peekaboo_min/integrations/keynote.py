@@ -52,8 +52,7 @@ class Deck(NamedTuple):
     document_id: str
     slide_width: int
     slide_height: int
-    rectangle: Optional[dict[str, Any]] = None
-    """The last one drawn: x, y, width, height, its index among the shapes, and our own, fixed id."""
+    rectangle: Optional[dict[str, Any]] = None  # the last one: frame, index among the shapes, our fixed id
 
     def address(self) -> dict[str, str]:
         return {"bundle_id": self.bundle_id, "document_id": self.document_id}

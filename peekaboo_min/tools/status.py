@@ -224,7 +224,7 @@ def _permission_checks(desktop: Desktop) -> list[Check]:
 
 
 def _permission_data(checks: Iterable[Check]) -> dict[str, bool]:
-    """Return if each is granted, by the original's names; True if this system has no such permission."""
+    """Map the original's permission names to True if granted, or if this system has no such permission."""
     missing = {check.code for check in checks if check.is_problem}
     return {
         "screen_recording": ErrorCode.PERMISSION_DENIED_SCREEN_RECORDING not in missing,

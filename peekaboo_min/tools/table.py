@@ -45,8 +45,8 @@ class Row(NamedTuple):
     group: str = ""
     effect: Effect = Effect.LOOKS
     result: str = ""  # the fields of its data, or its one line of text
-    shell_function: str = ""  # the shell's own form, for the few whose parameters differ from MCP's
-    shell_values: Mapping[str, Any] = {}
+    shell_function: str = ""  # the shell's variant, if its parameters differ from MCP's
+    shell_values: Mapping[str, Any] = {}  # arguments that the shell adds
 
     def call(self, function: Callable[..., Result], arguments: dict[str, Any]) -> Result:
         """Call the tool's function, and record it if it acts and PEEKABOO_RECORD is set."""
