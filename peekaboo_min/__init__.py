@@ -24,7 +24,7 @@ Desktop; a frozen Result comes back, or one PeekabooError. A click, for example:
 server.call_tool, or cli.run_command  read the arguments; look the tool up in tools.table
 tools.act_tools.click                 make an Act of them
 automation.act.perform                policy, lock, pixel to screen point, focus, audit line
-Desktop.act                           in macos or x11: check once more, then press the button
+Desktop.act                           in macos or x11: check once more, press, find out who received it
 """
 
 __version__ = "0.1.0"

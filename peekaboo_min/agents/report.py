@@ -84,7 +84,7 @@ def _marks(step: AgentStep, is_dry_run: bool) -> str:
 
 
 def _figure(run: AgentRun, step: AgentStep) -> str:
-    # in screen points; behind a menu or dialog, with the last screenshots of its parent windows
+    # in screen points; draw a menu or dialog over the last screenshots of its parent windows
     assert step.image and step.window
     bounds = box = step.window.bounds
     behind, parent_id = "", step.window.parent_id

@@ -240,7 +240,7 @@ def save_images(
 def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = False) -> CapturedImage:
     """Return the image with a coordinate record; if it shows a window and has none that fits, save one."""
     window, record, info = image.subject.window, image.screenshot, image.info
-    # a region uses the record of the whole window; another image was resized since its record
+    # a region uses the record of the whole window; an image that was resized needs a new record
     fits = record and (image.region or (record.image_width, record.image_height) == (info.width, info.height))
     if window and not fits:
         record = save_record(desktop.session, window, info, supersedes_older)

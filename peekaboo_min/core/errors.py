@@ -14,7 +14,7 @@ class ErrorCode(str, Enum):
     """The error codes, each with the shell's exit code and the usual next step.
 
     The first ten names come from the Peekaboo specification and never change. INVALID_ARGUMENT has no next
-    step, because its message may already name it.
+    step, because its messages name their own.
     """
 
     exit_code: int

@@ -10,7 +10,7 @@ from ..core.errors import ErrorCode, PeekabooError, invalid
 from ..core.models import App, Rect, Scene, Window
 from ..core.text import clean_text
 
-_NAMED_AT_MOST = 10
+_NAMED_AT_MOST = 10  # candidates in one error message
 # Similarity, 0 to 1: from _NEAR on a name is suggested, from _CLOSE_ENOUGH on it is taken for a misspelling;
 # names that differ by less than _TIE are ambiguous.
 _NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05

@@ -34,7 +34,7 @@ from .arguments import given_arguments, read_signature
 # Claude Code ends the connection at a message above 16 MB; Codex hangs at 24 MB.
 _VALUE_CAP = 200_000  # characters of a text, and of one value of the data
 _SHOWS_STATUS = ("image", "analyze", "list")
-# loaded at the start; of the other tools, Claude Code shows a model only the names until it searches
+# Claude Code loads these at its start; of the others, it shows a model only the names before a search
 _LOOP = ("list_windows", "take_window_screenshot", "click", "click_text", "type_text", "press_key")
 _FIVE_MINUTES = CacheHint(ttl_ms=300_000)  # private, because the tools depend on the environment
 # a model cannot export a variable; its user can change the configuration

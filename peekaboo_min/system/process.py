@@ -6,7 +6,7 @@ A program's states; `end_all_programs` waits or kills before this process ends:
        |  Popen
     running    it is in _running, during its block: wait until its grace is over, if any; kill its group
        |  it ends, or the block ends and its group is killed
-    ended      its pipes are closed: leave its group alone, because a daemon in it may live on
+    ended      its pipes are closed: leave its group alone, because it may contain a daemon
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ def mcp_version() -> str:
         version = ""
     if not version.startswith("2."):
         need = "the package mcp 2" + (" and Python 3.10 or newer" if sys.version_info < (3, 10) else "")
-        found = f"mcp {version}" if version else "none"
-        raise invalid(f"MCP needs {need}; {sys.executable} has {found}", _how_to_install())
+        installed = f"mcp {version}" if version else "none"
+        raise invalid(f"MCP needs {need}; {sys.executable} has {installed}", _how_to_install())
     return version
 
 

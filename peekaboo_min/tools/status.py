@@ -213,10 +213,10 @@ def _permission_checks(desktop: Desktop) -> list[Check]:
         code, is_granted = permission
         purpose = _PURPOSES[code]
         name = code.value.replace("PERMISSION_DENIED_", "").replace("_", " ").title()
-        is_asked = is_granted is None and code is ErrorCode.PERMISSION_DENIED_AUTOMATION
-        unknown = "macOS asks at first use" if is_asked else "unknown: granted, but macOS shows no titles"
+        will_ask = is_granted is None and code is ErrorCode.PERMISSION_DENIED_AUTOMATION
+        unknown = "macOS asks at first use" if will_ask else "unknown: granted, but macOS shows no titles"
         state = {True: "granted", False: "NOT granted", None: unknown}[is_granted]
-        advice = "" if is_granted or is_asked else desktop.denied(code, f"needed for {purpose}").hint
+        advice = "" if is_granted or will_ask else desktop.denied(code, f"needed for {purpose}").hint
         return Check(name, f"{state} ({purpose})", is_granted is not False, True, advice, code)
 
     # in parallel: for each missing one, a program finds the application that needs it

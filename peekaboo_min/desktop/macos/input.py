@@ -266,7 +266,11 @@ def make_steps(act: Act) -> list[Step]:
 
 
 def perform(window: Window, act: Act, stop_file: Optional[Path] = None) -> Delivery:
-    """Do an act as Desktop.act specifies. stop_file: typing and key presses end as soon as it exists."""
+    """Do an act as Desktop.act specifies. stop_file: typing and key presses end as soon as it exists.
+
+    A Mac does not report who received an event. So `delivered` is True if all checks passed, False if the
+    pointer did not arrive, and None if a check failed after a press, or an overlay or a menu may have got it.
+    """
     steps = make_steps(act)
     ends_s = list(accumulate(map(_duration_s, steps)))
     if ends_s[-1] > _ACT_S:

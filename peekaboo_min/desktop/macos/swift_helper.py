@@ -24,7 +24,7 @@ _EMPTY_REQUEST = b'{"window": null, "stop_file": "", "steps": []}'
 
 
 def find_helper() -> Optional[Path]:
-    """Return the helper compiled from exactly this source, or None, in which case JXA posts the events."""
+    """Return the helper compiled from exactly this source; None if there is none: then JXA posts events."""
     helper = _cached_file(_PROGRAM)
     if not os.access(helper, os.X_OK):
         return None

@@ -18,7 +18,7 @@ from ..base import Desktop
 from .connection import UTF8, x11_session
 from .windows import shown_bounds, take_scene
 
-_CAPTURE_S = 20.0
+_CAPTURE_S = 20.0  # maim takes milliseconds, but never ends if the X server hangs
 _FOCUS_S = 3.0
 _WAYLAND = (
     "a Wayland session: only programs that run through XWayland can be seen; "

@@ -37,7 +37,7 @@ _FETCH_S = 4.0  # LibreOffice on a busy machine fetches late
 _NO_REQUEST_S = 1.0  # a window that answered a ping and asks for nothing for so long does not paste
 _SLOW_S = 1.0  # a slow program pauses for so long between its requests
 _QUIET_S = 0.06  # a program may fetch the text twice: to check it, then to paste it
-_POLL_S = 0.005
+_POLL_S = 0.005  # between two readings of the record
 
 # Paste keys of terminals, by window class: they paste PRIMARY, and take ctrl+v as a character.
 _TERMINAL_KEYS = {

@@ -18,7 +18,7 @@ from ...core.text import clean_text
 from ...system.process import run_program
 from ..matching import find_app
 
-_ANSWER_S = 10.0
+_ANSWER_S = 10.0  # for programs that end at once, unless they hang
 # Types that Python's own table lacks in all or some versions.
 _OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 _OFFICE = "application/vnd.openxmlformats-officedocument"
