@@ -97,7 +97,7 @@ class Xdotool:
             raise PeekabooError(ErrorCode.WINDOW_NOT_FOUND, "that window is gone")
         # xdotool ignores an unknown key, and exits with 0
         if done.code or not is_complete or "No such key name" in done.stderr:
-            message = f"xdotool did not run every command (exit code {done.code}); it may have pressed something"
+            message = f"an xdotool command failed (exit code {done.code}); it may have pressed something"
             hint, details = "take a new screenshot", done.stderr.strip()[-1000:]
             raise PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, details)
         self.release.clear()
