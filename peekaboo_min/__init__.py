@@ -15,7 +15,7 @@ automation    policy coordinates capture image act steps listing find labels wai
 integrations  keynote gmail peekaboo_cli
 agents        mcp_client actions planner target run report vision_agent keynote_agent
 tools         table (a row for each tool and command); list_tools look_tools act_tools capture_tools
-              status clean: the functions of the tools
+              status: the functions of the tools
 frontends     arguments commands documents own_desktop; server serve cli
 
 Data goes one way down and one way back: arguments from a front end through a tool to a job and to the

@@ -1,4 +1,4 @@
-"""run_steps, which calls other tools, and the shell's own form of some tools."""
+"""run_steps, clean, and the shell's own form of some tools."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from typing import Annotated, Any, Callable, Literal, Optional
 
 from ..automation import capture
 from ..automation.image import ImageRequest, image_result
-from ..automation.policy import check_may_act
+from ..automation.policy import check_may_act, stop_file
 from ..automation.steps import MOST_STEPS, OPENED, Step, perform_steps
 from ..core.errors import PeekabooError, file_errors, invalid
+from ..core.log import OLDER_LOGS
 from ..core.models import Result
-from ..core.settings import settings_with_env_file
+from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import window_named
 from ..desktop.select import check_arguments, this_desktop
+from ..system import files
 from ..system.files import asked_path, new_temporary_path
 from ..system.saved_images import kind_by_name
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
@@ -203,3 +205,33 @@ def analyze(
 
     settings_with_env_file()
     return analyze_file(this_desktop(), image_path, question, provider, (model or "").strip() or None)
+
+
+def clean(
+    all: Annotated[
+        bool, "also the state folder, the log and Gmail's token: all that we left outside your own folders"
+    ] = False,
+) -> Result:
+    """Delete every image and record in our temporary folder that is not in use.
+
+    Files saved to a path of your choice stay. With --all, to uninstall, it also deletes everything else that
+    we left in this account.
+
+    Example: peekaboo-min clean
+    """
+    from ..integrations.gmail import gmail_folder  # slow to import
+
+    if not all:
+        count = files.sweep(0)
+        return Result(f"deleted {count} file(s) in {files.temporary_folder()}", {"deleted": count})
+    log = files.default_log_file()  # not the file that PEEKABOO_LOG_FILE names, which may hold other things
+    # the user's own files in our folders: the stop file, which only the user may remove, and Gmail's client
+    kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
+    logs = [log, *(log.with_name(log.name + suffix) for suffix in OLDER_LOGS)]
+    folders = [str(files.temporary_folder()), str(files.state_folder())]
+    staying = [str(path) for path in files.remove_all(kept, [gmail_folder() / "token.json", *logs])]
+    rest = f"; kept, because they are yours or in use: {', '.join(staying)}" if staying else ""
+    if settings().log_file:
+        rest += f"; the log {files.log_file()} is yours to delete"
+    text = f"deleted {', '.join(folders)} and {log}{rest}; agents' runs and logs are where you started them"
+    return Result(text, {"folders": folders, "log": str(log), "kept": staying})

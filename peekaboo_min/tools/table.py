@@ -165,7 +165,7 @@ ROWS = (  # in the order of the help and of the README
     Row("config", "frontends.documents:client_configuration"),
     Row("desktop", "frontends.own_desktop:own_desktop"),
     Row("tools", "frontends.documents:show_tools"),
-    Row("clean", "tools.clean:clean"),
+    Row("clean", "frontends.commands:clean"),
     Row("exec", "integrations.peekaboo_cli:peekaboo_exec", "peekaboo_exec", "Run the peekaboo command line",
         "exec", Effect.ACTS,
         "exit_code (null if it was killed), stdout, stderr, json (if stdout is JSON), attachments, cwd, "

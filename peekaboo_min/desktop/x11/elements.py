@@ -37,7 +37,7 @@ def read_x11_elements(window: Window) -> list[Element]:
     # name a bus, or libatspi would start one
     bus = {_BUS: child_environment().get(_BUS, f"unix:path=/run/user/{os.getuid()}/bus")}
     try:
-        done = run_program(argv, timeout_s=12.0, stdin=source, environment=bus, accept=(0, _NO_BUS))
+        done = run_program(argv, timeout_s=15.0, stdin=source, environment=bus, accept=(0, _NO_BUS))
     except PeekabooError as e:
         if not _NO_GI.search(e.details):
             raise
