@@ -13,10 +13,10 @@ from .list_tools import Region, RegionScreenshotId, Role, WindowId
 def take_window_screenshot(
     window_id: WindowId, region: Region = None, screenshot_id: RegionScreenshotId = None
 ) -> Result:
-    """Take a screenshot of a window, to look at what an app shows on the screen, and return the image.
+    """Take a screenshot of a window, to look at what an app shows on the screen; return the image.
 
-    Computer use, desktop GUI control: see a picture (JPEG, at most 1568 pixels). click takes its pixels, also
-    after a region (that part at full resolution).
+    Computer use, desktop GUI control, mouse, keyboard: see a picture (JPEG, at most 1568 pixels). click takes
+    its pixels, also with a region (full resolution).
 
     Example: peekaboo-min screenshot 14680078 --path window.png
     """
