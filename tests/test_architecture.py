@@ -183,7 +183,11 @@ def test_readme_tables_are_current() -> None:
 def test_skill_is_current_and_short() -> None:
     text = SKILL.read_text(encoding="utf-8")
     assert text == show_tools(skill=True).text + "\n", "run: python3 scripts/readme.py --write"
-    assert re.match(r"---\nname: [a-z-]+\ndescription: .{1,1024}\n---\n", text) and text.count("\n") <= 120
+    front = re.match(r"---\nname: ([a-z-]+)\ndescription: .{1,1024}\n---\n", text)
+    assert front and text.count("\n") <= 120
+    # agentskills.io: the folder has the skill's name
+    folders = re.findall(r"/skills/([a-z-]+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert {*folders} == {front[1]}
 
 
 # Required by the specification: "IV. Documentation", and "Rollout / acceptance" of peekaboo_exec.
