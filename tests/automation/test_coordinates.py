@@ -64,9 +64,8 @@ def test_record_may_supersede_older_ones(records: Path) -> None:
     full, new = save(), save_record("x11-0", SHOWN, SMALL, supersedes_older=True)
     assert find() == new
     assert find(SHOWN, full.screenshot_id) == full
-    assert save(SMALL) == find()
     save()
-    assert is_stale()
+    assert is_stale(), "it is itself compared with newer ones"
 
 
 def test_clock_may_be_set_back_between_records(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:

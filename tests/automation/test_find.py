@@ -65,21 +65,6 @@ def read(program: Program, window_id: int, folder: Path) -> list[RecognisedText]
     return read_text_by_tesseract(folder / "window.png")
 
 
-def test_find_text_finds_labels_and_parts(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
-    lines = read(peek, form_id, tmp_path)
-    for text, *expected in (
-        ("DETAILS", ("Details", "label", "details")),
-        ("Sing teh book", ("Sign the book", "similar", "sign")),
-        ("email", ("E-mail", "label", "mail_label")),
-        ("my name to other", ("my name to other", "part", "agree")),
-        ("book", ("book", "part", "head"), ("book", "part", "sign")),
-    ):
-        places = find_in_lines(text, lines)[: len(expected)]
-        assert [(place.text, place.match, widget_at(form, place.as_data())) for place in places] == expected
-    # centre of the word, not of the line
-    assert places[1].as_data()["x"] > form.centre("sign")[0] + 15
-
-
 def test_find_text_prints_places_or_similar_text(peek: Program, form_id: int) -> None:
     finished = peek.run("find-text", form_id, "book")
     head, first, second = finished.out.rstrip().split("\n")[:3]
@@ -318,9 +303,9 @@ for kind, text, name in (
     if kind is Gtk.Button:
         widget.connect("clicked", lambda _, text=name or text: print(text, flush=True))
     box.add(widget)
-for is_visible in (True, False, True):
+for value, is_visible in ((5, True), (47, False), (47, True)):
     spin = Gtk.SpinButton.new_with_range(0, 99, 1)
-    spin.set_value(47)
+    spin.set_value(value)
     spin.set_visibility(is_visible)
     box.add(spin)
 window.show_all()
@@ -333,7 +318,7 @@ def test_click_text_presses_the_element_of_that_name(on_gtk: Program) -> None:
     with group_of(["/usr/bin/python3", "-I", "-c", NAMED], on_gtk.environment) as process:
         spins = elements_of(on_gtk, process, "spinbutton")
         window_id, english = spins["window_id"], {"PEEKABOO_OCR_LANGUAGES": "eng"}
-        assert [one["value"] for one in spins["elements"]] == ["47", "", "47"], "a hidden value is hidden"
+        assert [one["value"] for one in spins["elements"]] == ["5", "", "47"], "a hidden value is hidden"
         for words in (["Save"], ["Paint it"], ["save", "--role", "button"], ["Schlüssel"]):
             on_gtk.data("wait-for", "--window-id", window_id, "--still")  # after GTK's animations
             reply = on_gtk.data("click-text", window_id, *words, **english)
@@ -464,3 +449,9 @@ def test_elements_of_a_moving_window_are_refused(mac_peek: Program, monkeypatch:
     monkeypatch.setattr(finding, "take_image", take_moved)
     error = mac_peek.error("elements", 1090)
     assert "keeps moving" in error["message"]
+
+
+def test_element_outside_the_region_is_not_found(mac_peek: Program) -> None:
+    mac_peek.data("screenshot", 1090)
+    words = ["New entry", "--role", "button", "--region", "0,0,40,40"]
+    assert mac_peek.run("find-text", 1090, *words, "--json").data["found"] == [], "it is at 180,220"

@@ -9,11 +9,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from in_process import InProcessProgram
+from samples import window
 from tk_windows import audit
 from worlds import Program, clean_environment, need, wait_for
+
+from peekaboo_min.automation import opening
+from peekaboo_min.core.models import Handler, Scene
 
 READER = """
 set f [open {%(folder)s/pids} a]; puts $f [pid]; close $f
@@ -183,3 +189,10 @@ def test_open_refuses_missing_targets(peek: Program, tmp_path: Path) -> None:
         assert peek.error("open", "--path", tmp_path / name)["code"] == "FILE_IO_ERROR"
     error = peek.error("open", "--app", "No such reader")
     assert error["code"] == "APP_NOT_FOUND" and "Note Reader" in error["message"]
+
+
+def test_open_finds_a_restored_window_at_once() -> None:
+    before = Scene((window(7, is_on_screen=False, is_minimised=True),), (), ())
+    desktop: Any = SimpleNamespace(snapshot=lambda: Scene((window(7),), (), ()))
+    came = opening._window_that_came(desktop, before, Handler("Notes"), timeout_s=0.0)
+    assert came.window_id == 7, "a minimised window was not on the screen before"

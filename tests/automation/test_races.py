@@ -18,7 +18,9 @@ from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
 from peekaboo_min.automation.act import perform
 from peekaboo_min.automation.coordinates import save_record
 from peekaboo_min.core.models import Act, Delivery, Display, ImageInfo, Point, Rect, Scene
+from peekaboo_min.desktop.x11.keyboard import _Keyboard
 from peekaboo_min.desktop.x11.record import Event, Record
+from peekaboo_min.desktop.x11.xdotool import _Pointer
 
 SCREEN = {"x": 0, "y": 0, "w": 1280, "h": 800}
 PLACE = {"x": 200, "y": 150, "w": 300, "h": 200}
@@ -94,6 +96,21 @@ def test_press_in_the_window_is_not_replaced_by_another(later: Event) -> None:
     record = Record(server, server, 0)  # type: ignore[arg-type]
     record._events = lambda _: presses.pop(0) if presses else None  # type: ignore[method-assign]
     assert record.press_of(1) == PRESS
+
+
+def test_press_that_may_have_arrived_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    presses: list[Act] = []
+    monkeypatch.setattr(_Pointer, "_press_once", lambda _, act: presses.append(act) or Delivery(None))
+    server: Any = SimpleNamespace(round_trip_s=0.0)
+    _Pointer(server, server, window()).press(Act("click", (Point(20, 30),), clicks=3))
+    assert len(presses) == 1, "the receiver of the first press is unknown"
+
+
+def test_key_that_a_program_without_a_pid_took_is_not_received() -> None:
+    keyboard: Any = object.__new__(_Keyboard)
+    keyboard._window, keyboard._server = window(7), SimpleNamespace(pids_of=lambda *_: [0, 0])
+    taken = Event(2, 38, window_id=1 << 21, client=2 << 21)
+    assert not keyboard._is_received_by_window(taken), "two unknown pids are not one program"
 
 
 def listing(left: float, is_first: bool, was_shown: bool) -> Scene:

@@ -11,6 +11,7 @@ from peekaboo_min.core.settings import (
     VARIABLES,
     _read_env_file,
     ignored_variables,
+    image_lifetime,
     read_settings,
     settings,
     settings_with_env_file,
@@ -82,3 +83,9 @@ def test_unknown_log_level_is_reported(
     environment(**variables)
     expected = {name: f"{value!r} is not one of {LEVELS}; info is used" for name, value in ignored.items()}
     assert ignored_variables() == expected
+
+
+@pytest.mark.parametrize(("seconds", "text"), [("119", "for 119 seconds"), ("120", "for 2 minutes")])
+def test_lifetime_is_in_minutes_from_two(environment: Callable[..., None], seconds: str, text: str) -> None:
+    environment(PEEKABOO_TTL_SECONDS=seconds)
+    assert image_lifetime() == text
