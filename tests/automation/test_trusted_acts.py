@@ -17,7 +17,7 @@ from typing import Any, Callable
 import pytest
 from samples import window
 from slow_display import SlowDisplay
-from tk_windows import Opened, Wish, clipboard, copy, programs_by, typed, window_titled
+from tk_windows import Opened, Wish, clipboard, copy, programs_by, window_titled
 from witness import XWitness
 from worlds import PATIENCE_S, ROOT, Form, Program, wait_for
 
@@ -315,22 +315,6 @@ def test_press_releases_a_held_key_if_interrupted(
     assert len(other.take("key")) <= 100  # it repeats until it is released
 
 
-def type_until(peek: Program, form: Form, form_id: int, act: Callable[[Any], Any], **more: str) -> str:
-    """Call `act` while a long text is typed; return the stdout of the typing."""
-    with peek.start("type", form_id, LONG, "--json", **more) as process:
-        wait_for(lambda: len(form.events("key")) > 30, "it types")
-        act(process)
-        return str(process.communicate(timeout=PATIENCE_S)[0].decode())
-
-
-def test_stop_file_ends_typing_after_a_piece(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
-    stop = tmp_path / "stop"
-    out = type_until(peek, form, form_id, lambda _: stop.touch(), PEEKABOO_STOP_FILE=str(stop))
-    assert "POLICY_DENIED" in out
-    delivered = number_in(out, f"delivered (\\d+) of {len(LONG)} characters")
-    assert delivered == len(typed(form)) < len(LONG) / 2
-
-
 def test_typing_ends_when_its_popup_is_hidden(peek: Program, wish: Run) -> None:
     popup = "toplevel .p; wm overrideredirect .p 1; wm title .p Popup; wm geometry .p 90x24+650+150"
     wish(f"wm title . Owner; wm geometry . 300x200+600+100; {popup}; bind . <Key> {{wm withdraw .p}}")
@@ -546,18 +530,6 @@ def test_type_replaces_by_an_empty_text(peek: Program, w: int, witness: XWitness
     """In a window of another toolkit than Tk."""
     peek.data("type", w, "", "--replace")
     assert [key["text"] for key in witness.take_characters()] == ["\x01", "\b"]  # ctrl+a
-
-
-def test_type_counts_keys_before_a_focus_loss(
-    peek: Program, form: Form, form_id: int, opened: Opened, xdotool_by: Xdotool
-) -> None:
-    program, thief = opened("Thief", "bind . <Key> {puts leaked}")
-    peek.data("focus", form_id)
-    late = xdotool_by(f'$real "$@"\n[ "$1" != - ] || $real windowfocus --sync {thief}')
-    lost = peek.error("type", form_id, "xy" * 15, **late)
-    assert lost["code"] == "FOCUS_LOST" and "delivered 20 of 30 characters" in lost["message"]
-    peek.data("focus", form_id)
-    assert typed(form) == "xy" * 10 and program.lines() == []
 
 
 BLANK = Bitmap(300, 3, (bytes(900),) * 200)
