@@ -308,17 +308,6 @@ def test_rectangle_beyond_the_screen_fails(peek: Program, form: Form, form_id: i
     assert peek.error("screenshot", form_id, **broken)["code"] == "CAPTURE_FAILED"
 
 
-@pytest.mark.parametrize("words", ["screenshot {}", "screenshot-app-window --appName Form --windowIndex 1"])
-def test_covered_rectangle_fails(peek: Program, open_form: OpenForm, tmp_path: Path, words: str) -> None:
-    """ "The screenshot image is the **window content cropped to `bounds`**", not another window."""
-    open_form("Below", "+100+100")
-    open_form("Above", "+140+140")
-    below_id, above_id = ids_of(peek, "Below", "Above")
-    peek.data("focus", above_id)
-    broken = failing_maim(f"-i {below_id}", tmp_path / "bin")
-    assert peek.run(*words.format(below_id).split(), **broken).code == 14
-
-
 @pytest.mark.parametrize(
     ("options", "count"),
     [("--includeShadow --no-prefer-window-id", 1), ("--no-prefer-window-id", 0), ("--includeShadow", 0)],
