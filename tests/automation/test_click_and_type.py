@@ -14,7 +14,6 @@ from worlds import Form, OpenForm, Program, both_forms, wait_for
 from peekaboo_min.desktop.x11.connection import x_connection
 
 TEXTS = {
-    "ascii": "Hello, World! ~`#$%^&*()_+{}|:\"<>?-=[]\\;',./",
     "accents and emoji": "Zoë Ångström, Straße 日本語 한국어 👩‍💻 🏳️‍🌈",
     "lines and tabs": "one\r\ntwo\tthree\n\nfour",
     "of a shell": "--json is text here $(touch x) \"'\\ %s {} [exit] \\n",
@@ -51,9 +50,7 @@ def test_type_text_arrives_exactly(peek: Program, form: Form, form_id: int, text
 KEYS = {
     "ctrl+shift+t": ("T", 5), "ctrl,a": ("a", 4), "cmd+,": ("comma", 4), "alt-g": ("g", 8),
     "enter": ("Return", 0), "page_down": ("Next", 0), "ctrl": ("Control_L", 0), "super": ("Super_L", 0),
-    "Shift_L": ("Shift_L", 0), "Pause": ("Pause", 0), "Scroll_Lock": ("Scroll_Lock", 0),
-    "KP_0": ("KP_0", 0), "keypad_9": ("KP_9", 0), "KP_Decimal": ("KP_Decimal", 0),
-    "KP_Enter": ("KP_Enter", 0),
+    "keypad_9": ("KP_9", 0), "KP_Enter": ("KP_Enter", 0),
 }  # fmt: skip
 
 
@@ -279,12 +276,6 @@ def test_type_pauses_between_keys(peek: Program, pad: Pad, pad_id: int) -> None:
     peek.data("type", pad_id, "abcd", "--delay-ms", 120)
     times = [int(row[2]) for row in pad.wait_for("key", 4)]
     assert min(after - before for before, after in zip(times, times[1:])) >= 90, times
-
-
-def test_press_repeats(peek: Program, pad: Pad, pad_id: int) -> None:
-    peek.data("press", pad_id, "shift+x", "--repeat", 4)
-    pad.wait_for("up", 8)
-    assert [row[0] for row in pad.lines("key") if row[0] != "Shift_L"] == ["X"] * 4
 
 
 def test_press_holds(peek: Program, pad: Pad, pad_id: int) -> None:
