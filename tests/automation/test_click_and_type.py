@@ -278,12 +278,6 @@ def test_type_pauses_between_keys(peek: Program, pad: Pad, pad_id: int) -> None:
     assert min(after - before for before, after in zip(times, times[1:])) >= 90, times
 
 
-def test_press_holds(peek: Program, pad: Pad, pad_id: int) -> None:
-    peek.data("press", pad_id, "f5", "--hold-ms", 400)
-    (_, _, released_ms), (_, _, pressed_ms) = pad.wait_for("up")[-1], pad.lines("key")[0]
-    assert int(released_ms) - int(pressed_ms) >= 350
-
-
 # (command, text in the error); a value one above a limit is tried again at the limit
 BAD = (
     ("scroll 60 50 down --amount 51", "amount is 51"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from mcp_server import Client
-from samples import window
+from samples import error_of, window
 from tk_windows import programs_by, window_titled
 from witness import XWitness
 from worlds import Finished, Program, bare_x_server, clean_environment, wait_for
@@ -111,6 +112,13 @@ def test_key_that_a_program_without_a_pid_took_is_not_received() -> None:
     keyboard._window, keyboard._server = window(7), SimpleNamespace(pids_of=lambda *_: [0, 0])
     taken = Event(2, 38, window_id=1 << 21, client=2 << 21)
     assert not keyboard._is_received_by_window(taken), "two unknown pids are not one program"
+
+
+def test_key_that_would_end_too_late_is_not_pressed(tmp_path: Path) -> None:
+    keyboard: Any = object.__new__(_Keyboard)
+    keyboard._stop_file, keyboard._deadline = tmp_path / "STOP", time.monotonic() + 60
+    keyboard._check_focus = lambda *_: None
+    assert error_of(keyboard._check, 90.0).code.value == "TIMEOUT"
 
 
 def listing(left: float, is_first: bool, was_shown: bool) -> Scene:
