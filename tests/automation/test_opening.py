@@ -194,5 +194,5 @@ def test_open_refuses_missing_targets(peek: Program, tmp_path: Path) -> None:
 def test_open_finds_a_restored_window_at_once() -> None:
     before = Scene((window(7, is_on_screen=False, is_minimised=True),), (), ())
     desktop: Any = SimpleNamespace(snapshot=lambda: Scene((window(7),), (), ()))
-    came = opening._window_that_came(desktop, before, Handler("Notes"), timeout_s=0.0)
+    came = opening._wait_for_window(desktop, before, Handler("Notes"), timeout_s=0.0)
     assert came.window_id == 7, "a minimised window was not on the screen before"
