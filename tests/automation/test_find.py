@@ -20,6 +20,7 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import RecognisedText, Rect
 from peekaboo_min.desktop.readings import best_readings, parse_pgm
 from peekaboo_min.desktop.x11.ocr import (
+    _character,
     missing_language,
     read_characters_by_tesseract,
     read_text_by_tesseract,
@@ -414,6 +415,11 @@ def test_reading_with_more_confidence_is_kept() -> None:
     found = with_characters(lines, characters)
     assert sorted(one.text for one in found) == ["+", "/", "3", "4", "Help"]
     assert find_in_lines("1", found) == []
+
+
+@pytest.mark.parametrize(("read", "shown"), [("11", "11"), ("Cc", "C"), ("—", "-")])
+def test_lone_letter_that_was_read_twice_is_one(read: str, shown: str) -> None:
+    assert _character(text_at(read, 0, 0.9)).text == shown
 
 
 def test_lookalike_character_is_found_only_without_an_equal_one() -> None:

@@ -155,6 +155,12 @@ def test_open_refuses_executables(peek: Program, tmp_path: Path, name: str, cont
     assert started(tmp_path) == audit(peek) == []
 
 
+def test_open_refuses_a_link_that_is_named_like_a_program(peek: Program, tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("Dear")
+    (tmp_path / "letter.desktop").symlink_to("letter.txt")
+    assert peek.error("open", "--path", tmp_path / "letter.desktop")["code"] == "POLICY_DENIED"
+
+
 def test_open_refuses_applications_by_their_path(mac_peek: Program, tmp_path: Path) -> None:
     (tmp_path / "Editor.app").mkdir()
     (tmp_path / "bundle" / "Contents" / "MacOS").mkdir(parents=True)

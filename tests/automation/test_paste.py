@@ -15,6 +15,9 @@ from tk_windows import Opened, clipboard, copy, programs_by, typed, window_title
 from witness import SlowField
 from worlds import PATIENCE_S, Form, Program, wait_for
 
+from peekaboo_min.desktop.x11.xdotool import restored_by
+from peekaboo_min.system.ending import exit_hooks
+
 PNG = b"\x89PNG and pixels"
 
 
@@ -239,6 +242,13 @@ def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form_id: i
     assert clipboard(peek.environment).decode() == "Grüße"
 
 
+def test_copy_is_not_restored_again_at_the_end_of_the_process() -> None:
+    before = list(exit_hooks)
+    with restored_by(lambda: None):
+        pass
+    assert exit_hooks == before, "the person may have copied something since"
+
+
 def test_clipboard_is_restored_after_a_cancelled_call(peek: Program, form: Form, form_id: int) -> None:
     copy(peek.environment, b"mine")
     with initialized("package", peek.environment) as server:
@@ -272,6 +282,13 @@ THEIRS = (
     "{ printf theirs | setsid $real -selection clipboard -i; "
     'until [ "$($real -selection clipboard -o)" = theirs ]; do sleep 0.01; done; } >/dev/null 2>&1'
 )
+
+
+def test_text_that_is_selected_meanwhile_is_no_lost_copy(peek: Program, form_id: int, tmp_path: Path) -> None:
+    copy(peek.environment, b"mine")
+    select = "printf x | setsid $real -selection primary -i >/dev/null 2>&1"
+    xclip = programs_by(tmp_path / "bin", f'case "$*" in -quiet*) {select} ;; esac', "xclip")
+    assert "copy_lost" not in peek.data("type", form_id, "日本", **xclip)
 
 
 def test_clipboard_copied_while_saved_stays(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:

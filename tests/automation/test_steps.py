@@ -13,6 +13,9 @@ from mcp_server import initialized
 from tk_windows import Opened, audit
 from worlds import PATIENCE_S, Form, Program, wait_for
 
+from peekaboo_min.automation import steps
+from peekaboo_min.core.models import Result
+
 Run = Callable[..., dict[str, Any]]
 
 
@@ -92,6 +95,11 @@ def test_steps_stop_after_an_act_in_doubt(opened: Opened, form: Form, form_id: i
     )
     assert result_of(document) == "unknown, not reached, NOT_DELIVERED"
     assert form.events("key") == []
+
+
+def test_screenshot_after_the_steps_is_of_the_last_window() -> None:
+    picture = steps._picture(lambda window_id: Result(f"of window {window_id}"), [7, 8])
+    assert picture.text == "of window 8"
 
 
 def test_steps_keep_the_lock_between_them(peek: Program, form: Form, form_id: int) -> None:

@@ -323,6 +323,13 @@ def test_typing_ends_when_its_popup_is_hidden(peek: Program, wish: Run) -> None:
     assert error["code"] == "FOCUS_LOST" and "closed" in error["message"]
 
 
+def test_typing_ends_when_the_dialogs_parent_gets_the_focus(peek: Program, wish: Run) -> None:
+    dialog = "toplevel .d; wm title .d Dialog; wm transient .d .; wm geometry .d 200x80+650+150"
+    wish(f"wm title . Owner; wm geometry . 300x200+600+100; {dialog}; bind .d <Key> {{focus -force .}}")
+    error = peek.error("type", window_titled(peek, "Dialog")["window_id"], LONG)
+    assert error["code"] == "FOCUS_LOST", "only a popup's keys go to its parent"
+
+
 def test_display_lock_covers_all_names_of_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acts, "file_lock", lambda name, *_: name)
     sessions = ("x11-7", "x11-localhost-7", "x11-127.0.0.1-7")

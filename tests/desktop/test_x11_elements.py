@@ -157,6 +157,7 @@ FIELDS = {
     "--entry --text City --entry-text Århus": ("textbox", "City", "Århus"),
     "--entry --text Pin --hide-text --entry-text 4711": ("textbox", "Pin", ""),  # passwords are hidden
     "--scale --text Volume --value 30": ("slider", "", "30"),
+    "--scale --text Views --max-value 9999999 --value 1234567": ("slider", "", "1234567"),
     "--forms --add-entry Name": ("textbox", "Name", ""),  # the label beside it
 }
 

@@ -26,6 +26,7 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Display, Rect, Scene, Window
 from peekaboo_min.desktop import keys
 from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
+from peekaboo_min.desktop.x11 import backend
 from peekaboo_min.desktop.x11 import windows as x11
 from peekaboo_min.desktop.x11.connection import (
     Address,
@@ -165,6 +166,12 @@ def test_popup_belongs_to_the_focused_window_of_its_program() -> None:
     assert pids == [61, 61, 62]
 
 
+def test_popup_keeps_the_parent_that_it_names() -> None:
+    popup = window(6, app_name="", kind="popup", parent_id=1)
+    found = x11._with_owners([popup, window(1), window(2, is_focused=True)])
+    assert found[0].parent_id == 1, "the focused window is not its parent"
+
+
 def test_window_under_another_windows_title_bar_is_obscured() -> None:
     above = window(1, bounds=Rect(0, 50, 90, 90), frame=Rect(0, 30, 90, 110))
     below, beside = window(2, bounds=Rect(0, 0, 90, 40)), window(3, bounds=Rect(100, 0, 90, 40))
@@ -278,6 +285,14 @@ def test_client_side_shadow_is_cut_off(display: str, open_form: Callable[..., Fo
         assert bounds_with(extents) == place
 
 
+def test_shadow_is_cut_off_at_each_side(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(backend, "_run_maim", lambda argv, *_: asked.append(argv))
+    monkeypatch.setattr(backend, "shown_bounds", lambda _: Rect(10, 20, 300, 200))
+    backend.X11Desktop().capture_window(window(7, insets=(7, 11, 20, 40)), tmp_path / "a.png", "png")
+    assert asked == [["-i", "7", "-g", "300x200+7+20"]], "the shadow's left and upper part"
+
+
 @pytest.mark.parametrize(
     ("display", "session"),
     [(":7.1", "x11-7"), ("unix:7", "x11-7"), ("a.b:10.0", "x11-a.b-10"), ("7", "x11-none"), ("", "x11-none")],
@@ -323,6 +338,14 @@ def test_root_window_is_that_of_the_screen_of_any_vendor(screen: int, vendor: by
     with ours, server:
         server.sendall(struct.pack("<BxxxxxH", 1, len(info) // 4) + info)
         assert XConnection(ours, Address("", 0, screen)).root_id == (50, 60, 60)[min(screen, 2)]
+
+
+def test_event_before_a_reply_is_skipped() -> None:
+    connection: Any = object.__new__(XConnection)
+    new_keyboard_map, answer = bytes([34]) + bytes(31), bytes([1]) + bytes(31)
+    connection._data, connection.round_trip_s = bytearray(new_keyboard_map + answer), 0.0
+    connection.send = lambda _: None
+    assert connection.ask([b"a request"]) == [answer], "xdotool changes the keyboard map while it types"
 
 
 def test_connection_passes_on_errors_of_its_block(display: str, environment: Callable[..., None]) -> None:
