@@ -118,7 +118,8 @@ def test_desktop_in_a_window_is_closed(start: Start, display: str, program: Prog
     assert (bounds["width"], bounds["height"]) == (640, 480)
     (pid,) = (pid for pid, argv in processes_of(tmp_path).items() if "Xephyr -screen" in argv)
     os.kill(pid, signal.SIGTERM)
-    _, err = process.communicate(timeout=PATIENCE_S)
+    process.wait(PATIENCE_S)  # communicate would close stdin, which ends the command
+    _, err = process.communicate()
     assert (process.returncode, processes_of(tmp_path)) == (1, {}) and b"the X server ended" in err
 
 
