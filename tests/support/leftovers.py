@@ -12,6 +12,7 @@ import re
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -141,17 +142,15 @@ def _processes_below(base: Path) -> set[str]:
         del _known_processes[pid]
     for pid in pids:
         if pid not in _known_processes:
-            try:
-                _known_processes[pid] = bytes(base) + b"/" in Path("/proc", pid, "environ").read_bytes()
-            except OSError:  # it has ended, or belongs to another user
-                continue
+            _known_processes[pid] = False  # ended, of the kernel or of another user; reading again takes time
+            with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as environment:
+                _known_processes[pid] = bytes(base) + b"/" in environment.read()
     return {pid for pid, is_ours in _known_processes.items() if is_ours} - {str(os.getpid())}
 
 
 def _words_of(pid: str) -> tuple[str, str]:
     """Return the pid and its argv as text, which is empty if it has ended or may stay."""
-    try:
+    with suppress(OSError):
         words = Path("/proc", pid, "cmdline").read_text(errors="replace").split("\0")
-    except OSError:
-        return pid, ""
-    return pid, "" if os.path.basename(words[0]) in _KEPT_PROGRAMS else " ".join(words).strip()
+        return pid, "" if os.path.basename(words[0]) in _KEPT_PROGRAMS else " ".join(words).strip()
+    return pid, ""
