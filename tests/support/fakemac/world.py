@@ -48,7 +48,7 @@ def write_state(folder: Folder, state: State) -> None:
     path = os.path.join(folder, "desktop.json")
     new = f"{path}.{os.getpid()}.new"
     with open(new, "w", encoding="utf-8", errors="surrogatepass") as stream:
-        stream.write(json.dumps(state, ensure_ascii=False, indent=1))
+        stream.write(json.dumps(state, ensure_ascii=False))
     os.replace(new, path)
 
 
@@ -77,11 +77,11 @@ def update(folder: Folder, change: Callable[[State], Any]) -> State:
     """Settle, then change the state, as one step."""
     with locked(folder):
         state = read_state(folder)
-        before = json.dumps(state, sort_keys=True)
+        before = json.dumps(state)
         apply_posted(folder, state)
         apply_due(state, now_ms())
         change(state)
-        if json.dumps(state, sort_keys=True) != before:
+        if json.dumps(state) != before:
             write_state(folder, state)
         return state
 
