@@ -249,15 +249,11 @@ READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_el
     ],
 )
 def test_variables_choose_the_tools(tmp_path: Path, display: str, name: str, value: str, names: str) -> None:
-    with initialized("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
+    with serving("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
+        assert ("mouse and keyboard" in server.shake_hands()["instructions"]) is (name == "PEEKABOO_TOOLS")
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
         hidden = server.call("type_text", window_id=7, text="a")
         assert refused(hidden)["said"].startswith("there is no tool called 'type_text'")
-
-
-def test_instructions_of_a_read_only_server_name_no_acts(tmp_path: Path) -> None:
-    with serving("package", clean_environment(tmp_path, PEEKABOO_READONLY="1")) as server:
-        assert "mouse and keyboard" not in server.shake_hands()["instructions"]
 
 
 @pytest.mark.parametrize(
