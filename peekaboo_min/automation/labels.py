@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional
 
-from ..core.models import Element, RecognisedText, Rect, joined
+from ..core.models import SIDE, Element, RecognisedText, Rect, joined
 
 # How a place matches: a whole label; a label that differs only in letters that look alike; equal words inside
 # a longer label; a similar text.
@@ -37,7 +37,7 @@ _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
 _VOWELS = frozenset("aeiouyAEIOUY")
 _BOXES = frozenset("©®○◯◉●☐☑□■•")  # readings of radio buttons and tick boxes
-_CIRCLES = ("O", "О")  # noqa: RUF001 - the second is Cyrillic
+_CIRCLES = ("O", "Q", "О")  # noqa: RUF001 - the second is Cyrillic
 _DEEP = frozenset("gjpqyQ,;()[]{}|")  # reach below the baseline
 
 
@@ -232,10 +232,11 @@ def _is_mark(word: RecognisedText, following: RecognisedText, gap: float) -> boo
 def _labels_of(words: Sequence[RecognisedText]) -> list[RecognisedText]:
     runs = [[words[0]]]
     for word, following in zip(words, words[1:]):
-        if not _continues(word, following, words) or not _BOXES.isdisjoint(following.text):
+        is_end = SIDE in (word.text, following.text) or not _BOXES.isdisjoint(following.text)
+        if is_end or not _continues(word, following, words):
             runs.append([])
         runs[-1].append(following)
-    return list(map(joined, runs))
+    return [joined(run) for run in runs if run[0].text != SIDE] or [joined(words)]
 
 
 def _continues(word: RecognisedText, following: RecognisedText, words: Sequence[RecognisedText]) -> bool:

@@ -251,6 +251,9 @@ class Delivery(NamedTuple):
     reason: str = ""  # why the window did not receive the keys
 
 
+SIDE = "\u2502"  # a word of a line: a field's or button's side, which ends a label
+
+
 class RecognisedText(NamedTuple):
     """A line of recognised text; `box` is in pixels of the image, `confidence` from 0 to 1."""
 

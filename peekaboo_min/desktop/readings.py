@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -26,6 +27,9 @@ _KNOWN = 0.95  # the confidence of a word in the language's dictionary; others h
 _LOST = "\u25cc"  # after a word: the image shows an accent that no language read
 _UNACCENTED = str.maketrans("łßđøı", "lBdoi")
 _DEEP = frozenset("gjpqyQ|[](){}/@$&,;")
+# Lines are removed: tesseract reads a label in a frame as part of a drawing. Lengths in pixels before the
+# enlargement; shorter lines are letters. An upright line may be shorter if it connects two level lines.
+_INK, _LEAST_LEVEL, _LONG_LEVEL, _LEAST_SIDE, _LONG_SIDE = 240, 24, 48, 12, 60
 _DARK = 0.7  # of the way from a word's darkest pixel to white; with 0.5, four times as many mistakes
 
 
@@ -40,23 +44,77 @@ class Pgm(NamedTuple):
         start = len(self.data) + (y - self.height) * self.width
         return slice(start + left, start + right)
 
-    def without(self, boxes: Iterable[Rect]) -> bytes:
+    def without(self, boxes: Iterable[Rect]) -> Pgm:
         """Return the image with white boxes, wider by half their height: words may reach beyond them."""
         image = bytearray(self.data)
         for x, y, width, height in (map(int, box) for box in boxes):
             left, right = max(0, x - height // 2), min(self.width, x + width + height // 2)
             for at in range(y, min(self.height, y + height)):
                 image[self.row(at, left, right)] = b"\xff" * (right - left)
-        return bytes(image)
+        return self._replace(data=bytes(image))
+
+    def without_lines(self, zoom: int) -> tuple[Pgm, list[Rect]]:
+        """Return the image without long straight lines and frames, and the frames' sides."""
+        height, width = self.height, self.width
+        # the faint rest of a line would be read, too
+        image = bytearray(self.data[: -height * width])
+        image += self.data[-height * width :].translate(bytes([*range(_INK), *[255] * (256 - _INK)]))
+        ink = self.data[-height * width :].translate(bytes([1] * _INK + [0] * (256 - _INK)))
+        level: dict[int, list[tuple[int, int]]] = {}  # row: its lines' starts and ends
+        sides, corners = [], list[Rect]()
+        for y, start, end in _runs(ink, width, _LEAST_LEVEL * zoom):
+            greys, fifth = sorted(image[self.row(y, start, end)]), (end - start) // 5
+            if greys[-fifth] - greys[fifth] < 32:  # not a row of letters
+                level.setdefault(y, []).append((start, end))
+            if end - start >= _LONG_LEVEL * zoom:
+                _lighten(image, self.row(y, start, end), 0.9)
+        columns = b"".join(ink[x::width] for x in range(width))
+        for x, top, bottom in _runs(columns, height, _LEAST_SIDE * zoom):
+            near = (bottom - top) // 4  # corners are rounded
+            upper, lower = (
+                [(at, y) for y in ys for ends in level.get(y, ()) for at in ends if abs(at - x) <= near]
+                for ys in (range(top + 2 * zoom, top - near, -1), range(bottom - 2 * zoom, bottom + near))
+            )
+            if upper and lower:
+                sides.append(Rect(x, top, 1, bottom - top))
+                corners += [
+                    Rect(min(x, at), min(y, end), abs(x - at) + 1, abs(end - y) + 1)
+                    for (at, y), end in ((upper[0], top), (lower[0], bottom))
+                ]
+            if (upper and lower) or bottom - top >= _LONG_SIDE * zoom:
+                first = self.row(top, x, x).start
+                _lighten(image, slice(first, first + (bottom - top - 1) * width + 1, width), 0.5)
+        return self._replace(data=bytes(image)).without(corners), sides
+
+
+def _lighten(image: bytearray, part: slice, share: float) -> None:
+    """Make a line white, and what is on it as much lighter."""
+    line = image[part]
+    more = 255 - sorted(line)[int(share * len(line))]
+    image[part] = line.translate(bytes(min(255, value + more) for value in range(256)))
+
+
+def _runs(ink: bytes, width: int, length: int) -> Iterator[tuple[int, int, int]]:
+    """Yield the row, start and end of each run of at least `length` ones."""
+    line = b"\1" * length
+    start = ink.find(line)
+    while start >= 0:
+        row = start // width
+        end = ink.find(b"\0", start, (row + 1) * width)
+        end = end if end >= 0 else (row + 1) * width
+        if end - start >= length:
+            yield row, start - row * width, end - row * width
+        start = ink.find(line, end)
 
 
 def parse_pgm(data: bytes) -> Pgm:
     return Pgm(data, *map(int, data.split(b"\n", 2)[1].split()))
 
 
-def is_known(word: RecognisedText, image: Pgm) -> bool:
-    """Return True if other languages need not read a word."""
-    return word.confidence >= _KNOWN and not _lacks_mark(word, image)
+def is_known(line: Words, image: Pgm) -> bool:
+    """Return True if other languages need not read a line. A single character may be a tick box."""
+    words = [word for word in line if len(word.text) > 1]
+    return bool(words) and all(word.confidence >= _KNOWN and not _lacks_mark(word, image) for word in words)
 
 
 def best_readings(readings: Sequence[list[Words]], image: Pgm) -> list[Words]:
@@ -150,6 +208,7 @@ def _lacks_mark(reading: RecognisedText, image: Pgm) -> bool:
     return seen_above > above or seen_below > below
 
 
+@lru_cache(maxsize=500)
 def _marks(image: Pgm, box: Rect) -> tuple[int, int]:
     """Count the shapes above the letters and the letters that reach below the line."""
     left, right = max(0, int(box.x) - 3), min(image.width, int(box.x + box.width) + 3)
@@ -178,18 +237,23 @@ def _shapes(rows: list[bytes]) -> list[Rect]:
     """Return the boxes of connected dark pixels that do not touch the border."""
     darkest = min(map(min, rows))
     limit = re.escape(bytes([darkest + int((255 - darkest) * _DARK)]))
-    boxes: dict[int, tuple[int, ...]] = {}  # left, top, right, bottom
+    boxes: dict[int, tuple[int, int, int, int]] = {}  # left, top, right, bottom
     above: list[list[int]] = []  # left, right, key of its box: the runs of dark pixels in the row above
     for y, row in enumerate(rows):
         runs: list[list[int]] = []
-        for key, match in enumerate(re.finditer(b"[\\x00-" + limit + b"]+", row, re.DOTALL), len(row) * y):
+        for new, match in enumerate(re.finditer(b"[\\x00-" + limit + b"]+", row, re.DOTALL), len(row) * y):
             left, right = match.span()
             touching = {run[2] for run in above if run[0] <= right and left <= run[1]}
+            key = min(touching, default=new)
             runs.append([left, right, key])
-            for run in chain(above, runs):
-                run[2] = key if run[2] in touching else run[2]
-            whole = zip((left, y, right, y + 1), *(boxes.pop(other) for other in touching))
-            boxes[key] = tuple(fold(side) for fold, side in zip((min, min, max, max), whole))
+            if len(touching) > 1:
+                for run in chain(above, runs):
+                    run[2] = key if run[2] in touching else run[2]
+            top = y
+            for other in touching:
+                others_left, others_top, others_right, _ = boxes.pop(other)
+                left, top, right = min(left, others_left), min(top, others_top), max(right, others_right)
+            boxes[key] = left, top, right, y + 1
         above = runs
     width, height = len(rows[0]), len(rows)
     inner = (box for box in boxes.values() if box[0] and box[1] and box[2] < width and box[3] < height)

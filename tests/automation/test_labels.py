@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peekaboo_min.automation.labels import find_in_lines, rows_of
-from peekaboo_min.core.models import RecognisedText, Rect, rect_around
+from peekaboo_min.core.models import SIDE, RecognisedText, Rect, rect_around
 
 WIDTH, HEIGHT = 10.0, 14.0
 GAPS = {1: 8.0, 2: 20.0}  # gap after one space (words) and two (menu entries)
@@ -34,6 +34,11 @@ def matches(wanted: str, *shown: str) -> list[tuple[str, str]]:
 def labels_pressed(wanted: str, *shown: str) -> list[str]:
     """Return the labels that click_text would click in these lines."""
     return [text for text, match in matches(wanted, *shown) if match in ("label", "lookalike")]
+
+
+def test_label_ends_at_the_side_of_a_field() -> None:
+    assert labels_pressed("Quantity", f"Quantity {SIDE} 12") == ["Quantity"]
+    assert labels_pressed("12", f"Quantity {SIDE} 12") == ["12"]
 
 
 @pytest.mark.parametrize(

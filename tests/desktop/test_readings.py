@@ -30,7 +30,7 @@ def word(text: str, confidence: float) -> RecognisedText:
 
 def test_lines_that_are_known_are_white_for_other_languages() -> None:
     image = parse_pgm(b"P5\n6 3\n255\n" + bytes(18))
-    assert image.without([Rect(2, 0, 1, 2)])[-18:] == b"\0\xff\xff\xff\0\0" * 2 + bytes(6)
+    assert image.without([Rect(2, 0, 1, 2)]).data[-18:] == b"\0\xff\xff\xff\0\0" * 2 + bytes(6)
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,17 @@ def test_accent_of_the_image_is_read_or_marked(
 ) -> None:
     dots = "." * 2 + "#" * accent
     image = parse_pgm(image_of((ROWS[0], dots.ljust(18, "."), *ROWS[1:])))
-    assert is_known(word("oo", 0.96), image) is (accent == 0)
+    assert is_known([word("oo", 0.96), word("U", 0.1)], image) is (accent == 0)
     ((found,),) = best_readings([[[word(*reading)]] for reading in readings], image)
     assert found.text == best
+
+
+def test_frame_is_removed_and_what_is_in_it_stays() -> None:
+    edge, inside = "." * 2 + "#" * 60 + "." * 2, "." * 2 + "#" + "." * 58 + "#" + "." * 2
+    stroke = inside[:30] + "##" + inside[32:]
+    rows = ("." * 64, edge, *[inside] * 4, *[stroke] * 14, *[inside] * 4, edge, "." * 64)
+    image, sides = parse_pgm(image_of(rows)).without_lines(1)
+    only_stroke = [row if row not in (edge, inside) else "." * 64 for row in rows]
+    only_stroke = [row if row != stroke else "." * 30 + "##" + "." * 32 for row in only_stroke]
+    assert image.data == image_of(tuple(only_stroke))
+    assert {side.x for side in sides} == {2, 61}

@@ -1,14 +1,14 @@
 """Read the text in an image with tesseract, prepared by ImageMagick.
 
 tesseract alone misses most text that is lighter than its background, and text in a frame. So convert first
-computes the difference from the background (all text dark on white) and removes long straight lines.
+computes the difference from the background (all text dark on white); readings.py removes lines and frames.
 Measured with `--psm 11` on 32 windows (Tk, GTK 3 and 4, Qt, web pages; forms, lists, framed, coloured and
 dark; 8 to 28 points, 9 of them doubled) with 631 labels: tesseract finds 482 in the plain image and 615 in
 the prepared one, with 18 misread words (590 and 46 in a JPEG); almost the same on Debian 12 and 13. A window
 of 554x388 costs 0.4 s of processor time, 1280x800 1.3 s.
 
-Each language reads in its own process, side by side; readings.py chooses among the readings. The first, the
-user's own, reads all. The others skip the lines in which it knows every word, and no accent is lost.
+Each language reads in its own process: the user's own first, then the second, then the others side by side.
+Each skips the lines in which an earlier one knows every word, and no accent is lost. readings.py chooses.
 
 tesseract also misses most single characters. If one is requested, isolated shapes are cut out and read one by
 one, which finds the digits and signs of calculators (galculator; Tk, light on dark). It does not find the
@@ -27,12 +27,12 @@ from pathlib import Path
 
 from ...core.call import in_parallel
 from ...core.errors import ErrorCode, PeekabooError, invalid
-from ...core.models import RecognisedText, Rect, joined
+from ...core.models import SIDE, RecognisedText, Rect, joined
 from ...core.settings import settings, user_language
 from ...core.text import clean_text
 from ...system.image_files import read_image_info
 from ...system.process import program_path, run_program
-from ..readings import Words, best_readings, is_known, parse_pgm
+from ..readings import Pgm, Words, best_readings, is_known, parse_pgm
 
 _OCR_S = 60.0
 # Sparse text, and light grey text, too: a threshold (Otsu's) for each part of about 50x50 pixels.
@@ -55,7 +55,7 @@ _LANGUAGES = dict[str, list[str]](
         da dan æøåé; nb nor æøåé; fi fin åäö; hr hrv čćđšž; bg bul CYRILLIC""".split(";"),  # noqa: SIM905
     )
 )
-_MOST_LANGUAGES = 5  # each is a run of tesseract; they run side by side
+_MOST_LANGUAGES = 5  # each is a run of tesseract
 # A larger image is most likely of a display with two pixels per point: its text is large, and speed matters
 # more.
 _LARGE_PIXELS = 2_000_000
@@ -66,17 +66,12 @@ _FRAME_SIDE = re.compile(r"[|\[\]]+")  # also between two buttons
 # are merged into them, in two passes, because the first merges some parts of letters with each other. Every
 # other pixel is enough and takes a quarter of the time; with fewer, a bold title would become one area. Mode
 # reduces the number of areas in photographs: they cost time, and convert refuses more than 65,535.
-# tesseract reads a label in a frame as part of a drawing. Close keeps only dark lines, from 48 pixels across
-# and 60 upright (longer than the stems of large letters); every fourth pixel along them is enough.
 _DARK_ON_WHITE = """
     -background white -alpha remove -colorspace Gray
-    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=400
+    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=160
       -define connected-components:mean-color=true
       -connected-components 8 -connected-components 8 -sample {width}x{height}! )
     -compose Difference -composite -negate
-    ( +clone -sample 25%x100% -morphology Close Rectangle:12x1 -sample {width}x{height}! -negate )
-    ( -clone 0 -sample 100%x25% -morphology Close Rectangle:1x15 -sample {width}x{height}! -negate )
-    -evaluate-sequence Add
 """
 # The levels remove the faint edges of bevelled buttons, which confuse tesseract, and keep white on orange.
 # Small text is recognised better when enlarged.
@@ -102,15 +97,18 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     Raises INVALID_ARGUMENT if the file is not an image, MISSING_PROGRAM, TIMEOUT, PROGRAM_FAILED.
     """
     program_path("tesseract")  # fail before convert has done its work
-    pgm, zoom = _dark_on_white(path, is_for_lines=True)
-    image = parse_pgm(pgm)
-    own, *others = text_languages()
-    first = _read_lines(pgm, own)
-    known = [joined(line).box for line in first if all(is_known(word, image) for word in line)]
-    readings = [first, *in_parallel(partial(_read_lines, image.without(known)), others)]
+    image, sides, zoom = _dark_on_white(path, is_for_lines=True)
+    languages, readings, rest = text_languages(), list[list[Words]](), image
+    for group in filter(None, (languages[:1], languages[1:2], languages[2:])):
+        readings += in_parallel(partial(_read_lines, rest.data), group)
+        known = [joined(line).box for line in readings[-1] if is_known(line, image)]
+        rest = rest.without(known)
+        if len(known) == len(readings[-1]):
+            break
     lines = best_readings(readings, image)
     words = [[word._replace(box=word.box.scaled(1 / zoom)) for word in line] for line in lines]
-    read = [joined(_without_borders(line)) for line in words]
+    frames = [RecognisedText(SIDE, side.scaled(1 / zoom), 1.0) for side in sides]
+    read = [joined(_without_borders(_with_sides(line, frames))) for line in words]
     texts = [line for line in read if line.confidence >= 0.4 and any(map(str.isalnum, line.text))]
     return sorted(texts, key=lambda line: (line.box.y, line.box.x))
 
@@ -163,7 +161,7 @@ def _read_lines(image: bytes, language: str) -> list[Words]:
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     """Return lone texts of two or three characters at most, such as a calculator's keys; raises as above."""
-    pgm, _ = _dark_on_white(path, is_for_lines=False)
+    pgm = _dark_on_white(path, is_for_lines=False)[0].data
     boxes = _standing_alone(pgm)
     readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
     characters = [text for text in chain(*readings) if text.confidence >= _LEAST_CONFIDENCE_ALONE]
@@ -172,8 +170,8 @@ def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
     return list({character.box: character for character in characters}.values())
 
 
-def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
-    """Return the prepared image as a PGM (grey, all text dark on white, no lines), and its enlargement."""
+def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[Pgm, list[Rect], int]:
+    """Return the prepared image (all text dark on white, no lines), frames' sides, and the enlargement."""
     info = read_image_info(path)
     if info is None:
         raise invalid(f"{path} is not an image", "give a png or jpg")
@@ -184,7 +182,8 @@ def _dark_on_white(path: Path, is_for_lines: bool) -> tuple[bytes, int]:
     steps += _FOR_LINES.format(zoom=zoom) if is_for_lines else ""
     # name the format, or convert would execute the commands in a drawing or a script
     argv = ["convert", f"{info.kind.replace('jpg', 'jpeg')}:-[0]", *steps.split(), "-depth", "8", "pgm:-"]
-    return run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes(), environment=_ONE_THREAD).stdout, zoom
+    pgm = run_program(argv, timeout_s=_OCR_S, stdin=path.read_bytes(), environment=_ONE_THREAD).stdout
+    return (*parse_pgm(pgm).without_lines(zoom), zoom)
 
 
 def _words(image: bytes, options: str, language: str) -> Iterator[tuple[tuple[str, ...], RecognisedText]]:
@@ -200,6 +199,15 @@ def _words(image: bytes, options: str, language: str) -> Iterator[tuple[tuple[st
         if len(cells) == 12 and cells[0] == "5" and text:
             box = Rect(*map(float, cells[6:10]))
             yield tuple(cells[1:5]), RecognisedText(text, box, float(cells[10]) / 100)
+
+
+def _with_sides(words: Words, sides: Words) -> Words:
+    """Insert the frames' sides between words: labels end there."""
+    y, start, end = joined(words).box.centre.y, words[0].box.centre.x, words[-1].box.centre.x
+    between = [side for side in sides if side.box.y < y < side.box.y + side.box.height]
+    inside = [side for side in between if start < side.box.x < end]
+    line = sorted([*words, *inside], key=lambda word: word.box.centre.x)
+    return [word for before, word in zip([line[-1], *line], line) if not word.text == before.text == SIDE]
 
 
 def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
