@@ -21,7 +21,7 @@ from .labels import Place, element_places, find_in_lines, rows_of, with_characte
 from .policy import check_may_act
 
 _WHOLE = ("label", "lookalike")
-_TREE_S = 3.0
+_TREE_S = 3.0  # few trees take longer, and a click waits for it
 _LAST_READING: dict[tuple[bytes, bool], list[RecognisedText]] = {}  # of one image; never on disk
 _MOST_SIMILAR, _MOST_LISTED = 5, 200  # few enough for a model's context
 _VALUE_LENGTH, _WHOLE_LENGTH = 300, 100_000  # characters of a value: of several, and of the only element
@@ -103,7 +103,7 @@ def search_image(
     """Recognise a screenshot's text at full resolution; look for `wanted`, unless it is empty.
 
     Ask the accessibility tree, too, unless exactly one label is equal. The places are in the pixels of a new
-    record. part: as find_region returns it; a centre must lie in it. role: find only elements of this role.
+    record. part: the result of find_region; search only there. role: find only elements of this role.
     """
     record = record_to_read(desktop, image)
     report_progress(f"reading the text of window {record.window_id}")

@@ -37,7 +37,7 @@ _APART_WIDTHS, _APART_HEIGHTS = 1.7, 0.8
 _MARK_WIDTHS, _UNSURE = 1.15, 0.75
 _VOWELS = frozenset("aeiouyAEIOUY")
 _BOXES = frozenset("©®○◯◉●☐☑□■•")  # readings of radio buttons and tick boxes
-_CIRCLES = ("O", "Q", "О")  # noqa: RUF001 - the second is Cyrillic
+_CIRCLES = ("O", "Q", "О")  # noqa: RUF001 - the third is Cyrillic
 _DEEP = frozenset("gjpqyQ,;()[]{}|")  # reach below the baseline
 
 
@@ -83,7 +83,7 @@ def find_in_lines(wanted: str, lines: Sequence[RecognisedText], region: Optional
     places: list[Place] = []
     for row in rows_of(lines):
         kept: list[Place] = []
-        # prefer the shorter of equal matches: without a border that was read as punctuation
+        # prefer the shorter of equal matches: the longer may contain a border, read as punctuation
         for place in sorted(_places_in_row(wanted, row), key=lambda place: (*_rank(place), len(place.text))):
             is_inside = region is None or region.contains(place.box.centre)
             # two languages may read one label with boxes so different that they count as two rows
@@ -138,7 +138,7 @@ def _likeness(wanted: str, shown: str) -> float:
 
 @lru_cache(maxsize=100)
 def _bare(text: str) -> str:
-    """Remove what a comparison ignores, except case; a text of nothing else stays as it is."""
+    """Remove hyphens and outer punctuation. Keep the case, and a text of nothing but these."""
     plain = " ".join(unicodedata.normalize("NFC", text).translate(_TYPOGRAPHY).split())
     plain = re.sub(_HYPHEN, "", plain)
     start = plain.lstrip(f"{_OUTER}-")
@@ -202,7 +202,7 @@ def _without_mark(words: Sequence[RecognisedText]) -> Sequence[RecognisedText]:
 
 
 def _is_icon(word: RecognisedText, words: Sequence[RecognisedText]) -> bool:
-    """Return True if a reading is no text.
+    """Return True if a word seems to be a misread icon.
 
     It has an unpaired bracket, reaches above and below the words after it, or is far less tall.
     """

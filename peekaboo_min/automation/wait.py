@@ -152,7 +152,7 @@ def _text_look(desktop: Desktop, wanted: str, role: str) -> _Look:
 
 
 def _still_look(desktop: Desktop) -> _Look:
-    """Compare with earlier looks; a small spot that only alternates between earlier images is a caret."""
+    """Compare with earlier bitmaps. A small change back to an earlier bitmap is a blinking caret."""
     states: list[tuple[int, Rect, Bitmap]] = []
     since = 0.0
 

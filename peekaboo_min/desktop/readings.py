@@ -30,6 +30,7 @@ _DEEP = frozenset("gjpqyQ|[](){}/@$&,;")
 # Lines are removed: tesseract reads a label in a frame as part of a drawing. Lengths in pixels before the
 # enlargement; shorter lines are letters. An upright line may be shorter if it connects two level lines.
 _INK, _LEAST_LEVEL, _LONG_LEVEL, _LEAST_SIDE, _LONG_SIDE = 240, 24, 48, 12, 60
+_LIGHT = bytes(range(128, 256))
 _DARK = 0.7  # of the way from a word's darkest pixel to white; with 0.5, four times as many mistakes
 
 
@@ -43,6 +44,10 @@ class Pgm(NamedTuple):
     def row(self, y: int, left: int, right: int) -> slice:
         start = len(self.data) + (y - self.height) * self.width
         return slice(start + left, start + right)
+
+    def is_blank(self) -> bool:
+        """Return True if fewer pixels are dark than in one small letter."""
+        return len(self.data[-self.width * self.height :].translate(None, _LIGHT)) < 20
 
     def without(self, boxes: Iterable[Rect]) -> Pgm:
         """Return the image with white boxes, wider by half their height: words may reach beyond them."""
@@ -127,7 +132,9 @@ def best_readings(readings: Sequence[list[Words]], image: Pgm) -> list[Words]:
             if line is None:
                 lines.append((box, line := []))
             line += [(rank, word) for word in words]
-    return list(filter(None, (_best_reading_of_line(line, image) for _, line in lines)))
+    merged = list(filter(None, (_best_reading_of_line(line, image) for _, line in lines)))
+    _marks.cache_clear()  # it keeps the image in memory
+    return merged
 
 
 def _is_same_line(box: Rect, other: Rect) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from peekaboo_min.core.models import RecognisedText, Rect
-from peekaboo_min.desktop.readings import best_readings, is_known, parse_pgm
+from peekaboo_min.desktop.readings import _marks, best_readings, is_known, parse_pgm
 
 ROWS = (
     "..................",
@@ -51,6 +51,13 @@ def test_accent_of_the_image_is_read_or_marked(
     assert is_known([word("oo", 0.96), word("U", 0.1)], image) is (accent == 0)
     ((found,),) = best_readings([[[word(*reading)]] for reading in readings], image)
     assert found.text == best
+    assert _marks.cache_info().currsize == 0, "the image stays in memory"
+
+
+def test_image_is_blank_once_its_letters_are_read() -> None:
+    image = parse_pgm(image_of(ROWS))
+    assert not image.is_blank()
+    assert image.without([Rect(0, 0, 18, 8)]).is_blank()
 
 
 def test_frame_is_removed_and_what_is_in_it_stays() -> None:

@@ -101,9 +101,8 @@ def read_text_by_tesseract(path: Path) -> list[RecognisedText]:
     languages, readings, rest = text_languages(), list[list[Words]](), image
     for group in filter(None, (languages[:1], languages[1:2], languages[2:])):
         readings += in_parallel(partial(_read_lines, rest.data), group)
-        known = [joined(line).box for line in readings[-1] if is_known(line, image)]
-        rest = rest.without(known)
-        if len(known) == len(readings[-1]):
+        rest = rest.without(joined(line).box for line in readings[-1] if is_known(line, image))
+        if rest.is_blank():  # a language may not see a line in another script at all
             break
     lines = best_readings(readings, image)
     words = [[word._replace(box=word.box.scaled(1 / zoom)) for word in line] for line in lines]
@@ -160,7 +159,7 @@ def _read_lines(image: bytes, language: str) -> list[Words]:
 
 
 def read_characters_by_tesseract(path: Path) -> list[RecognisedText]:
-    """Return lone texts of two or three characters at most, such as a calculator's keys; raises as above."""
+    """Return lone texts of at most three characters, such as a calculator's keys."""
     pgm = _dark_on_white(path, is_for_lines=False)[0].data
     boxes = _standing_alone(pgm)
     readings = in_parallel(lambda size: _read_boxes(pgm, boxes, size), _SIZES)
@@ -216,7 +215,7 @@ def _without_borders(words: list[RecognisedText]) -> list[RecognisedText]:
 
 
 def _standing_alone(grey: bytes) -> list[Rect]:
-    """Return the boxes of dark shapes with nothing near them, except borders and words of a text."""
+    """Return the boxes of isolated dark shapes. Skip borders, and words of a text."""
     printed = run_program(["convert", "pgm:-", *_ALONE.split()], timeout_s=_OCR_S, stdin=grey).text
     boxes = []
     for area in _COMPONENT.finditer(printed):
