@@ -187,10 +187,10 @@ def report(folder: Annotated[str, "the folder that PEEKABOO_RECORD named"]) -> R
     steps = [_recorded_step(number, file) for number, file in enumerate(files, 1)]
     started = min(file.stat().st_mtime for file in files)
     run = AgentRun("Recorded acts", "", status="recorded", steps=steps, started=started)
-    run.message = f"{len(steps)} acts"
+    run.message = f"{len(steps)} act(s)"
     write_privately(path / "report.html", run_report(run))
     data = {"report": str(path / "report.html"), "steps": len(steps)}
-    return Result(f"{len(steps)} acts: {data['report']}", data)
+    return Result(f"{len(steps)} act(s): {data['report']}", data)
 
 
 def _recorded_step(number: int, path: Path) -> AgentStep:
