@@ -219,11 +219,11 @@ def clean(
 
     Example: peekaboo-min clean
     """
-    from ..integrations.gmail import gmail_folder  # slow to import
-
     if not all:
         count = files.sweep(0)
         return Result(f"deleted {count} file(s) in {files.temporary_folder()}", {"deleted": count})
+    from ..integrations.gmail import gmail_folder  # slow to import
+
     log = files.default_log_file()  # not the file that PEEKABOO_LOG_FILE names, which may hold other things
     # the user's own files in our folders: the stop file, which only the user may remove, and Gmail's client
     kept = [path for path in (stop_file(), gmail_folder() / "credentials.json") if path.exists()]
