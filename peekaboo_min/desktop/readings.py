@@ -6,7 +6,8 @@ accented letter reads it without the accent, with a confidence as high as any; b
 above a letter, or a letter that reaches below the line. Measured on 20 windows (GTK 3, Qt, Tk, Chromium;
 light, dark, scaled by 1 to 2) with 1,400 labels, 840 of them with accents: without these marks, 328 are found
 without their accents if only English is installed, 14 with all five languages; with them, 10 and 1. Of 743
-words read right, 1 is marked by mistake. 1,333 labels are found whole.
+words read right, 1 is marked by mistake. 1,333 labels are found whole with a smallest background area of 160
+pixels; ocr.py uses 400, because large bold titles are larger areas.
 """
 
 from __future__ import annotations

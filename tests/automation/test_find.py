@@ -255,6 +255,13 @@ def test_line_is_merged_from_the_readings_of_each_language(readings: tuple[str, 
     assert [word.text for word in line] == MERGED[readings].split()
 
 
+def test_large_bold_title_is_text_and_not_background(tmp_path: Path) -> None:
+    need("convert", "tesseract")
+    style = ["-background", "#f4f1ea", "-fill", "#1b3a57", "-font", "DejaVu-Sans-Bold", "-pointsize", "26"]
+    subprocess.run(["convert", *style, "label:Visitor book", str(tmp_path / "title.jpg")], check=True)
+    assert [line.text for line in read_text_by_tesseract(tmp_path / "title.jpg")] == ["Visitor book"]
+
+
 def test_doctor_lists_the_languages_and_names_the_missing_package(peek: Program) -> None:
     check = {one["name"]: one for one in peek.data("doctor", LC_ALL="et_EE")["checks"]}["text languages"]
     assert "eng" in check["found"] and check["ok"]

@@ -68,7 +68,7 @@ _FRAME_SIDE = re.compile(r"[|\[\]]+")  # also between two buttons
 # reduces the number of areas in photographs: they cost time, and convert refuses more than 65,535.
 _DARK_ON_WHITE = """
     -background white -alpha remove -colorspace Gray
-    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=160
+    ( +clone -sample {part}% -statistic Mode 3x3 -fuzz 5% -define connected-components:area-threshold=400
       -define connected-components:mean-color=true
       -connected-components 8 -connected-components 8 -sample {width}x{height}! )
     -compose Difference -composite -negate
