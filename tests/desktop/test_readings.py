@@ -41,6 +41,9 @@ def test_lines_that_are_known_are_white_for_other_languages() -> None:
         (2, [("oo", 0.96), ("ôo", 0.4)], "ôo"),
         (0, [("oo", 0.96), ("ôo", 0.4)], "oo"),
         (0, [("lacze", 0.6), ("łacze", 0.5)], "łacze"),
+        (0, [("ио", 0.96)], "ио"),
+        (2, [("ио", 0.96)], "ио◌"),
+        (2, [("ио", 0.96), ("йо", 0.4)], "йо"),
     ],
 )
 def test_accent_of_the_image_is_read_or_marked(
@@ -52,6 +55,22 @@ def test_accent_of_the_image_is_read_or_marked(
     ((found,),) = best_readings([[[word(*reading)]] for reading in readings], image)
     assert found.text == best
     assert _marks.cache_info().currsize == 0, "the image stays in memory"
+
+
+@pytest.mark.parametrize(
+    ("mark", "readings", "best"),
+    [
+        ("..##..", [("oi", 0.96)], "oi"),
+        (".####.", [("oi", 0.96)], "oi◌"),
+        (".####.", [("oi", 0.96), ("oí", 0.4)], "oí"),
+        ("#.##.#", [("oi", 0.96)], "oi"),
+    ],
+)
+def test_dot_of_an_i_is_no_accent(mark: str, readings: list[tuple[str, float]], best: str) -> None:
+    o_and_stem = (f"{row[:9]}##......." for row in ROWS[2:6])
+    image = parse_pgm(image_of((ROWS[0], f".......{mark}.....", ROWS[0], *o_and_stem, *ROWS[:2])))
+    ((found,),) = best_readings([[[word(*reading)]] for reading in readings], image)
+    assert found.text == best
 
 
 def test_image_is_blank_once_its_letters_are_read() -> None:
