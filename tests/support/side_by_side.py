@@ -81,13 +81,16 @@ def main() -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # in a script, `sh scripts/test.sh &` ignores SIGINT, and the children would inherit that
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    # longest first, so that no long file runs alone at the end
-    files = sorted(TESTS.rglob("test_*.py"), key=lambda path: (-path.stat().st_size, path.stem))
+    # longest first, so that no long file runs alone at the end; tests of scripts/ are short and run long
+    files = sorted(
+        TESTS.rglob("test_*.py"),
+        key=lambda path: (path.parent.name != "scripts", -path.stat().st_size, path.stem),
+    )
     runs = []
-    # two per processor, because tests wait half of their time
+    # three per processor, because tests wait more than half of their time
     with (
         tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True) as folder,
-        ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 2)) as pool,
+        ThreadPoolExecutor(max_workers=3 * (os.cpu_count() or 2)) as pool,
     ):
         for future in as_completed([pool.submit(run_file, path, Path(folder)) for path in files]):
             runs.append(future.result())
