@@ -1056,7 +1056,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import shown_text
 from ..desktop.images import load_image
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, write_privately
+from ..system.files import absolute_path, write_privately
 from ..system.programs import native_source
 from .actions import Action
 from .run import AgentRun, AgentStep
@@ -1147,7 +1147,7 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
 
     Raises the errors of the tool, and FILE_IO_ERROR before the act if the folder cannot be used.
     """
-    path = _new_record(asked_path(settings().record_folder))
+    path = _new_record(absolute_path(settings().record_folder))
     if not path:
         log_warning(f"PEEKABOO_RECORD has {_MOST_ACTS} acts; this one is not recorded")
         return function(**arguments)
@@ -1214,7 +1214,7 @@ def report(folder: Annotated[str, "the folder that PEEKABOO_RECORD named"]) -> R
     Example: peekaboo-min report FOLDER
     writes FOLDER/report.html
     """
-    path = asked_path(folder)
+    path = absolute_path(folder)
     files = sorted(path.glob("act_*.json"))
     if not files:
         raise invalid(f"{path} holds no recorded acts", "set PEEKABOO_RECORD to a folder, then act")
@@ -1266,7 +1266,7 @@ from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
 from ..core.settings import without_secrets
-from ..system.files import asked_path, write_privately
+from ..system.files import absolute_path, write_privately
 from .actions import Action
 
 NO_SCREENSHOT = "none"  # the server rejects this id; "" would mean the window's newest screenshot
@@ -1405,7 +1405,7 @@ class AgentRun:
 def new_run_folder(requested: Optional[str]) -> Path:
     """Create the folder (0700), by default `peekaboo-run-TIME`, which must be new. Raises FILE_IO_ERROR."""
     name = time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(3).hex()
-    path = asked_path(requested or name)
+    path = absolute_path(requested or name)
     with file_errors(path):
         path.mkdir(mode=0o700, parents=True)
     return path
@@ -1905,7 +1905,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..desktop.images import load_image
-from ..system.files import asked_path, temporary_file
+from ..system.files import absolute_path, temporary_file
 from ..system.web import WebError
 from .grid import fit_for_model
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
@@ -1955,7 +1955,7 @@ def analyze_file(
     specification: INVALID_ARGUMENT (file name), the errors of choose_provider, FILE_IO_ERROR and
     INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
     """
-    path = asked_path(image_path)
+    path = absolute_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
         suffix = clean_text(path.suffix, 20) or "none"
         raise invalid(f"Unsupported image format: {suffix}. Supported formats: {', '.join(_SUPPORTED)}")
@@ -3205,7 +3205,7 @@ def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = Fa
     return image._replace(screenshot=record)
 
 
-def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
+def save_record_for_text(desktop: Desktop, image: CapturedImage) -> Screenshot:
     """Save the record of a window's image at the size that take_window_screenshot would return."""
     width, height = model_size(image.info.width, image.info.height)
     assert image.subject.window
@@ -3403,7 +3403,7 @@ from ..desktop.base import Desktop
 from ..system.bitmaps import changed_rect
 from ..system.files import temporary_file
 from .act import perform
-from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
+from .capture import CapturedImage, Subject, save_record_for_text, scene_to_capture, take_bitmap, take_image
 from .coordinates import RegionNumbers, Screenshot, find_region
 from .labels import Place, element_places, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
@@ -3493,7 +3493,7 @@ def search_image(
     Ask the accessibility tree, too, unless exactly one label is equal. The places are in the pixels of a new
     record. part: the result of find_region; search only there. role: find only elements of this role.
     """
-    record = record_to_read(desktop, image)
+    record = save_record_for_text(desktop, image)
     report_progress(f"reading the text of window {record.window_id}")
     lines = _read_text(desktop, image)
     if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # the label of a key
@@ -3653,7 +3653,7 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
     """List accessible elements, in pixels of a new screenshot. Raises NO_ELEMENTS, a capture's errors."""
     window = scene_to_capture(desktop).by_id(window_id)
     elements = desktop.read_elements(window)
-    record = record_to_read(desktop, take_image(desktop, Subject(window=window)))
+    record = save_record_for_text(desktop, take_image(desktop, Subject(window=window)))
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
     wanted, role = (text or "").strip().casefold(), wanted_role(role, "")
@@ -3707,7 +3707,7 @@ from ..core.settings import image_lifetime, settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, temporary_folder
+from ..system.files import absolute_path, file_name, temporary_folder
 from ..system.image_files import EXTENSIONS
 from ..system.saved_images import kind_by_name
 from . import capture
@@ -3909,7 +3909,7 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
     given = request.path or ("" if request.is_temporary else settings().default_save_path)
     if not given:
         return None, False
-    path = asked_path(given)
+    path = absolute_path(given)
     has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS.split())
     with file_errors(Path(given)):  # a name that no file system accepts
         return path, has_extension and not given.endswith("/") and not path.is_dir()
@@ -4358,7 +4358,7 @@ from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
-from ..system.files import asked_path
+from ..system.files import absolute_path
 from .act import input_lock
 from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
@@ -4424,7 +4424,7 @@ def _checked_url(url: str) -> str:
 
 def _checked_path(path: str) -> str:
     """Return the file's real path. Raises POLICY_DENIED if opening it could execute something."""
-    given = asked_path(path)
+    given = absolute_path(path)
     with file_errors(given):
         given.stat()  # raises OSError for a loop of links; Path.resolve raises RuntimeError
         target = given.resolve(strict=True)
@@ -4493,11 +4493,11 @@ from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import append_line, log_info
 from ..core.models import Result, Window
 from ..core.settings import settings
-from ..system.files import asked_path, state_folder
+from ..system.files import absolute_path, state_folder
 
 
 def stop_file() -> Path:
-    return asked_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
+    return absolute_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
 
 
 def stop() -> Result:
@@ -9198,7 +9198,7 @@ def _lacks_mark(reading: RecognisedText, image: Pgm) -> bool:
     above = below = 0
     for letter in unicodedata.normalize("NFD", reading.text):
         combining = unicodedata.combining(letter)
-        above += 2 * (combining == 230) + (letter in "ijії")
+        above += 2 * (combining == 230) + (letter in "ij\u0456")
         below += combining in (202, 220) or letter in _DEEP
     seen_above, seen_below = _marks(image, reading.box)
     return seen_above > above or seen_below > below
@@ -12678,7 +12678,7 @@ from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import window_named
 from ..desktop.select import check_arguments, this_desktop
 from ..system import files
-from ..system.files import asked_path, new_temporary_path
+from ..system.files import absolute_path, new_temporary_path
 from ..system.saved_images import kind_by_name
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
 from ..tools.look_tools import take_window_screenshot
@@ -12704,7 +12704,7 @@ def screenshot(
     leaves window.png
     """
     desktop = this_desktop()
-    target = asked_path(path) if path else None
+    target = absolute_path(path) if path else None
     kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
     capture.check_dimension(max_dimension)
     if region is not None and kind != "png":
@@ -12793,10 +12793,10 @@ def run_steps_of_file(
     Example: peekaboo-min run-steps steps.json
     """
     if path:
-        kind_by_name(asked_path(path))  # report a bad name before the acts
+        kind_by_name(absolute_path(path))  # report a bad name before the acts
     stdin = sys.stdin.buffer if sys.stdin else io.BytesIO()
-    with file_errors(asked_path(file)):
-        content = stdin.read() if file == "-" else asked_path(file).read_bytes()
+    with file_errors(absolute_path(file)):
+        content = stdin.read() if file == "-" else absolute_path(file).read_bytes()
     try:
         steps = json.loads(content)
     except ValueError as e:
@@ -13666,7 +13666,7 @@ from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, seconds_text
-from ..system.files import asked_path, write_privately
+from ..system.files import absolute_path, write_privately
 from ..system.process import run_program
 from ..system.web import WebError, ask_json, error_text
 
@@ -13684,7 +13684,7 @@ _PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min got the repl
 def gmail_folder() -> Path:
     """Return the folder of credentials.json and token.json."""
     data = "~/Library/Application Support" if platform_name() == "macos" else settings().data_home
-    return asked_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
+    return absolute_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
 
 
 def gmail_state() -> str:
@@ -14042,7 +14042,14 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import asked_path, file_lock, state_folder, temporary_folder, write_all, write_privately
+from ..system.files import (
+    absolute_path,
+    file_lock,
+    state_folder,
+    temporary_folder,
+    write_all,
+    write_privately,
+)
 from ..system.image_files import whole_image
 from ..system.saved_images import note_saved, prepare_target
 
@@ -14303,7 +14310,7 @@ def screenshot_slide(
     Example: peekaboo-min keynote screenshot slide.png
     leaves slide.png
     """
-    target = asked_path(path.strip() or settings().screenshot_path)
+    target = absolute_path(path.strip() or settings().screenshot_path)
     if target.suffix.lower() != ".png":
         message = "neither the path nor SCREENSHOT_PATH names a PNG file"
         raise invalid(message, "name a file that ends in .png")
@@ -14328,7 +14335,7 @@ def screenshot_slide(
     return _keynote_result("SCREENSHOT_SAVED", {"path": str(target)})
 '''
 
-SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14331, r'''-- argv: bundle id, document id, a folder that does not exist yet -> "done"
+SOURCES['peekaboo_min/integrations/keynote_export.applescript'] = 14338, r'''-- argv: bundle id, document id, a folder that does not exist yet -> "done"
 -- Exports all slides that are not skipped to PNG files in this folder or below it, named <folder's name>.001.png and so on.
 -- Keynote cannot export a single slide. AppleScript, because JXA cannot pass the export options.
 on run argv
@@ -14346,7 +14353,7 @@ on run argv
 end run
 '''
 
-SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14349, r'''"""Run another peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
+SOURCES['peekaboo_min/integrations/peekaboo_cli.py'] = 14356, r'''"""Run another peekaboo command line: peekaboo_exec, and PEEKABOO_CLI_PATH."""
 
 from __future__ import annotations
 
@@ -14370,7 +14377,7 @@ from ..core.settings import settings
 from ..core.text import clean_text, shown_text
 from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, working_folder
+from ..system.files import absolute_path, working_folder
 from ..system.image_files import EXTENSIONS, whole_image
 from ..system.process import ProgramTimeout, run_program
 from ..system.programs import find_programs, own_command
@@ -14437,11 +14444,11 @@ def peekaboo_exec(
         raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
     check_range("timeout_seconds", timeout_seconds, 0.001, 3600.0)
     check_range("max_attachments", max_attachments, 0, 50)
-    if cwd and not os.path.isdir(asked_path(cwd)):
-        raise invalid(f"cwd {asked_path(cwd)} is not a folder", "create it, or omit cwd")
+    if cwd and not os.path.isdir(absolute_path(cwd)):
+        raise invalid(f"cwd {absolute_path(cwd)} is not a folder", "create it, or omit cwd")
     check_may_act("exec")
     program, failure = peekaboo_argv(), None
-    with nullcontext(asked_path(cwd)) if cwd else working_folder("exec") as folder:
+    with nullcontext(absolute_path(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder)
         # record only the number of the other arguments, which may contain typed text
         command = args[0][:40]
@@ -14532,7 +14539,7 @@ def image_by_cli(program: str, request: ImageRequest, capture_focus: str, return
 
 def _saved_image(file: dict[str, Any]) -> ImageData:
     try:
-        image = load_image(asked_path(str(file.get("path"))))
+        image = load_image(absolute_path(str(file.get("path"))))
     except PeekabooError as e:
         raise _invalid_output(e.message) from e
     label = str(file.get("item_label") or file.get("window_title") or image.label)
@@ -14615,9 +14622,9 @@ def _invalid_output(what: str, stderr: str = "") -> PeekabooError:
     return PeekabooError(ErrorCode.PROGRAM_FAILED, message, hint, name="SWIFT_CLI_INVALID_OUTPUT")
 '''
 
-SOURCES['peekaboo_min/system/__init__.py'] = 14618, r''''''
+SOURCES['peekaboo_min/system/__init__.py'] = 14625, r''''''
 
-SOURCES['peekaboo_min/system/bitmaps.py'] = 14620, r'''"""Bitmaps: their pixels, and the differences between two of them."""
+SOURCES['peekaboo_min/system/bitmaps.py'] = 14627, r'''"""Bitmaps: their pixels, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -14753,7 +14760,7 @@ def is_caret(rect: Rect, width: int, window: Window) -> bool:
     return rect.width <= 14 * scale and rect.height <= 40 * scale  # a large terminal font's block caret
 '''
 
-SOURCES['peekaboo_min/system/ending.py'] = 14756, r'''"""Signals, exit hooks and a supervisor: how this process ends."""
+SOURCES['peekaboo_min/system/ending.py'] = 14763, r'''"""Signals, exit hooks and a supervisor: how this process ends."""
 
 from __future__ import annotations
 
@@ -14870,7 +14877,7 @@ def _children() -> Iterator[int]:
                 yield int(name)
 '''
 
-SOURCES['peekaboo_min/system/files.py'] = 14873, r'''"""Our folders and their files: names, lifetimes, file locks, atomic writes."""
+SOURCES['peekaboo_min/system/files.py'] = 14880, r'''"""Our folders and their files: names, lifetimes, file locks, atomic writes."""
 
 from __future__ import annotations
 
@@ -14893,7 +14900,7 @@ from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
 
-def asked_path(text: str) -> Path:
+def absolute_path(text: str) -> Path:
     """Return an absolute path, with `~` expanded. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     try:
         if b"\0" in os.fsencode(text):
@@ -14908,7 +14915,7 @@ def asked_path(text: str) -> Path:
 def state_folder() -> Path:
     """Return our private folder for lasting files. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     home = "~/Library/Caches" if platform_name() == "macos" else settings().state_home
-    return _private_folder(asked_path(home) / "peekaboo_min", "XDG_STATE_HOME")
+    return _private_folder(absolute_path(home) / "peekaboo_min", "XDG_STATE_HOME")
 
 
 def temporary_folder() -> Path:
@@ -14948,7 +14955,7 @@ def _private_folder(folder: Path, variable: str = "") -> Path:
 
 def log_file() -> Path:
     """Return the path of the server's log. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    return asked_path(settings().log_file) if settings().log_file else default_log_file()
+    return absolute_path(settings().log_file) if settings().log_file else default_log_file()
 
 
 def default_log_file() -> Path:
@@ -15045,7 +15052,7 @@ def _delete(paths: Sequence[Path], until: float = math.inf, kept: Sequence[Path]
 
     The log, the stop file, the paths in `kept`, and folders that contain one of them stay.
     """
-    named = [asked_path(name) for name in (settings().log_file, settings().stop_file) if name]
+    named = [absolute_path(name) for name in (settings().log_file, settings().stop_file) if name]
     kept = [Path(os.path.realpath(path)) for path in (*kept, *named)]
     staying = []
     for path in paths:
@@ -15157,7 +15164,7 @@ def _try_lock(path: Path) -> Optional[int]:
     return None
 '''
 
-SOURCES['peekaboo_min/system/image_files.py'] = 15160, r'''"""Kind and size of image files, read from their bytes; sizes for models."""
+SOURCES['peekaboo_min/system/image_files.py'] = 15167, r'''"""Kind and size of image files, read from their bytes; sizes for models."""
 
 from __future__ import annotations
 
@@ -15253,7 +15260,7 @@ def model_size(width: int, height: int, edge: int = MODEL_EDGE, area: int = MODE
     return max(1, int(width * factor)), max(1, int(height * factor))
 '''
 
-SOURCES['peekaboo_min/system/process.py'] = 15256, r'''"""Run programs. No other module imports subprocess.
+SOURCES['peekaboo_min/system/process.py'] = 15263, r'''"""Run programs. No other module imports subprocess.
 
 A program's states; `end_all_programs` waits or kills before this process ends:
 
@@ -15596,7 +15603,7 @@ def _kill_group(process: Process) -> None:
 exit_hooks.insert(0, end_all_programs)
 '''
 
-SOURCES['peekaboo_min/system/programs.py'] = 15599, r'''"""Paths of programs, their Debian packages, our own command and sources."""
+SOURCES['peekaboo_min/system/programs.py'] = 15606, r'''"""Paths of programs, their Debian packages, our own command and sources."""
 
 from __future__ import annotations
 
@@ -15685,7 +15692,7 @@ def _how_to_install() -> str:
     return f"install it by `uv tool install {what}`, or: {by_pip} {what}, then start .venv/bin/peekaboo-min"
 '''
 
-SOURCES['peekaboo_min/system/saved_images.py'] = 15688, r'''"""Save image files: check their paths, and remember them as MCP resources."""
+SOURCES['peekaboo_min/system/saved_images.py'] = 15695, r'''"""Save image files: check their paths, and remember them as MCP resources."""
 
 from __future__ import annotations
 
@@ -15801,7 +15808,7 @@ def read_saved_image(uri: str) -> ImageData:
     raise PeekabooError(ErrorCode.FILE_IO_ERROR, message, "take the screenshot again")
 '''
 
-SOURCES['peekaboo_min/system/web.py'] = 15804, r'''"""Send JSON requests to web servers. No other module imports urllib.request."""
+SOURCES['peekaboo_min/system/web.py'] = 15811, r'''"""Send JSON requests to web servers. No other module imports urllib.request."""
 
 from __future__ import annotations
 
@@ -15998,9 +16005,9 @@ def _as_web_error(error: Exception, url: str) -> Exception:
     return error  # a bug
 '''
 
-SOURCES['peekaboo_min/tools/__init__.py'] = 16001, r''''''
+SOURCES['peekaboo_min/tools/__init__.py'] = 16008, r''''''
 
-SOURCES['peekaboo_min/tools/act_tools.py'] = 16003, r'''"""The tools that act on a window: focus, pointer, keyboard, open."""
+SOURCES['peekaboo_min/tools/act_tools.py'] = 16010, r'''"""The tools that act on a window: focus, pointer, keyboard, open."""
 
 from __future__ import annotations
 
@@ -16185,7 +16192,7 @@ def open_target(
     return open_and_wait(this_desktop(), app, path, url, timeout_s)
 '''
 
-SOURCES['peekaboo_min/tools/capture_tools.py'] = 16188, r'''"""The specified tools: image, analyze, list, screenshot_app_window."""
+SOURCES['peekaboo_min/tools/capture_tools.py'] = 16195, r'''"""The specified tools: image, analyze, list, screenshot_app_window."""
 
 from __future__ import annotations
 
@@ -16438,7 +16445,7 @@ def _with_short_names(bounds: dict[str, Any]) -> dict[str, Any]:
     return {{"width": "w", "height": "h"}.get(name, name): value for name, value in bounds.items()}
 '''
 
-SOURCES['peekaboo_min/tools/list_tools.py'] = 16441, r'''"""The tools that list, and shared parameters; few imports, to start fast."""
+SOURCES['peekaboo_min/tools/list_tools.py'] = 16448, r'''"""The tools that list, and shared parameters; few imports, to start fast."""
 
 from __future__ import annotations
 
@@ -16516,7 +16523,7 @@ def list_screens() -> Result:
     return listing.screens(this_desktop())
 '''
 
-SOURCES['peekaboo_min/tools/look_tools.py'] = 16519, r'''"""The tools that look at one window: screenshot, find, wait."""
+SOURCES['peekaboo_min/tools/look_tools.py'] = 16526, r'''"""The tools that look at one window: screenshot, find, wait."""
 
 from __future__ import annotations
 
@@ -16605,7 +16612,7 @@ def wait_for(
     return wait.wait_for(desktop, window_id, app, text, role, title, closed, still, timeout_s, longest_s)
 '''
 
-SOURCES['peekaboo_min/tools/status.py'] = 16608, r'''"""Check this machine: doctor, permissions, status."""
+SOURCES['peekaboo_min/tools/status.py'] = 16615, r'''"""Check this machine: doctor, permissions, status."""
 
 from __future__ import annotations
 
@@ -16859,7 +16866,7 @@ def _machine_data(desktop: Desktop) -> dict[str, Any]:
     return {**ours, **machine, "log_file": str(log_file())}
 '''
 
-SOURCES['peekaboo_min/tools/table.py'] = 16862, r'''"""One row for every tool and command: names, effect, function, result.
+SOURCES['peekaboo_min/tools/table.py'] = 16869, r'''"""One row for every tool and command: names, effect, function, result.
 
 To add a tool, write a function with `Annotated[type, "help"]` parameters and a docstring with `Example:`, and
 add a row. Parameters after `*` are options in the shell. Both front ends, help, schema and reference follow.

@@ -22,7 +22,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import shown_text
 from ..desktop.images import load_image
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, write_privately
+from ..system.files import absolute_path, write_privately
 from ..system.programs import native_source
 from .actions import Action
 from .run import AgentRun, AgentStep
@@ -113,7 +113,7 @@ def recorded_call(tool: str, function: Callable[..., Result], arguments: dict[st
 
     Raises the errors of the tool, and FILE_IO_ERROR before the act if the folder cannot be used.
     """
-    path = _new_record(asked_path(settings().record_folder))
+    path = _new_record(absolute_path(settings().record_folder))
     if not path:
         log_warning(f"PEEKABOO_RECORD has {_MOST_ACTS} acts; this one is not recorded")
         return function(**arguments)
@@ -180,7 +180,7 @@ def report(folder: Annotated[str, "the folder that PEEKABOO_RECORD named"]) -> R
     Example: peekaboo-min report FOLDER
     writes FOLDER/report.html
     """
-    path = asked_path(folder)
+    path = absolute_path(folder)
     files = sorted(path.glob("act_*.json"))
     if not files:
         raise invalid(f"{path} holds no recorded acts", "set PEEKABOO_RECORD to a folder, then act")

@@ -16,7 +16,7 @@ from ..ai.grid import Grid
 from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.models import ImageData, Point, Rect, Window, as_plain
 from ..core.settings import without_secrets
-from ..system.files import asked_path, write_privately
+from ..system.files import absolute_path, write_privately
 from .actions import Action
 
 NO_SCREENSHOT = "none"  # the server rejects this id; "" would mean the window's newest screenshot
@@ -155,7 +155,7 @@ class AgentRun:
 def new_run_folder(requested: Optional[str]) -> Path:
     """Create the folder (0700), by default `peekaboo-run-TIME`, which must be new. Raises FILE_IO_ERROR."""
     name = time.strftime("peekaboo-run-%Y%m%dT%H%M%SZ-", time.gmtime()) + os.urandom(3).hex()
-    path = asked_path(requested or name)
+    path = absolute_path(requested or name)
     with file_errors(path):
         path.mkdir(mode=0o700, parents=True)
     return path

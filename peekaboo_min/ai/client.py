@@ -17,7 +17,7 @@ from ..core.settings import settings, without_secrets
 from ..core.text import clean_text, shown_text
 from ..desktop.base import Desktop
 from ..desktop.images import load_image
-from ..system.files import asked_path, temporary_file
+from ..system.files import absolute_path, temporary_file
 from ..system.web import WebError
 from .grid import fit_for_model
 from .providers import VENDORS, Answer, Question, Vendor, check_ollama, explain, provider_error
@@ -67,7 +67,7 @@ def analyze_file(
     specification: INVALID_ARGUMENT (file name), the errors of choose_provider, FILE_IO_ERROR and
     INVALID_ARGUMENT (file), AI_PROVIDER_ERROR (the answer).
     """
-    path = asked_path(image_path)
+    path = absolute_path(image_path)
     if path.suffix.lower() not in _SUPPORTED:
         suffix = clean_text(path.suffix, 20) or "none"
         raise invalid(f"Unsupported image format: {suffix}. Supported formats: {', '.join(_SUPPORTED)}")

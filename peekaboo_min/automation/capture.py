@@ -247,7 +247,7 @@ def recorded(desktop: Desktop, image: CapturedImage, supersedes_older: bool = Fa
     return image._replace(screenshot=record)
 
 
-def record_to_read(desktop: Desktop, image: CapturedImage) -> Screenshot:
+def save_record_for_text(desktop: Desktop, image: CapturedImage) -> Screenshot:
     """Save the record of a window's image at the size that take_window_screenshot would return."""
     width, height = model_size(image.info.width, image.info.height)
     assert image.subject.window

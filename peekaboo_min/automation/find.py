@@ -15,7 +15,7 @@ from ..desktop.base import Desktop
 from ..system.bitmaps import changed_rect
 from ..system.files import temporary_file
 from .act import perform
-from .capture import CapturedImage, Subject, record_to_read, scene_to_capture, take_bitmap, take_image
+from .capture import CapturedImage, Subject, save_record_for_text, scene_to_capture, take_bitmap, take_image
 from .coordinates import RegionNumbers, Screenshot, find_region
 from .labels import Place, element_places, find_in_lines, rows_of, with_characters
 from .policy import check_may_act
@@ -105,7 +105,7 @@ def search_image(
     Ask the accessibility tree, too, unless exactly one label is equal. The places are in the pixels of a new
     record. part: the result of find_region; search only there. role: find only elements of this role.
     """
-    record = record_to_read(desktop, image)
+    record = save_record_for_text(desktop, image)
     report_progress(f"reading the text of window {record.window_id}")
     lines = _read_text(desktop, image)
     if wanted and (len(wanted) <= 2 or not any(map(str.isalnum, wanted))):  # the label of a key
@@ -265,7 +265,7 @@ def find_elements(desktop: Desktop, window_id: int, text: Optional[str], role: O
     """List accessible elements, in pixels of a new screenshot. Raises NO_ELEMENTS, a capture's errors."""
     window = scene_to_capture(desktop).by_id(window_id)
     elements = desktop.read_elements(window)
-    record = record_to_read(desktop, take_image(desktop, Subject(window=window)))
+    record = save_record_for_text(desktop, take_image(desktop, Subject(window=window)))
     if record.bounds != window.bounds:
         raise WindowMoves(window_id)
     wanted, role = (text or "").strip().casefold(), wanted_role(role, "")

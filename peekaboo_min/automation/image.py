@@ -16,7 +16,7 @@ from ..core.settings import image_lifetime, settings, without_secrets
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import find_app, find_window, visible_windows, windows_of
-from ..system.files import asked_path, file_name, temporary_folder
+from ..system.files import absolute_path, file_name, temporary_folder
 from ..system.image_files import EXTENSIONS
 from ..system.saved_images import kind_by_name
 from . import capture
@@ -218,7 +218,7 @@ def _destination(request: ImageRequest) -> tuple[Optional[Path], bool]:
     given = request.path or ("" if request.is_temporary else settings().default_save_path)
     if not given:
         return None, False
-    path = asked_path(given)
+    path = absolute_path(given)
     has_extension = path.suffix.lower() in (*EXTENSIONS, *_OTHER_EXTENSIONS.split())
     with file_errors(Path(given)):  # a name that no file system accepts
         return path, has_extension and not given.endswith("/") and not path.is_dir()

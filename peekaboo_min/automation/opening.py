@@ -13,7 +13,7 @@ from ..core.models import Handler, Result, Scene, Window
 from ..core.text import clean_text
 from ..desktop.base import Desktop
 from ..desktop.matching import visible_windows
-from ..system.files import asked_path
+from ..system.files import absolute_path
 from .act import input_lock
 from .listing import window_data
 from .policy import check_may_act, denied, write_audit_line
@@ -79,7 +79,7 @@ def _checked_url(url: str) -> str:
 
 def _checked_path(path: str) -> str:
     """Return the file's real path. Raises POLICY_DENIED if opening it could execute something."""
-    given = asked_path(path)
+    given = absolute_path(path)
     with file_errors(given):
         given.stat()  # raises OSError for a loop of links; Path.resolve raises RuntimeError
         target = given.resolve(strict=True)

@@ -15,11 +15,11 @@ from ..core.errors import ErrorCode, PeekabooError, file_errors
 from ..core.log import append_line, log_info
 from ..core.models import Result, Window
 from ..core.settings import settings
-from ..system.files import asked_path, state_folder
+from ..system.files import absolute_path, state_folder
 
 
 def stop_file() -> Path:
-    return asked_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
+    return absolute_path(settings().stop_file) if settings().stop_file else state_folder() / "STOP"
 
 
 def stop() -> Result:

@@ -212,7 +212,7 @@ def _lacks_mark(reading: RecognisedText, image: Pgm) -> bool:
     above = below = 0
     for letter in unicodedata.normalize("NFD", reading.text):
         combining = unicodedata.combining(letter)
-        above += 2 * (combining == 230) + (letter in "ijії")
+        above += 2 * (combining == 230) + (letter in "ij\u0456")
         below += combining in (202, 220) or letter in _DEEP
     seen_above, seen_below = _marks(image, reading.box)
     return seen_above > above or seen_below > below

@@ -21,7 +21,7 @@ from ..core.settings import settings, settings_with_env_file
 from ..desktop.matching import window_named
 from ..desktop.select import check_arguments, this_desktop
 from ..system import files
-from ..system.files import asked_path, new_temporary_path
+from ..system.files import absolute_path, new_temporary_path
 from ..system.saved_images import kind_by_name
 from ..tools.list_tools import AnalyzeType, Region, RegionScreenshotId, WindowId
 from ..tools.look_tools import take_window_screenshot
@@ -47,7 +47,7 @@ def screenshot(
     leaves window.png
     """
     desktop = this_desktop()
-    target = asked_path(path) if path else None
+    target = absolute_path(path) if path else None
     kind = kind_by_name(target) if target and not os.path.isdir(target) else "png"
     capture.check_dimension(max_dimension)
     if region is not None and kind != "png":
@@ -136,10 +136,10 @@ def run_steps_of_file(
     Example: peekaboo-min run-steps steps.json
     """
     if path:
-        kind_by_name(asked_path(path))  # report a bad name before the acts
+        kind_by_name(absolute_path(path))  # report a bad name before the acts
     stdin = sys.stdin.buffer if sys.stdin else io.BytesIO()
-    with file_errors(asked_path(file)):
-        content = stdin.read() if file == "-" else asked_path(file).read_bytes()
+    with file_errors(absolute_path(file)):
+        content = stdin.read() if file == "-" else absolute_path(file).read_bytes()
     try:
         steps = json.loads(content)
     except ValueError as e:

@@ -27,7 +27,7 @@ from ..core.log import log_debug
 from ..core.models import Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, seconds_text
-from ..system.files import asked_path, write_privately
+from ..system.files import absolute_path, write_privately
 from ..system.process import run_program
 from ..system.web import WebError, ask_json, error_text
 
@@ -45,7 +45,7 @@ _PAGE = b"<!doctype html><title>peekaboo-min</title><p>peekaboo-min got the repl
 def gmail_folder() -> Path:
     """Return the folder of credentials.json and token.json."""
     data = "~/Library/Application Support" if platform_name() == "macos" else settings().data_home
-    return asked_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
+    return absolute_path(settings().gmail_folder or f"{data}/peekaboo_min/gmail")
 
 
 def gmail_state() -> str:

@@ -17,7 +17,14 @@ from ..core.models import Rect, Result
 from ..core.settings import platform_name, settings
 from ..core.text import clean_text, control_character_in
 from ..desktop.macos.osascript import permission_error, run_applescript, run_jxa
-from ..system.files import asked_path, file_lock, state_folder, temporary_folder, write_all, write_privately
+from ..system.files import (
+    absolute_path,
+    file_lock,
+    state_folder,
+    temporary_folder,
+    write_all,
+    write_privately,
+)
 from ..system.image_files import whole_image
 from ..system.saved_images import note_saved, prepare_target
 
@@ -278,7 +285,7 @@ def screenshot_slide(
     Example: peekaboo-min keynote screenshot slide.png
     leaves slide.png
     """
-    target = asked_path(path.strip() or settings().screenshot_path)
+    target = absolute_path(path.strip() or settings().screenshot_path)
     if target.suffix.lower() != ".png":
         message = "neither the path nor SCREENSHOT_PATH names a PNG file"
         raise invalid(message, "name a file that ends in .png")

@@ -22,7 +22,7 @@ from ..core.settings import settings
 from ..core.text import clean_text, shown_text
 from ..desktop.images import fit_for_client, load_image
 from ..desktop.select import this_desktop
-from ..system.files import asked_path, working_folder
+from ..system.files import absolute_path, working_folder
 from ..system.image_files import EXTENSIONS, whole_image
 from ..system.process import ProgramTimeout, run_program
 from ..system.programs import find_programs, own_command
@@ -89,11 +89,11 @@ def peekaboo_exec(
         raise invalid("args is empty", "give the arguments of `peekaboo`, such as ['list', 'apps']")
     check_range("timeout_seconds", timeout_seconds, 0.001, 3600.0)
     check_range("max_attachments", max_attachments, 0, 50)
-    if cwd and not os.path.isdir(asked_path(cwd)):
-        raise invalid(f"cwd {asked_path(cwd)} is not a folder", "create it, or omit cwd")
+    if cwd and not os.path.isdir(absolute_path(cwd)):
+        raise invalid(f"cwd {absolute_path(cwd)} is not a folder", "create it, or omit cwd")
     check_may_act("exec")
     program, failure = peekaboo_argv(), None
-    with nullcontext(asked_path(cwd)) if cwd else working_folder("exec") as folder:
+    with nullcontext(absolute_path(cwd)) if cwd else working_folder("exec") as folder:
         before = _images_below(folder)
         # record only the number of the other arguments, which may contain typed text
         command = args[0][:40]
@@ -184,7 +184,7 @@ def image_by_cli(program: str, request: ImageRequest, capture_focus: str, return
 
 def _saved_image(file: dict[str, Any]) -> ImageData:
     try:
-        image = load_image(asked_path(str(file.get("path"))))
+        image = load_image(absolute_path(str(file.get("path"))))
     except PeekabooError as e:
         raise _invalid_output(e.message) from e
     label = str(file.get("item_label") or file.get("window_title") or image.label)

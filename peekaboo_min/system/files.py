@@ -21,7 +21,7 @@ from ..core.settings import platform_name, settings
 from ..core.text import clean_text, cut_to_bytes, encodable
 
 
-def asked_path(text: str) -> Path:
+def absolute_path(text: str) -> Path:
     """Return an absolute path, with `~` expanded. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     try:
         if b"\0" in os.fsencode(text):
@@ -36,7 +36,7 @@ def asked_path(text: str) -> Path:
 def state_folder() -> Path:
     """Return our private folder for lasting files. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
     home = "~/Library/Caches" if platform_name() == "macos" else settings().state_home
-    return _private_folder(asked_path(home) / "peekaboo_min", "XDG_STATE_HOME")
+    return _private_folder(absolute_path(home) / "peekaboo_min", "XDG_STATE_HOME")
 
 
 def temporary_folder() -> Path:
@@ -76,7 +76,7 @@ def _private_folder(folder: Path, variable: str = "") -> Path:
 
 def log_file() -> Path:
     """Return the path of the server's log. Raises INVALID_ARGUMENT, FILE_IO_ERROR."""
-    return asked_path(settings().log_file) if settings().log_file else default_log_file()
+    return absolute_path(settings().log_file) if settings().log_file else default_log_file()
 
 
 def default_log_file() -> Path:
@@ -173,7 +173,7 @@ def _delete(paths: Sequence[Path], until: float = math.inf, kept: Sequence[Path]
 
     The log, the stop file, the paths in `kept`, and folders that contain one of them stay.
     """
-    named = [asked_path(name) for name in (settings().log_file, settings().stop_file) if name]
+    named = [absolute_path(name) for name in (settings().log_file, settings().stop_file) if name]
     kept = [Path(os.path.realpath(path)) for path in (*kept, *named)]
     staying = []
     for path in paths:

@@ -20,7 +20,7 @@ from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.system import files as files_module
 from peekaboo_min.system.files import (
-    asked_path,
+    absolute_path,
     file_lock,
     file_name,
     held_locks,
@@ -234,9 +234,9 @@ def test_long_file_name_keeps_its_suffix_in_255_bytes(tmp_path: Path, character:
     assert file_name("a", "png", "_window0_Notes.") == "a_window0_Notes.png"
 
 
-def test_asked_path_is_absolute_or_refused() -> None:
-    assert asked_path("~/a.png") == Path.home() / "a.png"
-    assert asked_path("a.png") == Path.cwd() / "a.png"
+def test_absolute_path_is_absolute_or_refused() -> None:
+    assert absolute_path("~/a.png") == Path.home() / "a.png"
+    assert absolute_path("a.png") == Path.cwd() / "a.png"
     for text in ("~nosuchuser_peekaboo/a.png", "a\0b.png", "a\ud800.png"):
-        error = error_of(asked_path, text)
+        error = error_of(absolute_path, text)
         assert (error.code, bool(error.hint)) == (ErrorCode.INVALID_ARGUMENT, True)
