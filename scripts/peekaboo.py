@@ -11034,7 +11034,7 @@ from ...system.image_files import read_image_info
 from ...system.process import program_path, run_program
 from ..readings import Pgm, Words, best_readings, is_known, parse_pgm
 
-_OCR_S = 60.0
+_OCR_S = 60.0  # a photograph takes some seconds; random noise would take minutes
 # Sparse text, and light grey text, too: a threshold (Otsu's) for each part of about 50x50 pixels.
 _LINES = "--psm 11 -c thresholding_method=1 -c thresholding_tile_size=0.7"
 _CHARACTERS = "--psm 10"
@@ -11085,7 +11085,7 @@ _ALONE = f"""
 # a black area in convert's output: `id: WIDTHxHEIGHT+X+Y centroid area colour`
 _COMPONENT = re.compile(r"^ *\d+: (\d+)x(\d+)\+(\d+)\+(\d+) \S+ \d+ (?:gray|s?rgb)a?\(0[,)]", re.MULTILINE)
 _ALONE_AT_MOST = 200  # 20 ms of processor time each, in each size
-_MARGIN = 3
+_MARGIN = 3  # pixels: the faint edge of a character is outside its box
 _LEAST_CONFIDENCE_ALONE = 0.7  # higher, because no neighbour confirms the reading
 # No enlargement is best for every character: read at two and keep the more confident reading.
 _SIZES = (2, 4)
