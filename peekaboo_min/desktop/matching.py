@@ -11,9 +11,9 @@ from ..core.models import App, Rect, Scene, Window
 from ..core.text import clean_text
 
 _NAMED_AT_MOST = 10  # candidates in one error message
-# Similarity, 0 to 1: from _NEAR on a name is suggested, from _CLOSE_ENOUGH on it is taken for a misspelling;
-# names that differ by less than _TIE are ambiguous.
-_NEAR, _CLOSE_ENOUGH, _TIE = 0.45, 0.7, 0.05
+# Similarity, 0 to 1: from _NEAR on a name is suggested (0.57: `Noets App` for Notes; not 0.43: Photoshop),
+# from _CLOSE_ENOUGH on it is taken for a misspelling (0.8: `Notas` for Notes; not 0.67: `com` for Chrome).
+_NEAR, _CLOSE_ENOUGH = 0.5, 0.7
 _BROWSER = r"firefox|navigator|chrom|safari|edge|brave|opera|vivaldi|librewolf|epiphany|\barc\b"
 X_CLIENT_BITS = 21  # the windows of one X client have the same id above these low bits
 
@@ -122,7 +122,7 @@ def find_app(identifier: str, apps: Sequence[App], kind: str = "running", acts: 
         if matches:
             return _only_one(wanted, [app for app in matches if app.is_regular] or matches)
     near = _near_names(low, candidates)
-    close = [app for app, likeness in near if likeness >= max(_CLOSE_ENOUGH, near[0][1] - _TIE)]
+    close = [app for app, likeness in near if likeness >= max(_CLOSE_ENOUGH, near[0][1])]
     if acts or not close:
         raise _no_such_app(wanted, [app for app, _ in near], kind)
     return _only_one(wanted, close)

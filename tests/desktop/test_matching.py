@@ -7,7 +7,7 @@ from typing import Any, Optional
 import pytest
 from samples import app, error_of, window
 
-from peekaboo_min.core.errors import ErrorCode
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.models import App, Point, Rect, Scene
 from peekaboo_min.desktop.matching import (
     X_CLIENT_BITS,
@@ -48,6 +48,7 @@ FOUND = {
     "a process id": ("pid: 31 ", CALENDAR),
     "a helper by its process id": ("PID:11", CHROME_HELPER),
     "an agent by its whole name": ("coreservicesuiagent", AGENT),
+    "an agent by its bundle id": ("com.apple.coreservices.uiagent", AGENT),
     "an app without a process id": ("xterm", XTERM),
 }
 
@@ -59,11 +60,22 @@ def test_find_app_accepts_names_ids_and_misspellings(identifier: str, expected: 
     assert identifier == "Chromee" or find_app(identifier, APPS, acts=True) == expected
 
 
+def test_find_app_takes_the_best_match_first() -> None:
+    best_first = [
+        app("note"), app("NOTE"), app("Other", bundle_id="Note"), app("Notebook"), app("My Notes"),
+        app("Keynote"), app("Last", bundle_id="org.note"),
+    ]  # fmt: skip
+    for at, expected in enumerate(best_first):
+        assert find_app("note", best_first[at:]) == find_app("note", best_first[at:][::-1]) == expected
+
+
 NOT_FOUND = {
     "nothing": (" \t", ErrorCode.INVALID_ARGUMENT),
     "a word for a process id": ("PID:abc", ErrorCode.INVALID_ARGUMENT),
     "a negative process id": ("PID:-1", ErrorCode.INVALID_ARGUMENT),
     "an unknown process id": ("PID:99", ErrorCode.APP_NOT_FOUND),
+    "the start of a process id": ("PID:3", ErrorCode.APP_NOT_FOUND),
+    "a long name": ("x" * 500, ErrorCode.APP_NOT_FOUND),
     "nothing like it": ("Photoshop", ErrorCode.APP_NOT_FOUND),
     "a pattern": ("*", ErrorCode.APP_NOT_FOUND),
     "three letters of a bundle id": ("com", ErrorCode.APP_NOT_FOUND),
@@ -100,7 +112,8 @@ def test_find_app_never_guesses_for_an_act(identifier: str) -> None:
 def test_find_app_names_the_nearest() -> None:
     error = error_of(find_app, "Noets App", APPS)
     assert "Notes" in error.hint
-    assert error_of(find_app, "x", []).hint == "open it first"
+    for identifier, apps in (("x", []), ("Photoshop", APPS)):
+        assert error_of(find_app, identifier, apps).hint == "open it first"
 
 
 def test_find_app_ignores_browser_helpers() -> None:
@@ -113,6 +126,21 @@ def test_find_app_prefers_the_process_with_windows() -> None:
     assert find_app("notes", two) == two[1]
     both = [app("Notes", 1, window_count=1), app("Notes", 2, window_count=1)]
     assert error_of(find_app, "notes", both).code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
+    other = [app("Notepad"), app("Notebook", window_count=1)]
+    assert error_of(find_app, "note", other).code is ErrorCode.AMBIGUOUS_APP_IDENTIFIER
+    assert find_app("notes", [app("Notes", 1, is_regular=False), app("Notes", 2)]).pid == 2
+
+
+def test_errors_name_ten_candidates_each_once() -> None:
+    many = [window(number, f"Draft {number}", app_name=f"Draft {number}", pid=number) for number in range(12)]
+    apps = [app(each.app_name, each.pid) for each in many]
+    errors = [
+        error_of(find_app, "draft", apps), error_of(find_window, NOTES, many, "x" * 500),
+        error_of(window_named, "draft", Scene(tuple(many), (), ()), True),
+    ]  # fmt: skip
+    assert [error.hint.count("Draft") for error in errors] == [10, 10, 10]
+    assert max(len(error.message) for error in errors) < 200
+    assert error_of(find_app, "Noets", [NOTES, NOTES._replace(pid=61)], acts=True).hint.count("Notes") == 1
 
 
 # windows ----------------------------------------------------------------------------------------------------
@@ -138,7 +166,7 @@ def test_find_window_prefers_an_exact_title_or_uses_the_index(
     assert find_window(NOTES, TITLED, title, index).window_id == expected
 
 
-@pytest.mark.parametrize(("title", "index"), [("letter", None), (None, 4)])
+@pytest.mark.parametrize(("title", "index"), [("letter", None), ("none", None), (None, 4)])
 def test_find_window_names_the_existing_windows(title: Optional[str], index: Optional[int]) -> None:
     error = error_of(find_window, NOTES, TITLED, title, index)
     assert error.code is ErrorCode.WINDOW_NOT_FOUND
@@ -148,6 +176,7 @@ def test_find_window_names_the_existing_windows(title: Optional[str], index: Opt
 def test_find_window_refuses_a_negative_index_and_no_windows() -> None:
     assert error_of(find_window, NOTES, TITLED, None, -1).code is ErrorCode.INVALID_ARGUMENT
     assert error_of(find_window, NOTES, []).code is ErrorCode.WINDOW_NOT_FOUND
+    assert error_of(find_window, NOTES, TITLED[:2], " ").code is ErrorCode.WINDOW_NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -196,8 +225,9 @@ def test_rectangle_contains_only_its_left_and_upper_edge(x: int, y: int, is_insi
 def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
     front = window(1, app_name="Mail", pid=2, bounds=Rect(10, 30, 50, 50), frame=Rect(10, 10, 50, 70))
     clear = window(2, app_name="Veil", pid=3, bounds=Rect(0, 0, 500, 500), alpha=0.0)
+    gone = window(4, app_name="Gone", pid=4, bounds=Rect(0, 0, 500, 500), is_on_screen=False)
     back = window(3, bounds=Rect(0, 0, 500, 500))
-    windows = [front, clear, back]
+    windows = [front, clear, gone, back]
     places = [(10, 10), (59.5, 79.5), (60, 30), (9, 30), (499, 499), (500, 0)]
     covers = [cover_of(Rect(x, y, 1e-6, 1e-6), back, windows) for x, y in places]
     assert covers == [front, front, None, None, None, None]
@@ -220,6 +250,16 @@ NAMED = [
     ("a menu", True, ErrorCode.WINDOW_NOT_FOUND),
     ("2048", True, 8),
     (" ", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("ghost", False, ErrorCode.WINDOW_NOT_FOUND),
+    ("org.example.maps", True, 11),
+    ("maps", True, ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
+    ("reader", True, 13),
+    ("chap", True, 13),
+    ("cha", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("cha", False, 13),
+    ("term", True, 16),
+    ("sheets", True, 14),
+    ("x" * 500, True, ErrorCode.WINDOW_NOT_FOUND),
 ]
 
 
@@ -233,6 +273,17 @@ SCENE = Scene(
         window(7, app_name="Terminal", pid=6, title="/"),
         window(8, app_name="Game", pid=8, title="2048"),
         window(9, app_name="Game", pid=8, title="a menu", kind="popup"),
+        window(10, app_name="Ghost", pid=10, bounds=Rect(0, 0, 9, 9)),
+        window(11, app_name="Maps", pid=11, bundle_id="org.example.maps"),
+        window(12, app_name="Maps", pid=12),
+        window(13, app_name="Note Reader", pid=13, title="Chapter 2"),
+        window(14, app_name="Sheets", pid=14),
+        window(
+            15, app_name="Dialog", pid=14, title=None, is_modal=True, is_minimised=True, is_on_screen=False
+        ),
+        window(16, app_name="Log", pid=16, title="Term"),
+        window(17, app_name="Dialog", pid=12, title="Route", is_modal=True),
+        window(18, app_name="Dialog", pid=4, title="Sure?", is_modal=True, parent_id=5),
     ),
     (),
     (),
@@ -241,10 +292,20 @@ SCENE = Scene(
 
 @pytest.mark.parametrize(("name", "acts", "outcome"), NAMED)
 def test_window_named_is_strict_for_acts(name: str, acts: bool, outcome: object) -> None:
-    if isinstance(outcome, ErrorCode):
-        assert error_of(window_named, name, SCENE, acts).code is outcome
-    else:
+    try:
         assert window_named(name, SCENE, acts).window_id == outcome
+    except PeekabooError as e:
+        assert (e.code, len(e.message) < 200) == (outcome, True)
+
+
+def test_window_named_for_an_act_matches_no_page_title() -> None:
+    browsers = (
+        "Firefox Navigator Google-chrome Chromium Safari Microsoft-edge Brave-browser Opera Vivaldi-stable "
+        "LibreWolf Epiphany Arc"
+    )
+    names = [*browsers.split(), "Searcher"]
+    windows = [window(number, app_name=name, title="My inbox") for number, name in enumerate(names)]
+    assert window_named("inbox", Scene(tuple(windows), (), ()), True) == windows[-1]
 
 
 @pytest.mark.parametrize(

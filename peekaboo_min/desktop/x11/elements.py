@@ -58,7 +58,7 @@ def _in_reading_order(elements: list[Element]) -> list[Element]:
     rows: list[list[Element]] = []
     for element in sorted(elements, key=lambda element: (element.box.y, element.box.x)):
         box, first = element.box, rows[-1][0].box if rows else None
-        if first and box.centre.y < first.y + first.height and box.height < 2 * first.height:
+        if first and box.centre.y < first.y + first.height:
             rows[-1].append(element)
         else:
             rows.append([element])
