@@ -24,7 +24,7 @@ from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.log import collected_debug_lines
 from peekaboo_min.core.models import ImageData, ImageInfo, RecognisedText, Rect
 from peekaboo_min.core.settings import settings
-from peekaboo_min.desktop.images import load_image
+from peekaboo_min.desktop.images import fit, load_image, resized
 from peekaboo_min.desktop.x11.backend import X11Desktop
 from peekaboo_min.system.image_files import sniff_image
 from peekaboo_min.system.web import ask_json
@@ -405,6 +405,15 @@ def test_image_of_too_many_bytes_becomes_the_best_jpeg_that_fits(ai: FakeAI, ask
     argv = ["identify", "-format", "%Q", "-"]
     quality = subprocess.run(argv, input=seen.data, capture_output=True, check=True, timeout=PATIENCE_S)
     assert quality.stdout == b"80"
+
+
+def test_image_gets_the_best_quality_that_fits(tmp_path: Path) -> None:
+    argv = ["convert", "-size", "90x60", "-seed", "1", "plasma:", tmp_path / "a.png"]
+    subprocess.run(argv, check=True, timeout=PATIENCE_S)
+    desktop, image = X11Desktop(), load_image(tmp_path / "a.png")
+    sizes = [len(resized(desktop, image, (90, 60), "jpg", quality).data) for quality in (80, 60, 40, 20)]
+    fitted = [len(fit(desktop, image, (90, 60), most_bytes).data) for most_bytes in (*sizes, 1)]
+    assert fitted == [*sizes, sizes[-1]], "the last one if none fits"
 
 
 # errors

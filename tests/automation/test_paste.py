@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import signal
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Callable
 
 import pytest
 from accessible import group_of
 from mcp_server import initialized
 from slow_display import SlowDisplay
-from tk_windows import Opened, clipboard, copy, programs_by, typed, window_titled
+from tk_windows import Opened, Wish, clipboard, copy, programs_by, typed, window_titled
 from witness import SlowField
 from worlds import PATIENCE_S, Form, Program, wait_for
 
 from peekaboo_min.desktop.x11.xdotool import restored_by
 from peekaboo_min.system.ending import exit_hooks
 
-PNG = b"\x89PNG and pixels"
+
+def held(peek: Program) -> dict[str, bytes]:
+    """Return what the clipboard holds, by format."""
+    formats = clipboard(peek.environment, "TARGETS").decode().split()
+    return {name: clipboard(peek.environment, name) for name in formats if name not in PROTOCOL}
 
 
-def test_clipboard_image_is_restored_as_itself(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek.environment, PNG, "image/png")
-    peek.data("type", form_id, "Zoë")
-    assert typed(form) == "Zoë"
-    assert clipboard(peek.environment, "image/png") == PNG
-    assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]  # and as nothing else
+PROTOCOL = ("TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE")
 
 
 def test_clipboard_that_cannot_be_restored_is_kept(peek: Program, form: Form, form_id: int) -> None:
@@ -140,44 +142,23 @@ def test_clipboard_that_was_empty_is_not_reported_as_lost(peek: Program, opened:
     assert "it stays in the clipboard" in error["message"] and error["details"] == ""
 
 
-def test_clipboard_that_is_empty_stays_empty(peek: Program, form: Form, form_id: int, opened: Opened) -> None:
-    program, _ = opened("Empty", f"{EMPTY}; puts empty")
-    program.wait_for("empty")
+@pytest.mark.parametrize("kind", PROTOCOL)
+def test_clipboard_whose_owner_offers_nothing_is_empty(
+    peek: Program, form: Form, form_id: int, kind: str
+) -> None:
+    copy(peek.environment, b"", kind)
     peek.data("type", form_id, "Zoë")
-    assert typed(form) == "Zoë"
-    assert clipboard(peek.environment, "TARGETS") == b""
-
-
-def test_clipboard_whose_owner_offers_nothing_is_empty(peek: Program, form: Form, form_id: int) -> None:
-    copy(peek.environment, b"", "TIMESTAMP")
-    peek.data("type", form_id, "Zoë")
-    assert typed(form) == "Zoë"
+    assert (typed(form), clipboard(peek.environment, "TARGETS")) == ("Zoë", b"")
 
 
 def test_paste_needs_an_xclip_that_serves(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
     script = f"echo $* >> {tmp_path}/runs; case $* in -quiet*) exit 1 ;; esac"
     error = peek.error("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))
-    assert "does not hold the text" in error["message"]
+    assert ("does not hold the text" in error["message"], error["details"]) == (True, "")
     assert (typed(form), clipboard(peek.environment)) == ("", b"mine")
     # the program that owns the clipboard may offer more formats than a copy of its text
     assert "-selection clipboard -i" not in (tmp_path / "runs").read_text().splitlines()
-
-
-def test_copy_that_an_unknown_process_displaced_is_reported(
-    peek: Program, form_id: int, tmp_path: Path
-) -> None:
-    copy(peek.environment, b"mine")
-    script = 'case "$*" in -quiet*) exec setsid -w "$real" "$@" ;; esac'
-    error = peek.error("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))
-    assert "does not hold the text" in error["message"] and error["details"] == "copy_lost: true"
-    copy(peek.environment, b"")  # ends that xclip
-
-
-def test_copy_that_could_not_be_restored_is_reported(peek: Program, form_id: int, tmp_path: Path) -> None:
-    copy(peek.environment, b"mine")
-    script = 'case "$*" in "-selection clipboard -i") exit 1 ;; esac'
-    assert peek.data("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))["copy_lost"]
 
 
 def test_clipboard_is_restored_after_a_hang(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
@@ -211,6 +192,36 @@ proc own {} {selection own -selection CLIPBOARD .; update; puts copied}
 """
 
 
+# formats and content that a program offers -> what is restored
+FORMATS = {
+    "STRING a UTF8_STRING b": ("UTF8_STRING", "b"),
+    "text/html a text/plain b": ("UTF8_STRING", "b"),
+    "text/plain;charset=utf-8 b": ("UTF8_STRING", "b"),
+    "TEXT b": ("UTF8_STRING", "b"),
+    "image/png a UTF8_STRING b": ("UTF8_STRING", "b"),
+    "image/gif a image/png b image/bmp c": ("image/png", "b"),
+    "image/gif a": ("image/gif", "a"),
+}
+
+
+@pytest.mark.parametrize("offered", FORMATS)
+def test_clipboard_is_restored_in_its_best_format(
+    peek: Program, form: Form, form_id: int, opened: Opened, offered: str
+) -> None:
+    words = offered.split()
+    offers = [f"offer {{{kind}}} {content}" for kind, content in zip(words[::2], words[1::2])]
+    opened("Owner", f"{GIVE}{'; '.join(offers)}; own")[0].wait_for("copied")
+    assert "copy_lost" not in peek.data("type", form_id, "Zoë")
+    kind, content = FORMATS[offered]
+    assert (typed(form), held(peek)) == ("Zoë", {kind: content.encode()})
+
+
+def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form_id: int) -> None:
+    copy(peek.environment, "Grüße".encode("latin-1"), "STRING")
+    peek.data("type", form_id, "Zoë")
+    assert held(peek) == {"UTF8_STRING": "Grüße".encode()}
+
+
 def test_copy_of_a_program_that_ends_when_asked_does_not_stop_a_paste(
     peek: Program, form: Form, form_id: int, opened: Opened
 ) -> None:
@@ -220,13 +231,6 @@ def test_copy_of_a_program_that_ends_when_asked_does_not_stop_a_paste(
     assert typed(form) == "Zoë"
 
 
-def test_image_in_several_formats_is_restored_as_png(peek: Program, form_id: int, opened: Opened) -> None:
-    types = "offer image/gif a; offer image/png a; offer image/bmp a"
-    opened("Images", f"{GIVE}{types}; own")[0].wait_for("copied")
-    peek.data("type", form_id, "Zoë")
-    assert clipboard(peek.environment, "TARGETS").split() == [b"TARGETS", b"image/png"]
-
-
 def test_password_in_the_clipboard_is_kept(peek: Program, form: Form, form_id: int, opened: Opened) -> None:
     types = "offer UTF8_STRING hunter2; offer x-kde-passwordManagerHint secret"
     opened("Passwords", f"{GIVE}{types}; own")[0].wait_for("copied")
@@ -234,12 +238,6 @@ def test_password_in_the_clipboard_is_kept(peek: Program, form: Form, form_id: i
     assert "holds a password" in error["message"] and "nothing was pasted" in error["message"]
     assert typed(form) == ""
     assert clipboard(peek.environment, "x-kde-passwordManagerHint") == b"secret"
-
-
-def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form_id: int) -> None:
-    copy(peek.environment, "Grüße".encode("latin-1"), "STRING")
-    peek.data("type", form_id, "Zoë")
-    assert clipboard(peek.environment).decode() == "Grüße"
 
 
 def test_copy_is_not_restored_again_at_the_end_of_the_process() -> None:
@@ -267,53 +265,129 @@ def test_clipboard_that_another_program_took_stays(peek: Program, opened: Opened
     assert clipboard(peek.environment) == b"theirs"
 
 
-@pytest.mark.parametrize("end", ["", "ë"])
-def test_clipboard_copied_while_keys_follow_stays(peek: Program, form: Form, form_id: int, end: str) -> None:
+COPY = "printf theirs | setsid xclip -selection clipboard -i"
+ENDS = "while grep -qs [RSD] /proc/$xclip/stat; do :; done"
+# the end of the text, a shell script that runs while keys follow ($xclip serves, $1 types) -> the copy
+MOMENTS = {
+    "copied": ("", COPY, b"theirs"),
+    "copied before another paste": ("ë", COPY, b"theirs"),
+    "copied, then ended": ("", f"{COPY}; {ENDS}; kill $1", b"theirs"),
+    "copied, while xclip hangs": ("", f"kill -STOP $xclip; {COPY}", b"theirs"),
+    "xclip is killed": ("", "kill -KILL $xclip", b"mine"),
+}
+
+
+@pytest.mark.parametrize(("end", "script", "kept"), MOMENTS.values(), ids=MOMENTS.keys())
+def test_newest_copy_stays(
+    peek: Program, form: Form, form_id: int, tmp_path: Path, end: str, script: str, kept: bytes
+) -> None:
     copy(peek.environment, b"mine")
-    with peek.start("type", form_id, "Zoë" + "x" * 100 + end, "--delay-ms", 20, "--json") as process:
+    xclip = programs_by(tmp_path / "bin", f'case "$*" in -quiet*) echo $$ > {tmp_path}/pid ;; esac', "xclip")
+    words = ["type", form_id, "Zoë" + "x" * 100 + end, "--delay-ms", 20, "--json"]
+    with peek.start(*words, **xclip) as process:
         wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
-        copy(peek.environment, b"theirs")
+        argv = ["sh", "-c", f"xclip=$(cat {tmp_path}/pid); {script}", "sh", str(process.pid)]
+        quiet = subprocess.DEVNULL
+        subprocess.run(argv, env=peek.environment, check=True, stdout=quiet, stderr=quiet)
         process.communicate(timeout=PATIENCE_S)
-    assert clipboard(peek.environment) == b"theirs"
+    assert clipboard(peek.environment) == kept
 
 
+@pytest.mark.parametrize(("script", "is_lost"), [("", False), ('[ "$1" = -quiet ] || exit 1', True)])
+def test_refusal_after_a_paste_restores_the_copy_or_reports_it(
+    peek: Program, form: Form, form_id: int, tmp_path: Path, script: str, is_lost: bool
+) -> None:
+    copy(peek.environment, b"mine")
+    variables = {"PEEKABOO_STOP_FILE": str(tmp_path / "STOP")}
+    restoring = f'case "$*" in "-selection clipboard -i") {script or ":"} ;; esac'
+    words = ["type", form_id, "Zoë" + "x" * 100, "--delay-ms", 20, "--json"]
+    with peek.start(*words, **variables, **programs_by(tmp_path / "bin", restoring, "xclip")) as process:
+        wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
+        (tmp_path / "STOP").touch()
+        error = json.loads(process.communicate(timeout=PATIENCE_S)[0])["error"]
+    assert error["code"] == "POLICY_DENIED"
+    lost = ("the user's copy may be lost" in error["message"], error["details"], clipboard(peek.environment))
+    assert lost == ((True, "copy_lost: true", b"") if is_lost else (False, "", b"mine"))
+
+
+def test_copy_right_before_the_key_is_not_pasted(
+    peek: Program, form: Form, form_id: int, tmp_path: Path
+) -> None:
+    copy(peek.environment, b"mine")
+    theirs = f"{COPY} >/dev/null 2>&1"
+    error = peek.error("type", form_id, "日本", **programs_by(tmp_path / "bin", theirs, "xdotool"))
+    assert "the clipboard does not hold the text: it was not pasted" in error["message"]
+    assert (typed(form), error["details"], clipboard(peek.environment)) == ("", "", b"theirs")
+
+
+def test_text_is_fetched_in_any_text_format(peek: Program, opened: Opened) -> None:
+    types = [
+        "STRING",
+        "TEXT",
+        "COMPOUND_TEXT",
+        "text/plain",
+        *(f"text/plain;charset={n}" for n in ("utf-8", "x")),
+    ]
+    obey = "fileevent stdin readable {eval [gets stdin]}; fconfigure stdin -buffering line"
+    get = f"{obey}; bind . <Control-v> {{selection get -selection CLIPBOARD -type $kind}}"
+    program, window_id = opened("Typed", get)
+    copy(peek.environment, b"mine")
+    for number, kind in enumerate(types):
+        program.tell(f"set kind {{{kind}}}; puts {number}")
+        program.wait_for(str(number))
+        assert peek.data("type", window_id, "é")["delivered"] is True, kind
+    assert clipboard(peek.environment) == b"mine"
+
+
+@pytest.mark.parametrize(("name", "key"), [("xterm", "Shift-Insert"), ("konsole", "Control-Shift-Insert")])
+def test_paste_into_a_terminal_leaves_the_clipboard_alone(
+    peek: Program, wish: Callable[..., Wish], tmp_path: Path, name: str, key: str
+) -> None:
+    get = f"bind . <{key}> {{puts [selection get -selection PRIMARY -type UTF8_STRING]}}"
+    selects = "selection own -selection PRIMARY ."
+    program = wish(
+        f"wm title . Terminal; {get}\n{GIVE}{selects}; offer x-kde-passwordManagerHint secret; own", name
+    )
+    program.wait_for("copied")
+    window_id, before = window_titled(peek, "Terminal")["window_id"], held(peek)
+    xclip = programs_by(tmp_path / "bin", f'case "$*" in -quiet*) {SELECTS} ;; esac', "xclip")
+    assert "copy_lost" not in peek.data("type", window_id, "Zoë", **xclip)
+    program.wait_for("Zoë")
+    assert held(peek) == before
+
+
+SELECTS = "printf x | setsid $real -selection primary -i >/dev/null 2>&1"
 # copy `theirs` as a person, in a wrapper of xclip
-THEIRS = (
+COPIES = (
     "{ printf theirs | setsid $real -selection clipboard -i; "
     'until [ "$($real -selection clipboard -o)" = theirs ]; do sleep 0.01; done; } >/dev/null 2>&1'
 )
-
-
-def test_text_that_is_selected_meanwhile_is_no_lost_copy(peek: Program, form_id: int, tmp_path: Path) -> None:
-    copy(peek.environment, b"mine")
-    select = "printf x | setsid $real -selection primary -i >/dev/null 2>&1"
-    xclip = programs_by(tmp_path / "bin", f'case "$*" in -quiet*) {select} ;; esac', "xclip")
-    assert "copy_lost" not in peek.data("type", form_id, "日本", **xclip)
-
-
-def test_clipboard_copied_while_saved_stays(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
-    copy(peek.environment, b"mine")
-    once = f"case $* in *UTF8_STRING*) mkdir {tmp_path}/copied && {THEIRS} ;; esac"
-    xclip = programs_by(tmp_path / "bin", f'$real "$@" || exit\n{once} 2>/dev/null\nexit 0', "xclip")
-    data = peek.data("type", form_id, "日本", **xclip)
-    assert typed(form) == "日本" and "copy_lost" not in data
-    assert clipboard(peek.environment) == b"theirs"
+# a pattern of xclip's arguments, a shell script that runs before it, the format of the user's copy
+# -> the text that arrives, whether a copy is lost, and the text in the clipboard
+XCLIPS = {
+    "selects": ("-quiet*", SELECTS, "UTF8_STRING", "日本", False, "mine"),
+    "copies while serving": ("-quiet*", COPIES, "UTF8_STRING", "日本", True, "mine"),
+    "copies while restoring": ('"-selection clipboard -i"', COPIES, "UTF8_STRING", "日本", True, "mine"),
+    "does not restore": ('"-selection clipboard -i"', "exit 1", "UTF8_STRING", "日本", True, ""),
+    "is unknown": ("-quiet*", 'exec setsid -w "$real" "$@"', "UTF8_STRING", "", True, "日本"),
+    "is unknown, nothing lost": ("-quiet*", 'exec setsid -w "$real" "$@"', "TIMESTAMP", "", False, "日本"),
+    "copies while saving": (
+        "*UTF8_STRING*", f'$real "$@"; [ -e $0s ] || {{ touch $0s; {COPIES}; }}; exit 0', "UTF8_STRING",
+        "日本", False, "theirs",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("moment", "is_lost"),
-    [
-        ("-quiet -selection clipboard -i", True),
-        ("-selection clipboard -i", True),
-        ("-selection primary", False),
-    ],
-    ids=["serving", "putting back", "never"],
+    ("pattern", "script", "kind", "arrives", "is_lost", "kept"), XCLIPS.values(), ids=XCLIPS.keys()
 )
-def test_clipboard_copied_as_it_is_taken_is_told(
-    peek: Program, form: Form, form_id: int, tmp_path: Path, moment: str, is_lost: bool
-) -> None:
-    copy(peek.environment, b"mine")
-    xclip = programs_by(tmp_path / "bin", f'case "$*" in "{moment}"*) {THEIRS} ;; esac', "xclip")
-    data = peek.data("type", form_id, "日本", **xclip)
-    assert typed(form) == "日本"
-    assert data.get("copy_lost", False) is is_lost
+def test_lost_copy_is_reported(
+    peek: Program, form: Form, form_id: int, tmp_path: Path, pattern: str, script: str, kind: str,
+    arrives: str, is_lost: bool, kept: str,
+) -> None:  # fmt: skip
+    copy(peek.environment, b"mine", kind)
+    xclip = programs_by(tmp_path / "bin", f'case "$*" in {pattern}) {script} ;; esac', "xclip")
+    finished = peek.run("type", form_id, "日本", "--json", **xclip)
+    assert (typed(form), finished.code == 0) == (arrives, arrives != "")
+    assert ("copy_lost" in finished.out, clipboard(peek.environment).decode()) == (is_lost, kept)
+    copy(peek.environment, b"")  # ends an unknown xclip

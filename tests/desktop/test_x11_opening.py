@@ -21,7 +21,7 @@ from peekaboo_min.system.files import file_lock, held_locks
 
 # file name -> lines after the group's header
 ENTRIES = {
-    "org.example.notes.desktop": "Type=Application\nName=Field Notes\nExec={folder}/notes %u\nMimeType=text/x-notes;x-scheme-handler/http;x-scheme-handler/https;",  # noqa: E501
+    "org.example.notes.desktop": "Type=Application\nName=Field Notes\nExec={folder}/notes %u",
     "sub/paint.desktop": "Type=Application\nName=Paint\nName[de]=Malen\nExec={folder}/notes",
     "pair.desktop": "Type=Application\nName=Gr\xfcn\nExec=true",
     "terminal-a.desktop": "Type=Application\nName=Terminal\nExec=true",
@@ -31,7 +31,10 @@ ENTRIES = {
     "link.desktop": "Type=Link\nName=A link\nURL=https://example.org",
     "action.desktop": "Type=Application\nName=Mapper\nExec=true\n[Desktop Action x]\nName=Wrong group\nHidden=true",  # noqa: E501
     "broken.desktop": "Type=Application\nName=Broken\nExec={folder}/not-there",
-    "odd.desktop": "Type=Application\nName=Odd\nNo value\n  Indented=1",
+    "odd.desktop": "Type=Application\nName=Old\nName=O\x07dd\nName:No\nNo value\n  Indented=1",
+    "-dash.desktop": "Type=Application\nName=Dash\nExec={folder}/notes %u",
+    "nameless.desktop": "Type=Application\nExec=true",
+    "typeless.desktop": "Name=Typeless\nExec=true",
     "damaged.desktop": "\x00\xff=\n[[",
 }  # fmt: skip
 
@@ -58,7 +61,6 @@ def data(tmp_path: Path, display: str, environment: Callable[..., None]) -> Iter
     program.chmod(0o755)
     (home / "applications" / "mimeapps.list").write_text(
         "[Default Applications]\ntext/plain=org.example.notes.desktop\n"
-        "x-scheme-handler/http=org.example.notes.desktop\nx-scheme-handler/https=sub-paint.desktop\n"
     )
     environment(
         XDG_DATA_HOME=str(home), XDG_DATA_DIRS=str(tmp_path / "nothing"), HOME=str(tmp_path), DISPLAY=display,
@@ -77,7 +79,7 @@ FOUND = {
     "org.example.notes.desktop": NOTES,
     "notes": NOTES,
     "paint": Handler("Paint", "sub-paint.desktop"),
-    "Odd": Handler("Odd", "odd.desktop"),
+    "O dd": Handler("O dd", "odd.desktop"),
     "Mapper": Handler("Mapper", "action.desktop"),
     "pair": Handler("Gr\ufffdn", "pair.desktop"),  # Latin-1
 }
@@ -98,14 +100,20 @@ def test_app_handler_is_found_by_name_or_desktop_entry(
             (data / folder / "applications" / f"{name}.desktop").write_text(text)
     os.mkfifo(data / "nothing" / "applications" / "pipe.desktop")
     assert X11Desktop().find_handler("app", "both").app_name == "System nothing"
-    unknown = ["Hidden one", "System second", "here"]
+    unknown = ["Hidden one", "hidden", "System second", "here"]
     errors = [error_of(X11Desktop().find_handler, "app", asked) for asked in unknown]
-    assert [error.code for error in errors] == [ErrorCode.APP_NOT_FOUND] * 3
+    assert [error.code for error in errors] == [ErrorCode.APP_NOT_FOUND] * 4
+    need("mousepad")
+    environment(XDG_DATA_DIRS="")  # by default, /usr/share
+    assert X11Desktop().find_handler("app", "mousepad").entry == "org.xfce.mousepad.desktop"
 
 
 @pytest.mark.parametrize(
     "asked",
-    ["Feild Notes", "No such paint", "Hidden one", "Internal viewer", "A link", "Wrong group", "Qqqqzz"],
+    [
+        *("Feild Notes", "No such paint", "Hidden one", "Internal viewer", "A link", "Wrong group", "Qqqqzz"),
+        *("nameless", "Typeless", "Old"),
+    ],
 )
 def test_unknown_app_is_not_found(data: Path, asked: str) -> None:
     error = error_of(X11Desktop().find_handler, "app", asked)
@@ -123,10 +131,19 @@ TYPES = {
     "a.txt": (b"hello", "text/plain"),
     "a.MD": (b"# hello", "text/plain"),
     "README": (b"hello", "text/plain"),
-    "blob": (b"\x00\x01", "application/octet-stream"),
+    "blob": (b"\x01\x00", "application/octet-stream"),
     "photo.webp": (b"RIFF", "image/webp"),
     "letter.ODT": (b"PK", "application/vnd.oasis.opendocument.text"),
+    "table.ods": (b"PK", "application/vnd.oasis.opendocument.spreadsheet"),
+    "talk.odp": (b"PK", "application/vnd.oasis.opendocument.presentation"),
     "letter.docx": (b"PK", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    "table.xlsx": (b"PK", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    "talk.pptx": (b"PK", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    "letter.rtf": (b"{", "application/rtf"),
+    "book.epub": (b"PK", "application/epub+zip"),
+    "song.ogg": (b"OggS", "audio/ogg"),
+    "song.flac": (b"fLaC", "audio/flac"),
+    "film.mkv": (b"\x1aE", "video/x-matroska"),
     "notes.tar.gz": (b"\x1f\x8b", "application/gzip"),
     "notes.bz2": (b"BZh", "application/x-bzip2"),
     "page.html": (b"<p>", "text/html"),
@@ -140,7 +157,7 @@ def test_file_handler_is_the_default_of_its_type(data: Path, environment: Callab
     program.parent.mkdir()
     program.write_text(
         "#!/bin/sh\n[ $2 = filetype ] && echo application/x-shellscript && exit\n"
-        f'exec {shutil.which("xdg-mime")} "$@"\n'
+        f'{shutil.which("xdg-mime")} "$@"; exit 3\n'
     )
     program.chmod(0o755)
     environment(PATH=f"{program.parent}:{os.environ['PATH']}")
@@ -153,34 +170,62 @@ def test_file_handler_is_the_default_of_its_type(data: Path, environment: Callab
     defaults.write_text("[Default Applications]\ntext/plain=org.example.notes.desktop\n")
     (data / "a.csv").write_text("a,b")
     assert X11Desktop().find_handler("path", str(data / "a.csv")) == NOTES
+    defaults.write_text(f"{defaults.read_text()}text/csv=pair.desktop\n")
+    assert X11Desktop().find_handler("path", str(data / "a.csv")).entry == "pair.desktop"
 
 
-def test_url_handler_is_the_default_of_its_scheme(data: Path, environment: Callable[..., None]) -> None:
-    assert X11Desktop().find_handler("url", "HTTPS://a.test").entry == "sub-paint.desktop"
-    assert X11Desktop().find_handler("url", "http://a.test") == NOTES
+# default applications -> the one that opens an https address
+DEFAULTS = {
+    "x-scheme-handler/https=sub-paint x-scheme-handler/http=org.example.notes": "sub-paint.desktop",
+    "x-scheme-handler/https=hidden x-scheme-handler/http=org.example.notes text/html=pair": NOTES.entry,
+    "x-scheme-handler/https=gone text/html=internal": "internal.desktop",
+}
+
+
+def test_url_handler_is_the_default_of_its_scheme_or_of_pages(
+    data: Path, environment: Callable[..., None]
+) -> None:
     (data / ".local").mkdir()
     (data / "data").rename(data / ".local" / "share")
     environment(XDG_DATA_HOME="")
-    assert X11Desktop().find_handler("url", "http://a.test") == NOTES
-
-
-def test_missing_default_application_error_names_the_command(data: Path) -> None:
-    (data / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-    error = error_of(X11Desktop().find_handler, "path", str(data / "a.png"))
-    assert (error.code, "image/png" in error.message) == (ErrorCode.APP_NOT_FOUND, True)
-    assert "xdg-mime default NAME.desktop image/png" in error.hint
+    for defaults, entry in DEFAULTS.items():
+        lines = ["[Default Applications]", *(f"{line}.desktop" for line in defaults.split())]
+        (data / ".local" / "share" / "applications" / "mimeapps.list").write_text("\n".join(lines))
+        assert X11Desktop().find_handler("url", "HTTPS://a.test").entry == entry
 
 
 @pytest.mark.parametrize(
-    ("kind", "target"),
-    [("app", "Field Notes"), ("path", "{folder}/-odd name.txt"), ("url", "https://a.test/?q=1&r=$(id)")],
+    ("kind", "target", "mime"),
+    [("path", "{folder}/a.png", "image/png"), ("url", "https://a.test", "x-scheme-handler/https")],
 )
-def test_opened_program_inherits_no_lock_pipe_or_session(data: Path, kind: str, target: str) -> None:
+def test_missing_default_application_error_names_the_command(
+    data: Path, kind: str, target: str, mime: str
+) -> None:
+    (data / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (data / "data" / "applications" / "mimeapps.list").write_text(
+        "[Default Applications]\ntext/plain=odd.desktop"
+    )
+    error = error_of(X11Desktop().find_handler, kind, target.format(folder=data))
+    assert (error.code, error.message) == (ErrorCode.APP_NOT_FOUND, f"no installed application opens {mime}")
+    assert error.hint.endswith(f"or set a default: xdg-mime default NAME.desktop {mime}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "entry"),
+    [
+        ("app", "Field Notes", "org.example.notes.desktop"),
+        ("path", "{folder}/-odd name.txt", "org.example.notes.desktop"),
+        ("url", "https://a.test/?q=1&r=$(id)", "-dash.desktop"),
+    ],
+)
+def test_opened_program_inherits_no_lock_pipe_or_session(
+    data: Path, kind: str, target: str, entry: str
+) -> None:
     (data / "-odd name.txt").write_text("")
     target = target.format(folder=data)
     with file_lock("hand.lock", 5, "the hand"):
         assert held_locks()
-        X11Desktop().open(kind, target, NOTES)
+        X11Desktop().open(kind, target, Handler("Field Notes", entry))
     wait_for(lambda: (data / "pid").exists(), "the program has started")
     given = (data / "arguments").read_text().strip()
     uri = f"file://{target.replace(' ', '%20')}"
@@ -195,4 +240,5 @@ def test_opened_program_inherits_no_lock_pipe_or_session(data: Path, kind: str, 
 def test_open_of_a_broken_or_missing_entry_is_an_error(data: Path) -> None:
     for entry in ("broken.desktop", "no-such.desktop"):
         error = error_of(X11Desktop().open, "app", "Broken", Handler("Broken", entry))
-        assert error.code is ErrorCode.PROGRAM_FAILED, entry
+        message = f"Broken could not be started from its desktop entry {entry}"
+        assert (error.code, error.message) == (ErrorCode.PROGRAM_FAILED, message)

@@ -25,7 +25,7 @@ from peekaboo_min.automation.policy import check_may_act, plain_name
 from peekaboo_min.core.errors import ErrorCode
 from peekaboo_min.core.models import Display, Rect, Scene, Window
 from peekaboo_min.desktop import keys
-from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu
+from peekaboo_min.desktop.matching import blocking_dialog, catalogue_windows, foreign_menu, open_menu
 from peekaboo_min.desktop.x11 import backend
 from peekaboo_min.desktop.x11 import windows as x11
 from peekaboo_min.desktop.x11.connection import (
@@ -82,6 +82,12 @@ def test_every_key_name_is_the_keysym_of_that_name() -> None:
     names = [name for name in {*keys._KEYS.values(), *_KEYSYMS} if not keys.character_of(name)]
     called = {name: xlib.XKeysymToString(ctypes.c_ulong(keysym_of(name))).decode().lower() for name in names}
     assert called == {name: XLIB_NAMES.get(name, name.replace("keypad", "kp")) for name in names}
+    # these names are read, too
+    keysyms = {name: ctypes.c_ulong(keysym_of(name)) for name in {*keys._KEYS.values()} - {"cmd"}}
+    read = {
+        name: str(keys.read_chord(xlib.XKeysymToString(keysym).decode())) for name, keysym in keysyms.items()
+    }
+    assert read == {name: name for name in keysyms}
 
 
 def reply(*numbers: int, data: bytes = b"", rest: int = 0) -> Reply:
@@ -210,6 +216,7 @@ def test_modal_dialog_blocks_and_the_innermost_is_named() -> None:
     assert blocked == [nested, nested, None, None, None]
     round_about = [window(1, is_modal=True, parent_id=2), window(2, is_modal=True, parent_id=1)]
     assert blocking_dialog(round_about[0], scene(*round_about)) == round_about[1]
+    assert blocking_dialog(window(8), scene(window(3, is_modal=True))) is None, "it has just closed"
 
 
 def test_modal_dialog_without_a_parent_blocks_the_windows_behind_it() -> None:
@@ -218,6 +225,17 @@ def test_modal_dialog_without_a_parent_blocks_the_windows_behind_it() -> None:
     others = [window(2), dialog, window(4, parent_id=3), *behind]
     blocking = [blocking_dialog(one, scene(*others)) for one in others]
     assert blocking == [None, None, None, dialog, None, None]
+    unknown = [each._replace(pid=None) for each in (dialog, behind[0])]
+    assert blocking_dialog(unknown[1], scene(*unknown)) is None
+
+
+def test_open_menu_is_on_the_screen_and_of_the_window() -> None:
+    menu = window(2, kind="popup", is_menu=True, parent_id=1)
+    others = [
+        window(3, kind="popup", parent_id=1), menu._replace(parent_id=9), menu._replace(is_on_screen=False)
+    ]  # fmt: skip
+    assert open_menu(window(1), scene(*others, menu, menu._replace(window_id=4))) == menu
+    assert open_menu(window(1), scene(*others)) is None
 
 
 def test_menu_of_another_app_blocks_while_it_grabs() -> None:
@@ -241,7 +259,8 @@ def test_list_windows_has_popups_and_minimised_windows() -> None:
     small = window(5, is_minimised=True, is_on_screen=False)
     elsewhere = window(6, is_on_screen=False)
     without_app = window(7, kind="popup", app_name="")
-    found = catalogue_windows(scene(small, menu, lost, without_app, main, back, elsewhere))
+    closed = window(8, kind="popup", parent_id=1, is_on_screen=False)
+    found = catalogue_windows(scene(small, closed, menu, lost, without_app, main, back, elsewhere))
     assert [one.window_id for one in found] == [4, 1, 3, 2, 5]
 
 
