@@ -414,6 +414,7 @@ def test_image_gets_the_best_quality_that_fits(tmp_path: Path) -> None:
     sizes = [len(resized(desktop, image, (90, 60), "jpg", quality).data) for quality in (80, 60, 40, 20)]
     fitted = [len(fit(desktop, image, (90, 60), most_bytes).data) for most_bytes in (*sizes, 1)]
     assert fitted == [*sizes, sizes[-1]], "the last one if none fits"
+    assert resized(desktop, image, (50, 50), "png").info == ImageInfo("png", 50, 50)
 
 
 # errors

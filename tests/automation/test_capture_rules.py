@@ -281,6 +281,7 @@ def test_rectangle_screenshot_can_be_clicked(peek: Program, form: Form, form_id:
     data = peek.data("screenshot", form_id, **failing_maim(f"-i {form_id}", tmp_path / "bin"))
     info = read_image_info(Path(data["path"]))
     assert info and info[1:] == (data["bounds"]["width"], data["bounds"]["height"])
+    assert {colour(data, 1, 1), colour(data, info.width - 2, info.height - 2)} == {FORM_COLOUR}
     peek.data("click", form_id, *form.centre("agree"), "--screenshot-id", data["screenshot_id"])
     assert form.wait_for_event("toggle")["value"] == 1
 

@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from in_process import InProcessProgram
-from tk_windows import FORM_COLOUR, pixels_of, typed, window_titled
+from tk_windows import FORM_COLOUR, pixels_of, programs_by, typed, window_titled
 from worlds import Form, OpenForm, Program, bare_x_server, clean_environment, wait_for
 
 from peekaboo_min.core.models import ImageInfo
@@ -48,11 +48,27 @@ def files_below(folder: Path) -> list[str]:
 
 
 def test_image_of_an_app_shows_its_window(peek: Program, book: Form, book_id: int, tmp_path: Path) -> None:
+    book.xdotool("mousemove", "--window", str(book_id), "5", "5")  # the cursor is not part of the image
     (entry,) = saved(peek, "--app", "form", "--path", tmp_path / "a.png", "--max-dimension", 9000)
     bounds = window_titled(peek, book.title)["bounds"]
     assert (entry["window_id"], entry["window_title"]) == (book_id, book.title)
     assert read_image_info(tmp_path / "a.png") == ImageInfo("png", bounds["width"], bounds["height"])
-    assert has_colour(tmp_path / "a.png", (1, 1), (bounds["width"] - 2, bounds["height"] - 2))
+    assert pixels_of(tmp_path / "a.png", "8x8+1+1") == FORM_COLOUR * 64
+    assert has_colour(tmp_path / "a.png", (bounds["width"] - 2, bounds["height"] - 2))
+
+
+@pytest.mark.parametrize("script", ["exit 0", 'echo no pixels >&2; $real "$@"; exit 1'])
+def test_image_that_maim_does_not_complete_is_an_error(peek: Program, tmp_path: Path, script: str) -> None:
+    error = peek.error("image", "--path", tmp_path / "a.png", **programs_by(tmp_path / "bin", script, "maim"))
+    assert (error["code"], "maim produced no image" in error["message"]) == ("CAPTURE_FAILED", True)
+    assert error["details"] in ("", "no pixels") and not (tmp_path / "a.png").exists()
+
+
+def test_window_is_focused_though_its_activation_hangs(peek: Program, form_id: int, tmp_path: Path) -> None:
+    script = "read -r line; case $line in windowactivate*) exec sleep 60 ;; esac"
+    going_on = '{ echo "$line"; cat; } | $real -; exit'
+    xdotool = programs_by(tmp_path / "bin", f"{script}; {going_on}", "xdotool")
+    assert peek.data("focus", form_id, **xdotool)["is_focused"] is True
 
 
 def test_image_selects_its_windows(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:

@@ -308,8 +308,9 @@ def test_shadow_is_cut_off_at_each_side(monkeypatch: pytest.MonkeyPatch, tmp_pat
     asked: list[list[str]] = []
     monkeypatch.setattr(backend, "_run_maim", lambda argv, *_: asked.append(argv))
     monkeypatch.setattr(backend, "shown_bounds", lambda _: Rect(10, 20, 300, 200))
-    backend.X11Desktop().capture_window(window(7, insets=(7, 11, 20, 40)), tmp_path / "a.png", "png")
-    assert asked == [["-i", "7", "-g", "300x200+7+20"]], "the shadow's left and upper part"
+    for insets in ((7, 11, 20, 40), (0, 0, 0, 5), (0, 0, 0, 0), (-2, -2, -2, -2)):  # the last one is a border
+        backend.X11Desktop().capture_window(window(7, insets=insets), tmp_path / "a.png", "png")
+    assert [argv[2:] for argv in asked] == [["-g", "300x200+7+20"], ["-g", "300x200+0+0"], [], []]
 
 
 @pytest.mark.parametrize(
