@@ -35,21 +35,13 @@ NOTES = app("Notes", 60, "com.apple.Notes", window_count=1)
 APPS = [CHROME_HELPER, CHROME, CODE, CALCULATOR, CALENDAR, SAFARI, SAFARI_PREVIEW, AGENT, XTERM, NOTES]
 
 FOUND = {
-    "the whole name": ("Google Chrome", CHROME),
     "spaces around": ("  Notes ", NOTES),
-    "a bundle id": ("COM.apple.Safari", SAFARI),
-    "the start of a name": ("Calcu", CALCULATOR),
-    "the start of a word": ("chrome", CHROME),
-    "a part within": ("studio", CODE),
-    "a whole name that starts another": ("Safari", SAFARI),
     "a misspelling": ("Chromee", CHROME),
     "a short form": ("VSCode", CODE),
     "four letters of a bundle id": ("iCal", CALENDAR),
     "a process id": ("pid: 31 ", CALENDAR),
     "a helper by its process id": ("PID:11", CHROME_HELPER),
-    "an agent by its whole name": ("coreservicesuiagent", AGENT),
     "an agent by its bundle id": ("com.apple.coreservices.uiagent", AGENT),
-    "an app without a process id": ("xterm", XTERM),
 }
 
 
@@ -72,12 +64,8 @@ def test_find_app_takes_the_best_match_first() -> None:
 NOT_FOUND = {
     "nothing": (" \t", ErrorCode.INVALID_ARGUMENT),
     "a word for a process id": ("PID:abc", ErrorCode.INVALID_ARGUMENT),
-    "a negative process id": ("PID:-1", ErrorCode.INVALID_ARGUMENT),
-    "an unknown process id": ("PID:99", ErrorCode.APP_NOT_FOUND),
     "the start of a process id": ("PID:3", ErrorCode.APP_NOT_FOUND),
     "a long name": ("x" * 500, ErrorCode.APP_NOT_FOUND),
-    "nothing like it": ("Photoshop", ErrorCode.APP_NOT_FOUND),
-    "a pattern": ("*", ErrorCode.APP_NOT_FOUND),
     "three letters of a bundle id": ("com", ErrorCode.APP_NOT_FOUND),
     "the start of an agent's name": ("CoreServ", ErrorCode.APP_NOT_FOUND),
     "Cal, which two begin with": ("Cal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
@@ -116,11 +104,6 @@ def test_find_app_names_the_nearest() -> None:
         assert error_of(find_app, identifier, apps).hint == "open it first"
 
 
-def test_find_app_ignores_browser_helpers() -> None:
-    assert error_of(find_app, "renderer", APPS).code is ErrorCode.APP_NOT_FOUND
-    assert error_of(find_app, "chrome helper", [CHROME_HELPER]).code is ErrorCode.APP_NOT_FOUND
-
-
 def test_find_app_prefers_the_process_with_windows() -> None:
     two = [app("Notes", 1), app("Notes", 2, window_count=1)]
     assert find_app("notes", two) == two[1]
@@ -150,12 +133,10 @@ TITLED = [window(1, "Shopping list"), window(2, "List"), window(3, None), window
 
 WANTED: list[tuple[Optional[str], Optional[int], int]] = [
     ("List", None, 2),
-    ("list", None, 2),
     (" SHOPPING ", None, 4),
     ("ping l", None, 1),
     (None, 0, 1),
     (None, 3, 4),
-    (None, None, 1),
 ]
 
 
@@ -236,19 +217,11 @@ def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
 
 # name, whether the command acts, window id or error code
 NAMED = [
-    ("mouse", True, 1),
     ("notes.txt", True, 1),
     ("ote", False, 1),
     ("ote", True, ErrorCode.WINDOW_NOT_FOUND),
-    ("inbox", False, 2),
-    ("inbox", True, ErrorCode.WINDOW_NOT_FOUND),
-    ("mousepad - docs and inbox", True, 2),
-    ("firefox", True, 2),
     ("editor", True, 5),
-    ("terminal", True, ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
-    ("mousepat", True, ErrorCode.WINDOW_NOT_FOUND),
     ("a menu", True, ErrorCode.WINDOW_NOT_FOUND),
-    ("2048", True, 8),
     (" ", True, ErrorCode.WINDOW_NOT_FOUND),
     ("ghost", False, ErrorCode.WINDOW_NOT_FOUND),
     ("org.example.maps", True, 11),
@@ -270,7 +243,6 @@ SCENE = Scene(
         window(4, app_name="Editor", pid=4, title="a.txt"),
         window(5, app_name="Dialog", pid=4, title="Save?", is_modal=True, parent_id=4),
         window(6, app_name="Terminal", pid=6, title="~"),
-        window(7, app_name="Terminal", pid=6, title="/"),
         window(8, app_name="Game", pid=8, title="2048"),
         window(9, app_name="Game", pid=8, title="a menu", kind="popup"),
         window(10, app_name="Ghost", pid=10, bounds=Rect(0, 0, 9, 9)),

@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional
 
 import pytest
 from accessible import group_of, need_elements, session_bus
-from samples import error_of
+from samples import error_of, window
 from worlds import need, wait_for, x_server
 
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
@@ -193,15 +193,21 @@ def test_application_without_a_tree_has_no_elements(
     assert ("there is no accessibility bus" in error.message) is not has_bus
 
 
+@pytest.mark.parametrize(
+    ("output", "code"),
+    [
+        ("ModuleNotFoundError", "MISSING_PROGRAM"),
+        ("Namespace Atspi not available", "MISSING_PROGRAM"),
+        ("MemoryError", "PROGRAM_FAILED"),
+    ],
+)
 def test_missing_gi_error_names_the_packages(
-    desktop: X11Desktop, tmp_path: Path, environment: Callable[..., None]
+    desktop: X11Desktop, tmp_path: Path, environment: Callable[..., None], output: str, code: str
 ) -> None:
     python = tmp_path / "python3"  # fails like a Python without gi
-    python.write_text("#!/bin/sh\necho ModuleNotFoundError >&2\nexit 1\n")
+    python.write_text(f"#!/bin/sh\necho {output} >&2\nexit 1\n")
     python.chmod(0o755)
-    with group_of(["zenity", "--info"]) as process:
-        window = window_of(desktop, process)
-        environment(PEEKABOO_BIN_DIR=str(tmp_path))
-        error = error_of(desktop.read_elements, window)
-    assert error.code is ErrorCode.MISSING_PROGRAM
-    assert "apt-get install python3-gi gir1.2-atspi-2.0 at-spi2-core" in error.hint
+    environment(PEEKABOO_BIN_DIR=str(tmp_path))
+    error = error_of(desktop.read_elements, window())
+    packages = "apt-get install python3-gi gir1.2-atspi-2.0 at-spi2-core"
+    assert (error.code.value, packages in error.hint) == (code, code == "MISSING_PROGRAM")
