@@ -94,35 +94,33 @@ def test_paste_in_two_pieces_arrives_though_a_program_polls(peek: Program, form:
     wait_for(lambda: clipboard(peek.environment) == b"mine", "the clipboard is restored")
 
 
-@pytest.mark.parametrize("how", ["deaf", "listening deaf"])
-def test_copy_returns_if_nobody_fetches(peek: Program, slow_field: SlowField, slow_id: int, how: str) -> None:
-    slow_field.reset(how, 0.0)
-    with group_of(MANAGER, peek.environment):
-        error = peek.error("type", slow_id, "Zoë")
-    assert "did not fetch the text" in error["message"] and error["details"] == ""
-    assert clipboard(peek.environment) == b"mine"
+NOT_FETCHED = "the window's program did not fetch the text: "
+STAYS = "it stays in the clipboard"
+BUSY = "the window's program fetched the text and is still busy: "
+# how the program pastes, its pause, a signal -> the error
+UNFETCHED = {
+    "deaf": (0.0, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
+    "listening deaf": (0.0, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
+    "asking": (0.0, signal.SIGCONT, NOT_FETCHED + STAYS),
+    "hung": (0.0, signal.SIGSTOP, NOT_FETCHED + STAYS),
+    "blocked twice": (8.0, signal.SIGCONT, BUSY + STAYS),
+}
 
 
-@pytest.mark.parametrize("how", ["asking", "hung"])
-def test_text_stays_if_a_fetch_may_come(peek: Program, slow_field: SlowField, slow_id: int, how: str) -> None:
-    slow_field.reset(how, 0.0)
-    if how == "hung":
-        slow_field.process.send_signal(signal.SIGSTOP)
+@pytest.mark.parametrize("how", UNFETCHED)
+def test_copy_returns_unless_a_fetch_may_come(
+    peek: Program, slow_field: SlowField, slow_id: int, how: str
+) -> None:
+    pause_s, number, message = UNFETCHED[how]
+    slow_field.reset(how, pause_s)
+    slow_field.process.send_signal(number)
     with group_of(MANAGER, peek.environment):
         error = peek.error("type", slow_id, "Zoë")
     slow_field.process.send_signal(signal.SIGCONT)
-    assert "did not fetch the text" in error["message"] and "it stays in the clipboard" in error["message"]
-    assert error["details"] == "copy_lost: true"
-    assert clipboard(peek.environment) == "Zoë".encode()
+    stays = STAYS in message
+    assert message in error["message"] and error["details"] == "copy_lost: true" * stays
+    assert clipboard(peek.environment) == ("Zoë".encode() if stays else b"mine")
     assert how != "hung" or slow_field.text("Zoë") == "Zoë"
-
-
-def test_text_stays_after_a_fetch_and_a_hang(peek: Program, slow_field: SlowField, slow_id: int) -> None:
-    slow_field.reset("blocked twice", 8.0)
-    error = peek.error("type", slow_id, "Zoë")
-    assert "fetched the text and is still busy" in error["message"]
-    assert error["details"] == "copy_lost: true"
-    assert clipboard(peek.environment) == "Zoë".encode()
 
 
 def test_text_stays_in_the_clipboard_if_the_window_knows_no_ping(peek: Program, opened: Opened) -> None:
@@ -149,16 +147,6 @@ def test_clipboard_whose_owner_offers_nothing_is_empty(
     copy(peek.environment, b"", kind)
     peek.data("type", form_id, "Zoë")
     assert (typed(form), clipboard(peek.environment, "TARGETS")) == ("Zoë", b"")
-
-
-def test_paste_needs_an_xclip_that_serves(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
-    copy(peek.environment, b"mine")
-    script = f"echo $* >> {tmp_path}/runs; case $* in -quiet*) exit 1 ;; esac"
-    error = peek.error("type", form_id, "Zoë", **programs_by(tmp_path / "bin", script, "xclip"))
-    assert ("does not hold the text" in error["message"], error["details"]) == (True, "")
-    assert (typed(form), clipboard(peek.environment)) == ("", b"mine")
-    # the program that owns the clipboard may offer more formats than a copy of its text
-    assert "-selection clipboard -i" not in (tmp_path / "runs").read_text().splitlines()
 
 
 def test_clipboard_is_restored_after_a_hang(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
@@ -362,18 +350,21 @@ COPIES = (
     "{ printf theirs | setsid $real -selection clipboard -i; "
     'until [ "$($real -selection clipboard -o)" = theirs ]; do sleep 0.01; done; } >/dev/null 2>&1'
 )
-# a pattern of xclip's arguments, a shell script that runs before it, the format of the user's copy
-# -> the text that arrives, whether a copy is lost, and the text in the clipboard
+UNKNOWN = 'exec setsid -w "$real" "$@"'  # a process that we do not know serves the text
+SERVES, RESTORES = "-quiet*", '"-selection clipboard -i"'  # patterns of xclip's arguments
+# when a shell script runs before xclip, the script, the format of the user's copy
+# -> the text that arrives, whether a copy is lost, and the clipboard
 XCLIPS = {
-    "selects": ("-quiet*", SELECTS, "UTF8_STRING", "日本", False, "mine"),
-    "copies while serving": ("-quiet*", COPIES, "UTF8_STRING", "日本", True, "mine"),
-    "copies while restoring": ('"-selection clipboard -i"', COPIES, "UTF8_STRING", "日本", True, "mine"),
-    "does not restore": ('"-selection clipboard -i"', "exit 1", "UTF8_STRING", "日本", True, ""),
-    "is unknown": ("-quiet*", 'exec setsid -w "$real" "$@"', "UTF8_STRING", "", True, "日本"),
-    "is unknown, nothing lost": ("-quiet*", 'exec setsid -w "$real" "$@"', "TIMESTAMP", "", False, "日本"),
+    "selects": (SERVES, SELECTS, "UTF8_STRING", "日本", False, {"UTF8_STRING": "mine"}),
+    "copies while serving": (SERVES, COPIES, "UTF8_STRING", "日本", True, {"UTF8_STRING": "mine"}),
+    "copies while restoring": (RESTORES, COPIES, "UTF8_STRING", "日本", True, {"UTF8_STRING": "mine"}),
+    "does not restore": (RESTORES, "exit 1", "UTF8_STRING", "日本", True, {}),
+    "is unknown": (SERVES, UNKNOWN, "UTF8_STRING", "", True, {"UTF8_STRING": "日本"}),
+    "is unknown, nothing lost": (SERVES, UNKNOWN, "TIMESTAMP", "", False, {"UTF8_STRING": "日本"}),
+    "ends": (SERVES, "exit 1", "STRING", "", False, {"STRING": "mine"}),
     "copies while saving": (
         "*UTF8_STRING*", f'$real "$@"; [ -e $0s ] || {{ touch $0s; {COPIES}; }}; exit 0', "UTF8_STRING",
-        "日本", False, "theirs",
+        "日本", False, {"UTF8_STRING": "theirs"},
     ),
 }  # fmt: skip
 
@@ -383,11 +374,12 @@ XCLIPS = {
 )
 def test_lost_copy_is_reported(
     peek: Program, form: Form, form_id: int, tmp_path: Path, pattern: str, script: str, kind: str,
-    arrives: str, is_lost: bool, kept: str,
+    arrives: str, is_lost: bool, kept: dict[str, str],
 ) -> None:  # fmt: skip
     copy(peek.environment, b"mine", kind)
     xclip = programs_by(tmp_path / "bin", f'case "$*" in {pattern}) {script} ;; esac', "xclip")
     finished = peek.run("type", form_id, "日本", "--json", **xclip)
     assert (typed(form), finished.code == 0) == (arrives, arrives != "")
-    assert ("copy_lost" in finished.out, clipboard(peek.environment).decode()) == (is_lost, kept)
+    restored = {kind: content.encode() for kind, content in kept.items()}
+    assert ("copy_lost" in finished.out, held(peek)) == (is_lost, restored)
     copy(peek.environment, b"")  # ends an unknown xclip

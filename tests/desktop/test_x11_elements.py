@@ -61,10 +61,6 @@ def elements_of(
     return wait_for(find, "the elements are listed")
 
 
-def named(found: list[Element], role: str, name: str) -> Element:
-    return next(one for one in found if (one.role, one.name) == (role, name))
-
-
 # role, name, left, top, width, height of each element -> their names in reading order
 ORDERS = {
     "a field is named by the text before it": ("text Name 0 2 50 20, textbox - 60 0 90 24", "Name, Name"),
@@ -163,16 +159,6 @@ def test_gtk_4_elements_have_values_and_places(desktop: X11Desktop) -> None:
         seen = [middle.x - window.bounds.x, middle.y - window.bounds.y]
         assert seen == pytest.approx(places[name], abs=3), name
     assert buttons["Row 2"].y + buttons["Row 2"].height <= buttons["Below"].y
-
-
-def test_elements_of_a_large_table_are_the_visible_cells(desktop: X11Desktop) -> None:
-    with group_of(["zenity", "--list", "--height=500", "--column=N", *map(str, range(3000))]) as process:
-        window = window_of(desktop, process)
-        found = elements_of(desktop, window, lambda found: [one for one in found if one.name == "3"])
-        cells = [int(one.name) for one in found if one.role == "cell"]
-        assert cells == sorted(cells) and 5 < len(cells) < 60
-        header = next(one for one in found if one.name == "N")  # a columnheader in GTK 3, a row in GTK 4
-        assert header.box.y < named(found, "cell", "0").box.y
 
 
 @pytest.mark.parametrize("has_bus", [True, False], ids=["bus", "no bus"])

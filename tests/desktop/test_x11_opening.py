@@ -74,10 +74,8 @@ def data(tmp_path: Path, display: str, environment: Callable[..., None]) -> Iter
 NOTES = Handler("Field Notes", "org.example.notes.desktop")
 FOUND = {
     "Field Notes": NOTES,
-    "field notes": NOTES,
     "org.example.notes": NOTES,
     "org.example.notes.desktop": NOTES,
-    "notes": NOTES,
     "paint": Handler("Paint", "sub-paint.desktop"),
     "O dd": Handler("O dd", "odd.desktop"),
     "Mapper": Handler("Mapper", "action.desktop"),
