@@ -68,11 +68,22 @@ def test_image_that_maim_does_not_complete_is_an_error(
     assert (error["details"], (tmp_path / "a.png").exists()) == (details, False)
 
 
-def test_window_is_focused_though_its_activation_hangs(peek: Program, form_id: int, tmp_path: Path) -> None:
-    script = "read -r line; case $line in windowactivate*) exec sleep 60 ;; esac"
+# the first line for xdotool -> a window manager that does not answer, or that does not raise a focused window
+ACTIVATIONS = {
+    "hangs": "case $line in windowactivate*) exec sleep 60 ;; esac",
+    "does not raise": 'line=$(echo "$line" | sed s/windowactivate/windowfocus/)',
+}
+
+
+@pytest.mark.parametrize("script", ACTIVATIONS.values(), ids=ACTIVATIONS.keys())
+def test_window_is_raised_and_focused(
+    peek: Program, form_id: int, open_form: OpenForm, tmp_path: Path, script: str
+) -> None:
+    window_titled(peek, open_form("Cover", "+70+70").title)
     going_on = '{ echo "$line"; cat; } | $real -; exit'
-    xdotool = programs_by(tmp_path / "bin", f"{script}; {going_on}", "xdotool")
+    xdotool = programs_by(tmp_path / "bin", f"read -r line; {script}; {going_on}", "xdotool")
     assert peek.data("focus", form_id, **xdotool)["is_focused"] is True
+    assert peek.data("windows")["windows"][0]["window_id"] == form_id
 
 
 def test_image_selects_its_windows(peek: Program, book_id: int, open_form: OpenForm, tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_copy_of_a_program_that_ends_when_asked_does_not_stop_a_paste(
     ends = "proc end args exit; selection handle -selection CLIPBOARD -type UTF8_STRING . end"
     opened("Ends", f"{GIVE}{ends}; own")[0].wait_for("copied")
     peek.data("type", form_id, "Zoë")
-    assert typed(form) == "Zoë"
+    assert (typed(form), held(peek)) == ("Zoë", {})
 
 
 def test_password_in_the_clipboard_is_kept(peek: Program, form: Form, form_id: int, opened: Opened) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,28 @@ def test_application_without_a_tree_has_no_elements(
         assert process.poll() is None
     assert (error.code, "find_text" in error.hint) == (ErrorCode.NO_ELEMENTS, True)
     assert ("there is no accessibility bus" in error.message) is not has_bus
+
+
+def test_rows_of_the_systems_python_become_elements(
+    desktop: X11Desktop, tmp_path: Path, environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python, value = tmp_path / "python3", "x" * 100_000
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$DBUS_SESSION_BUS_ADDRESS" "$@" > $0.argv; cat $0.rows\n')
+    python.chmod(0o755)
+    rows = [["textbox", "A\nb", value, ["focused"], [1, 2, 3.5, 4]], ["link", "c", "", [], [9, 2, 3, 4]]]
+    Path(f"{python}.rows").write_text(json.dumps([rows, ""]))
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS")
+    environment(PEEKABOO_BIN_DIR=str(tmp_path))
+    shown = window(7, insets=(1, 2, 3, 4), frame=Rect(5, 5, 400, 300), kind="popup")
+    link = Element("link", "c", "", (), Rect(9, 2, 3, 4))
+    expected = Element("textbox", "A b", value, ("focused",), Rect(1, 2, 3.5, 4))
+    assert desktop.read_elements(shown) == [expected, link]
+    bus, *options, question = Path(f"{python}.argv").read_text().splitlines()
+    assert (bus, options) == (f"unix:path=/run/user/{os.getuid()}/bus", ["-I", "-"])
+    given = json.loads(question)
+    boxes = {"bounds": [10, 20, 300, 200], "whole": [9, 17, 303, 207], "outer": [5, 5, 400, 300]}
+    asked = {"pid": 60, "title": "A", "is_popup": True, "is_focused": False, **boxes}
+    assert {name: given[name] for name in asked} == asked
 
 
 @pytest.mark.parametrize(
