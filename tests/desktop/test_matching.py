@@ -35,14 +35,11 @@ NOTES = app("Notes", 60, "com.apple.Notes", window_count=1)
 APPS = [CHROME_HELPER, CHROME, CODE, CALCULATOR, CALENDAR, SAFARI, SAFARI_PREVIEW, AGENT, XTERM, NOTES]
 
 FOUND = {
-    "spaces around": ("  Notes ", NOTES),
-    "a misspelling": ("Chromee", CHROME),
-    "a short form": ("VSCode", CODE),
-    "four letters of a bundle id": ("iCal", CALENDAR),
-    "a process id": ("pid: 31 ", CALENDAR),
-    "a helper by its process id": ("PID:11", CHROME_HELPER),
+    "spaces around": ("  Notes ", NOTES), "a misspelling": ("Chromee", CHROME),
+    "a short form": ("VSCode", CODE), "four letters of a bundle id": ("iCal", CALENDAR),
+    "a process id": ("pid: 31 ", CALENDAR), "a helper by its process id": ("PID:11", CHROME_HELPER),
     "an agent by its bundle id": ("com.apple.coreservices.uiagent", AGENT),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("identifier", "expected"), FOUND.values(), ids=FOUND.keys())
@@ -69,7 +66,7 @@ NOT_FOUND = {
     "three letters of a bundle id": ("com", ErrorCode.APP_NOT_FOUND),
     "the start of an agent's name": ("CoreServ", ErrorCode.APP_NOT_FOUND),
     "Cal, which two begin with": ("Cal", ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("identifier", "code"), NOT_FOUND.values(), ids=NOT_FOUND.keys())
@@ -217,23 +214,13 @@ def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
 
 # name, whether the command acts, window id or error code
 NAMED = [
-    ("notes.txt", True, 1),
-    ("ote", False, 1),
-    ("ote", True, ErrorCode.WINDOW_NOT_FOUND),
-    ("editor", True, 5),
-    ("a menu", True, ErrorCode.WINDOW_NOT_FOUND),
-    (" ", True, ErrorCode.WINDOW_NOT_FOUND),
-    ("ghost", False, ErrorCode.WINDOW_NOT_FOUND),
-    ("org.example.maps", True, 11),
-    ("maps", True, ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
-    ("reader", True, 13),
-    ("chap", True, 13),
-    ("cha", True, ErrorCode.WINDOW_NOT_FOUND),
-    ("cha", False, 13),
-    ("term", True, 16),
-    ("sheets", True, 14),
-    ("x" * 500, True, ErrorCode.WINDOW_NOT_FOUND),
-]
+    ("notes.txt", True, 1), ("ote", False, 1), ("ote", True, ErrorCode.WINDOW_NOT_FOUND),
+    ("editor", True, 5), ("a menu", True, ErrorCode.WINDOW_NOT_FOUND),
+    (" ", True, ErrorCode.WINDOW_NOT_FOUND), ("ghost", False, ErrorCode.WINDOW_NOT_FOUND),
+    ("org.example.maps", True, 11), ("maps", True, ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
+    ("reader", True, 13), ("chap", True, 13), ("cha", True, ErrorCode.WINDOW_NOT_FOUND), ("cha", False, 13),
+    ("term", True, 16), ("sheets", True, 14), ("x" * 500, True, ErrorCode.WINDOW_NOT_FOUND),
+]  # fmt: skip
 
 
 SCENE = Scene(

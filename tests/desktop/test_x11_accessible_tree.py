@@ -12,7 +12,6 @@ from worlds import ROOT
 
 SECTIONS = (Path(__file__).parent / "accessible_trees.txt").read_text("utf-8").split("\n== ")
 TREES = dict(section.split("\n", 1) for section in SECTIONS[1:])
-FRAME = "frame 'Main' @0 0 300 200 +active"
 
 
 def read(tree: str) -> list[str]:
@@ -28,31 +27,35 @@ def test_tree_is_read_row_by_row(title: str) -> None:
     assert read(TREES[title]) == re.findall(r"(?<![^ \n])> (.*)", TREES[title])
 
 
-# role, role of the first row, columns, size of a cell, number of cells, rows that are scrolled out of sight
+# role, role of the first row, columns, size of a cell, number of cells, rows scrolled out of sight, scale
 TABLES = [
-    ("table", "column-header", 10, (24, 17), 200, 0),
-    ("table", "column-header", 10, (24, 17), 300, 0),
-    ("tree-table", "column-header", 10, (24, 17), 220, 10),
-    ("list-box", "list-item", 1, (70, 20), 1100, 0),
-    ("list-box", "list-item", 1, (70, 20), 1005, 1000),
+    ("table", "column-header", 10, (24, 17), 200, 0, 1),
+    ("table", "column-header", 10, (24, 17), 300, 0, 1),
+    ("table", "column-header", 10, (12, 9), 300, 0, 2),
+    ("tree-table", "column-header", 10, (24, 17), 220, 10, 1),
+    ("list-box", "list-item", 1, (70, 20), 1100, 0, 1),
+    ("list-box", "list-item", 1, (70, 20), 1005, 1000, 1),
 ]
 
 
-@pytest.mark.parametrize(("role", "first", "columns", "size", "count", "scrolled"), TABLES)
+@pytest.mark.parametrize(("role", "first", "columns", "size", "count", "scrolled", "scale"), TABLES)
 def test_large_table_has_each_visible_cell_once(
-    role: str, first: str, columns: int, size: tuple[int, int], count: int, scrolled: int
+    role: str, first: str, columns: int, size: tuple[int, int], count: int, scrolled: int, scale: int
 ) -> None:
     tops = [0, *[-900] * scrolled, *range(size[1], 9**6, size[1])]  # the first row is always visible
-    places = [f"{290 - size[0] * (columns - at % columns)} {tops[at // columns]}" for at in range(count)]
+    places = [
+        f"{290 // scale - size[0] * (columns - at % columns)} {tops[at // columns]}" for at in range(count)
+    ]
     roles = [first] * columns + ["table-cell"] * count
     cells = [f"    {roles[at]} '{at}' @{place} {size[0]} {size[1]}" for at, place in enumerate(places)]
-    rows = read("\n".join(["gtk 3.24", FRAME, f"  {role} @0 0 300 200", *cells]))
+    place = f"@0 0 {300 // scale} {200 // scale}"
+    rows = read("\n".join(["gtk 3.24", f"frame 'Main' {place}", f"  {role} {place}", *cells]))
     assert [row.split()[1] for row in rows] == [
-        str(at) for at in range(count) if 0 <= tops[at // columns] < 197
+        str(at) for at in range(count) if 0 <= tops[at // columns] * scale < 197
     ]
 
 
 def test_first_1000_elements_are_listed() -> None:
     buttons = [f"    push-button '{at}'" for at in range(600)]
-    rows = read("\n".join(["gtk 3.24", FRAME, *["  panel @0 0 300 200", *buttons] * 2]))
+    rows = read("\n".join(["gtk 3.24", "frame 'Main' @0 0 300 200", *["  panel @0 0 300 200", *buttons] * 2]))
     assert rows == [f"button {at}" for at in (*range(600), *range(400))]
