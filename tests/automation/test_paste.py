@@ -100,7 +100,7 @@ BUSY = "the window's program fetched the text and is still busy: "
 # how the program pastes, its pause, a signal -> the error
 UNFETCHED = {
     "deaf": (0.0, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
-    "listening deaf": (0.0, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
+    "listening deaf": (0.2, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
     "asking": (0.0, signal.SIGCONT, NOT_FETCHED + STAYS),
     "hung": (0.0, signal.SIGSTOP, NOT_FETCHED + STAYS),
     "blocked twice": (8.0, signal.SIGCONT, BUSY + STAYS),
@@ -123,11 +123,18 @@ def test_copy_returns_unless_a_fetch_may_come(
     assert how != "hung" or slow_field.text("Zoë") == "Zoë"
 
 
-def test_text_stays_in_the_clipboard_if_the_window_knows_no_ping(peek: Program, opened: Opened) -> None:
-    _, deaf = opened("Deaf", "")
-    copy(peek.environment, b"mine")
-    assert peek.error("type", deaf, "Zoë")["details"] == "copy_lost: true"
-    assert clipboard(peek.environment) == "Zoë".encode()
+@pytest.mark.parametrize(("name", "selections"), [("Other", ("Zoë", "old")), ("xterm", ("mine", "Zoë"))])
+def test_text_stays_in_its_selection_if_the_window_knows_no_ping(
+    peek: Program, wish: Callable[..., Wish], name: str, selections: tuple[str, str]
+) -> None:
+    wish("wm title . Deaf", name)
+    for selection, text in (("clipboard", "mine"), ("primary", "old")):
+        argv = ["sh", "-c", f"printf {text} | xclip -selection {selection} -i >/dev/null 2>&1"]
+        subprocess.run(argv, env=peek.environment, check=True)
+    details = peek.error("type", window_titled(peek, "Deaf")["window_id"], "Zoë")["details"]
+    read = "xclip -selection clipboard -o; echo; xclip -selection primary -o"
+    texts = subprocess.check_output(["sh", "-c", read], env=peek.environment, encoding="utf-8").split("\n")
+    assert (tuple(texts), details) == (selections, "copy_lost: true" * (name == "Other"))
 
 
 EMPTY = "clipboard clear; clipboard append x; update; selection clear -selection CLIPBOARD; update"
@@ -208,6 +215,15 @@ def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form_id: i
     copy(peek.environment, "Grüße".encode("latin-1"), "STRING")
     peek.data("type", form_id, "Zoë")
     assert held(peek) == {"UTF8_STRING": "Grüße".encode()}
+
+
+def test_clipboard_that_its_program_refuses_is_kept(
+    peek: Program, form: Form, form_id: int, opened: Opened
+) -> None:
+    refuses = "proc bgerror args {}; proc give {value args} {error refused}; offer UTF8_STRING x"
+    opened("Refuses", f"{GIVE}{refuses}; own")[0].wait_for("copied")
+    assert "UTF8_STRING, which cannot be restored" in peek.error("type", form_id, "Zoë")["message"]
+    assert typed(form) == ""
 
 
 def test_copy_of_a_program_that_ends_when_asked_does_not_stop_a_paste(

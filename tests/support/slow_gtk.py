@@ -8,7 +8,7 @@ waiting     pauses between two requests of a paste, and handles other events
 late        starts to paste after a pause, and handles other events
 twice       requests the text, then pastes
 deaf        pastes nothing
-asking      requests the formats, and pastes nothing
+asking      requests the formats and HTML, and pastes nothing
 listening   requests the text of each new owner after a pause, and handles nothing before
 """
 
@@ -67,6 +67,7 @@ class SlowField:
         print(json.dumps({"event": "key"}), flush=True)
         if "asking" in self._how:
             self._clipboard.request_targets(lambda *_: None)
+            self._clipboard.request_contents(Gdk.Atom.intern("text/html", False), lambda *_: None)
         elif "late" in self._how:
             self._later(self._paste)
         elif "deaf" not in self._how:
