@@ -411,6 +411,7 @@ def test_image_gets_the_best_quality_that_fits(tmp_path: Path) -> None:
     argv = ["convert", "-size", "90x60", "-seed", "1", "plasma:", tmp_path / "a.png"]
     subprocess.run(argv, check=True, timeout=PATIENCE_S)
     desktop, image = X11Desktop(), load_image(tmp_path / "a.png")
+    assert (image.label, image.source_path) == ("a.png", f"{tmp_path}/a.png")
     sizes = [len(resized(desktop, image, (90, 60), "jpg", quality).data) for quality in (80, 60, 40, 20)]
     fitted = [len(fit(desktop, image, (90, 60), most_bytes).data) for most_bytes in (*sizes, 1)]
     assert fitted == [*sizes, sizes[-1]], "the last one if none fits"

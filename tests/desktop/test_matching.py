@@ -214,7 +214,7 @@ def test_cover_at_a_point_is_the_frontmost_visible_frame() -> None:
 
 # name, whether the command acts, window id or error code
 NAMED = [
-    ("notes.txt", True, 1), ("ote", False, 1), ("ote", True, ErrorCode.WINDOW_NOT_FOUND),
+    (" Notes.TXT ", True, 1), ("ote", False, 1), ("ote", True, ErrorCode.WINDOW_NOT_FOUND),
     ("editor", True, 5), ("a menu", True, ErrorCode.WINDOW_NOT_FOUND),
     (" ", True, ErrorCode.WINDOW_NOT_FOUND), ("ghost", False, ErrorCode.WINDOW_NOT_FOUND),
     ("org.example.maps", True, 11), ("maps", True, ErrorCode.AMBIGUOUS_APP_IDENTIFIER),
