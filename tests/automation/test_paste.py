@@ -97,29 +97,26 @@ def test_paste_in_two_pieces_arrives_though_a_program_polls(peek: Program, form:
 NOT_FETCHED = "the window's program did not fetch the text: "
 STAYS = "it stays in the clipboard"
 BUSY = "the window's program fetched the text and is still busy: "
-# how the program pastes, its pause, a signal -> the error
+# how the program pastes, its pause, a signal -> the error, the clipboard
 UNFETCHED = {
-    "deaf": (0.0, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
-    "listening deaf": (0.2, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted"),
-    "asking": (0.0, signal.SIGCONT, NOT_FETCHED + STAYS),
-    "hung": (0.0, signal.SIGSTOP, NOT_FETCHED + STAYS),
-    "blocked twice": (8.0, signal.SIGCONT, BUSY + STAYS),
+    "deaf": (0.0, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted", "mine"),
+    "listening deaf": (0.2, signal.SIGCONT, f"{NOT_FETCHED}it was not pasted", "mine"),
+    "asking": (0.0, signal.SIGCONT, NOT_FETCHED + STAYS, "Zoë"),
+    "hung": (0.0, signal.SIGSTOP, NOT_FETCHED + STAYS, "Zoë"),
+    "blocked twice": (8.0, signal.SIGCONT, BUSY + STAYS, "Zoë"),
 }
 
 
 @pytest.mark.parametrize("how", UNFETCHED)
-def test_copy_returns_unless_a_fetch_may_come(
-    peek: Program, slow_field: SlowField, slow_id: int, how: str
-) -> None:
-    pause_s, number, message = UNFETCHED[how]
+def test_copy_returns_unless_fetched(peek: Program, slow_field: SlowField, slow_id: int, how: str) -> None:
+    pause_s, number, message, kept = UNFETCHED[how]
     slow_field.reset(how, pause_s)
     slow_field.process.send_signal(number)
     with group_of(MANAGER, peek.environment):
         error = peek.error("type", slow_id, "Zoë")
     slow_field.process.send_signal(signal.SIGCONT)
-    stays = STAYS in message
-    assert message in error["message"] and error["details"] == "copy_lost: true" * stays
-    assert clipboard(peek.environment) == ("Zoë".encode() if stays else b"mine")
+    assert message in error["message"] and error["details"] == "copy_lost: true" * (kept == "Zoë")
+    assert clipboard(peek.environment).decode() == kept
     assert how != "hung" or slow_field.text("Zoë") == "Zoë"
 
 
@@ -148,9 +145,7 @@ def test_clipboard_that_was_empty_is_not_reported_as_lost(peek: Program, opened:
 
 
 @pytest.mark.parametrize("kind", PROTOCOL)
-def test_clipboard_whose_owner_offers_nothing_is_empty(
-    peek: Program, form: Form, form_id: int, kind: str
-) -> None:
+def test_clipboard_without_content_is_empty(peek: Program, form: Form, form_id: int, kind: str) -> None:
     copy(peek.environment, b"", kind)
     peek.data("type", form_id, "Zoë")
     assert (typed(form), clipboard(peek.environment, "TARGETS")) == ("Zoë", b"")
@@ -200,7 +195,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("offered", FORMATS)
-def test_clipboard_is_restored_in_its_best_format(
+def test_clipboard_has_its_best_format(
     peek: Program, form: Form, form_id: int, opened: Opened, offered: str
 ) -> None:
     words = offered.split()
@@ -217,16 +212,14 @@ def test_clipboard_text_in_latin_1_is_restored_as_text(peek: Program, form_id: i
     assert held(peek) == {"UTF8_STRING": "Grüße".encode()}
 
 
-def test_clipboard_that_its_program_refuses_is_kept(
-    peek: Program, form: Form, form_id: int, opened: Opened
-) -> None:
+def test_clipboard_that_is_refused_is_kept(peek: Program, form: Form, form_id: int, opened: Opened) -> None:
     refuses = "proc bgerror args {}; proc give {value args} {error refused}; offer UTF8_STRING x"
     opened("Refuses", f"{GIVE}{refuses}; own")[0].wait_for("copied")
     assert "UTF8_STRING, which cannot be restored" in peek.error("type", form_id, "Zoë")["message"]
     assert typed(form) == ""
 
 
-def test_copy_of_a_program_that_ends_when_asked_does_not_stop_a_paste(
+def test_copy_whose_program_ends_is_forgotten(
     peek: Program, form: Form, form_id: int, opened: Opened
 ) -> None:
     ends = "proc end args exit; selection handle -selection CLIPBOARD -type UTF8_STRING . end"
@@ -297,26 +290,26 @@ def test_newest_copy_stays(
     assert clipboard(peek.environment) == kept
 
 
-@pytest.mark.parametrize(("script", "is_lost"), [("", False), ('[ "$1" = -quiet ] || exit 1', True)])
+@pytest.mark.parametrize(
+    ("script", "lost"), [(":", (False, "", b"mine")), ("exit 1", (True, "copy_lost: true", b""))]
+)
 def test_refusal_after_a_paste_restores_the_copy_or_reports_it(
-    peek: Program, form: Form, form_id: int, tmp_path: Path, script: str, is_lost: bool
+    peek: Program, form: Form, form_id: int, tmp_path: Path, script: str, lost: tuple[bool, str, bytes]
 ) -> None:
     copy(peek.environment, b"mine")
     variables = {"PEEKABOO_STOP_FILE": str(tmp_path / "STOP")}
-    restoring = f'case "$*" in "-selection clipboard -i") {script or ":"} ;; esac'
+    restoring = f'case "$*" in "-selection clipboard -i") {script} ;; esac'
     words = ["type", form_id, "Zoë" + "x" * 100, "--delay-ms", 20, "--json"]
     with peek.start(*words, **variables, **programs_by(tmp_path / "bin", restoring, "xclip")) as process:
         wait_for(lambda: typed(form)[3:] != "", "it types by keys again")
         (tmp_path / "STOP").touch()
         error = json.loads(process.communicate(timeout=PATIENCE_S)[0])["error"]
     assert error["code"] == "POLICY_DENIED"
-    lost = ("the user's copy may be lost" in error["message"], error["details"], clipboard(peek.environment))
-    assert lost == ((True, "copy_lost: true", b"") if is_lost else (False, "", b"mine"))
+    is_reported = "the user's copy may be lost" in error["message"]
+    assert (is_reported, error["details"], clipboard(peek.environment)) == lost
 
 
-def test_copy_right_before_the_key_is_not_pasted(
-    peek: Program, form: Form, form_id: int, tmp_path: Path
-) -> None:
+def test_copy_before_the_key_is_not_pasted(peek: Program, form: Form, form_id: int, tmp_path: Path) -> None:
     copy(peek.environment, b"mine")
     theirs = f"{COPY} >/dev/null 2>&1"
     error = peek.error("type", form_id, "日本", **programs_by(tmp_path / "bin", theirs, "xdotool"))
@@ -325,18 +318,19 @@ def test_copy_right_before_the_key_is_not_pasted(
 
 
 def test_text_is_fetched_in_any_text_format(peek: Program, opened: Opened) -> None:
-    types = [
+    kinds = (
         "STRING",
         "TEXT",
         "COMPOUND_TEXT",
         "text/plain",
-        *(f"text/plain;charset={n}" for n in ("utf-8", "x")),
-    ]
+        "text/plain;charset=utf-8",
+        "text/plain;charset=x",
+    )
     obey = "fileevent stdin readable {eval [gets stdin]}; fconfigure stdin -buffering line"
     get = f"{obey}; bind . <Control-v> {{selection get -selection CLIPBOARD -type $kind}}"
     program, window_id = opened("Typed", get)
     copy(peek.environment, b"mine")
-    for number, kind in enumerate(types):
+    for number, kind in enumerate(kinds):
         program.tell(f"set kind {{{kind}}}; puts {number}")
         program.wait_for(str(number))
         assert peek.data("type", window_id, "é")["delivered"] is True, kind

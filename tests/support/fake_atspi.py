@@ -119,12 +119,9 @@ def main() -> None:
     toolkit, _, changes = head.partition(" {")
     other = application(8, "gtk 3.24", ["frame 'Main' @0 0 300 200 +active", "  push-button 'foreign'"])
     desktop = Node("desktop-frame")
-    desktop.inside = [
-        Node("application"),
-        other,
-        application(7, toolkit, [one for one in lines if one[0] != ">"]),
-    ]
-    text = SimpleNamespace(
+    nodes = [line for line in lines if line[0] != ">"]
+    desktop.inside = [Node("application"), other, application(7, toolkit, nodes)]
+    texts = SimpleNamespace(
         get_text=lambda node, start, end: node.get_text()[start:end],
         get_character_count=lambda node: len(node.get_text()),
         get_string_at_offset=lambda node, *_: SimpleNamespace(
@@ -133,7 +130,7 @@ def main() -> None:
     )
     elements_atspi.AGAIN_S = 0.0
     elements_atspi.Atspi = SimpleNamespace(
-        init=lambda: None, set_timeout=lambda *_: None, get_desktop=lambda _: desktop, Text=text,
+        init=lambda: None, set_timeout=lambda *_: None, get_desktop=lambda _: desktop, Text=texts,
         Value=SimpleNamespace(get_current_value=lambda node: node.get_value()),
         **{name: getattr(Atspi, name) for name in ("RelationType", "ComponentLayer", "TextGranularity")},
     )  # fmt: skip
