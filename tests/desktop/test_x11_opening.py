@@ -90,17 +90,19 @@ def test_app_handler_is_found_by_name_or_desktop_entry(
     # a user's entry overrides the system's, whose first folder overrides the second; `.` is not read
     environment(XDG_DATA_DIRS=f"{data}/nothing:{data}/second:.")
     monkeypatch.chdir(data)
-    names = {"nothing": ("terminal-a", "hidden", "both"), "second": ("both",), ".": ("here",)}
-    for folder, entries in names.items():
+    folders = {"nothing": ("terminal-a", "hidden", "both"), "second": ("both",), ".": ("here",)}
+    for folder, entries in folders.items():
         (data / folder / "applications").mkdir(parents=True)
         for name in entries:
             text = f"[Desktop Entry]\nType=Application\nName=System {folder}\nExec=true\n"
             (data / folder / "applications" / f"{name}.desktop").write_text(text)
     os.mkfifo(data / "nothing" / "applications" / "pipe.desktop")
-    assert X11Desktop().find_handler("app", "both").app_name == "System nothing"
-    unknown = ["Hidden one", "hidden", "System second", "here"]
+    (data / "second" / "applications" / "linked.desktop").symlink_to("both.desktop")  # as Flatpak does
+    names = [X11Desktop().find_handler("app", asked).app_name for asked in ("both", "linked")]
+    assert names == ["System nothing", "System second"]
+    unknown = ["Hidden one", "hidden", "here"]
     errors = [error_of(X11Desktop().find_handler, "app", asked) for asked in unknown]
-    assert [error.code for error in errors] == [ErrorCode.APP_NOT_FOUND] * 4
+    assert [error.code for error in errors] == [ErrorCode.APP_NOT_FOUND] * 3
     need("mousepad")
     environment(XDG_DATA_DIRS="")  # by default, /usr/share
     assert X11Desktop().find_handler("app", "mousepad").entry == "org.xfce.mousepad.desktop"

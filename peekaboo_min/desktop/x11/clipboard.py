@@ -185,8 +185,6 @@ class Clipboard:
 
     def _user_copy(self) -> Optional[_Content]:
         """Read the clipboard; None if it is empty. Raises PROGRAM_FAILED if it could not be restored."""
-        if not self._owner():
-            return None
         answer = _read_clipboard("TARGETS")
         offered = (answer or b"").decode("latin-1").splitlines()
         if _PASSWORD_TARGET in offered:
@@ -200,7 +198,7 @@ class Clipboard:
         kept = next((target for target in (*_TEXT_TARGETS, "image/png", *images) if target in targets), "")
         data = _read_clipboard(kept) if kept else None
         if data is None and not self._owner():
-            return None  # its program has ended, and the copy with it
+            return None  # empty, or its program has ended, and the copy with it
         if data is None:
             held = ", ".join(targets[:5]) or "content that its program does not return"
             raise _not_restorable(f"the clipboard holds {held}, which cannot be restored; nothing was pasted")
