@@ -118,7 +118,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def given_arguments(signature: Signature, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Normalise a call: decode lists sent as JSON text (Claude Desktop), drop blanks (strict clients)."""
+    """Return the arguments: decode lists in JSON text (Claude Desktop), omit blanks (strict clients)."""
     given = dict(arguments)
     for parameter in signature.parameters:
         value = given.get(parameter.name)

@@ -21,6 +21,7 @@ from ..system.ending import call_exit_hooks, end_cleanly_on_signals
 from ..system.files import log_file, sweep
 from ..system.programs import mcp_version, native_source
 from ..tools.status import SERVER_NAME
+from ..tools.table import offered_tools
 
 
 def serve() -> int:
@@ -37,7 +38,7 @@ def serve() -> int:
         mcp_version()
         current = settings()
         start_log_file(log_file(), current.log_level, current.logs_to_console)
-        instructions = _instructions(current.is_read_only, has_provider=bool(current.ai_providers))
+        instructions = _instructions(has_provider=bool(current.ai_providers))
         _answer_discover_early(instructions)
         from .server import PeekabooServer  # importing the package mcp takes 0.7 s
 
@@ -61,10 +62,11 @@ def serve() -> int:
     return 0
 
 
-def _instructions(is_read_only: bool, has_provider: bool) -> str:
+def _instructions(has_provider: bool) -> str:
     # clients that defer tools show a model only the tools' names and this text (Codex: its first line)
     act, look_only, common, no_provider = native_source("frontends/instructions.md").rstrip().split("\n---\n")
-    return "\n".join([look_only if is_read_only else act, common, *([] if has_provider else [no_provider])])
+    can_act = any(row.effect.is_act for row in offered_tools())
+    return "\n".join([act if can_act else look_only, common, *([] if has_provider else [no_provider])])
 
 
 def _answer_discover_early(instructions: str) -> None:
@@ -90,7 +92,7 @@ def _answer_discover_early(instructions: str) -> None:
 
 
 def _relay(stdin: BinaryIO, stdout: BinaryIO, sdk: BinaryIO, discovery: dict[str, Any]) -> None:
-    """Pass stdin on to the SDK, but answer `server/discover` while it is the only request."""
+    """Copy stdin to the SDK. Answer `server/discover` here until another request arrives."""
     is_start = True
     with stdin, stdout, sdk:
         for line in stdin:

@@ -190,9 +190,9 @@ def outgoing_text(text: str, cap: int = _VALUE_CAP) -> str:
 
 
 def success_message(result: Result) -> dict[str, Any]:
-    """Return text and structured content, or text and images: clients drop images beside structured content.
+    """Return a reply of text, with images or with structured content; with both, clients drop the images.
 
-    A failed result becomes an error, followed by the text and images of the part that was done.
+    A failed result becomes an error. The text and images of the finished part follow it.
     """
     images = _images(result)
     notes = [f"note: {message}" for message in result.messages]

@@ -118,7 +118,7 @@ LIES = [
     "Let me start:\n```\nFUNCTION_CALL: open_keynote\nFUNCTION_CALL: draw_rectangle|1|1|10|10\n"
     "FINAL_ANSWER: [done]\n```",
     "**FUNCTION_CALL: screenshot_slide|../slide.png**",
-    "FUNCTION_CALL: get_slide_size",
+    "FUNCTION_CALL: get_slide_size |",
 ]
 ANSWERS = [
     "Your reply contains neither a FUNCTION_CALL nor a FINAL_ANSWER line. "
@@ -170,8 +170,6 @@ def shape_texts(mac: FakeMac) -> list[str]:
     "calls",
     [
         pytest.param([], id="nothing"),
-        pytest.param([OPEN, DRAW], id="no text"),
-        pytest.param([OPEN, DRAW, write('"Hello"')], id="another text"),
         pytest.param([OPEN, DRAW, write("Hello"), write("Hello again")], id="overwritten"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Optional
 
 import pytest
 from samples import error_of
@@ -23,6 +24,7 @@ REPLIES = {
     "```\nFUNCTION_CALL: draw_rectangle|384|378|1152|324\n```": DRAW,
     "`FUNCTION_CALL: draw_rectangle|384|378|1152|324`": DRAW,
     "- **FUNCTION_CALL: draw_rectangle|384|378|1152|324**": DRAW,
+    "*`FUNCTION_CALL: open_keynote`* ": OPEN,
     " > 10. FUNCTION_CALL: draw_rectangle|384|378|1152|324": DRAW,
     "  FINAL_ANSWER:[done]": DONE,
     "FUNCTION_CALL: write|  two  spaces  ": (CALL, "write|  two  spaces  "),
@@ -42,11 +44,38 @@ def schema(**types: str) -> dict[str, object]:
     return {"properties": {name: {"type": kind} for name, kind in types.items()}, "required": list(types)}
 
 
-def test_written_text_with_a_broken_bar_counts_as_the_required_one() -> None:
-    run = DrawingRun("", "a ¦ b", ModelChoice("gemini", "x"), Path("log"))
-    answers = {"draw_rectangle|1|1|10|10": "RECTANGLE_OK: id=D/1/1", "write|a ¦ b": "TEXT_OK: id=D/1/1, x"}
-    run.turns = [{"call": call, "answer": answer} for call, answer in answers.items()]
-    assert run.written_text() == "a | b"
+DRAWN, OTHER = ("", "RECTANGLE_OK: id=D/1/1"), ("", "RECTANGLE_OK: id=D/1/2")
+
+
+def wrote(text: str, id_: str = "D/1/1") -> tuple[str, str]:
+    return (f"write|{text}", f"TEXT_OK: id={id_}, characters=5")
+
+
+# the turns, the required text, and the text that counts as written
+WRITTEN: list[tuple[list[tuple[str, str]], Optional[str], Optional[str]]] = [
+    ([], None, None),
+    ([DRAWN, ("write|a", "ERROR: no")], None, None),
+    ([DRAWN, wrote("a ¦ b")], "a ¦ b", "a | b"),
+    ([DRAWN, wrote("a")], "b", None),
+    ([DRAWN, wrote("a"), wrote("b")], "a", None),
+    ([DRAWN, wrote("a"), wrote("b")], None, "b"),
+    ([DRAWN, wrote("a"), OTHER, wrote("b", "D/1/2")], None, "b"),
+    ([DRAWN, wrote("a"), OTHER, wrote("b", "D/1/2")], "a", "a"),
+    ([DRAWN, wrote("a"), OTHER], None, "a"),
+    ([DRAWN, wrote("a"), DRAWN], "a", None),
+    ([wrote("a"), DRAWN], "a", None),
+    ([OTHER, wrote("a")], "a", None),
+    ([DRAWN, wrote("")], None, None),
+]
+
+
+@pytest.mark.parametrize(("turns", "required", "text"), WRITTEN)
+def test_written_text_is_the_newest_in_a_rectangle_of_this_run(
+    turns: list[tuple[str, str]], required: Optional[str], text: Optional[str]
+) -> None:
+    run = DrawingRun("", required, ModelChoice("gemini", "x"), Path("log"))
+    run.turns = [{"call": call, "answer": answer} for call, answer in turns]
+    assert run.written_text() == text
 
 
 RECTANGLE = schema(x="integer", y="integer", width="integer", height="integer")
@@ -56,6 +85,7 @@ CONVERTED = [
     (("12.6", "2.5"), schema(x="number", ratio="number"), {"x": 13, "ratio": 2.5}),
     (("  as it is ",), schema(text="string"), {"text": "  as it is "}),
     (("",), schema(), {}),
+    (("",), schema(text="string"), {"text": ""}),
     (("a",), {**schema(first="string", second="string"), "required": ["first"]}, {"first": "a"}),
 ]
 
@@ -75,6 +105,7 @@ REFUSED = [
     (("a", "a"), schema(t="string"), TOO_MANY),
     (("x",), schema(), "it takes 0 parameter(s): none; you gave 1"),
     (("ten",), schema(x="number"), "x is 'ten', not a valid number; write only digits"),
+    (("inf",), schema(x="number"), "x is 'inf', not a valid number; write only digits"),
     (("1,152",), schema(x="integer"), "x is '1,152', not a valid integer; write only digits"),
     (("384.5",), schema(x="integer"), "x is '384.5', not a valid integer; write only digits"),
 ]

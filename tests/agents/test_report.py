@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -13,10 +14,13 @@ from desktops import need_browser
 from samples import error_of, page_text
 from worlds import PATIENCE_S
 
+from peekaboo_min.agents import run as run_module
 from peekaboo_min.agents.actions import Action, read_action
-from peekaboo_min.agents.report import run_report
+from peekaboo_min.agents.report import recorded_call, report, run_report
 from peekaboo_min.agents.run import AgentRun, AgentStep, Exchange, save
-from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
+from peekaboo_min.ai.grid import PIXELS, grid_over
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
+from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Result, Window
 
 SIZE = (640, 400)
 AT = Point(200, 120)
@@ -34,70 +38,145 @@ def plain_image() -> ImageData:
 FORM = Window(7, "Form", 1, "A <title>", Rect(50, 40, *SIZE))
 
 
+LARGE, SMALL = ImageData(b"large", ImageInfo("jpg", *SIZE)), ImageData(b"small", ImageInfo("jpg", 64, 40))
+
+
 def a_step(
-    number: int = 1, action: Optional[Action] = CLICK, window: Window = FORM, **more: Any
+    number: int = 1,
+    action: Optional[Action] = CLICK,
+    window: Window = FORM,
+    image: ImageData = LARGE,
+    **more: Any,
 ) -> AgentStep:
-    return AgentStep(number, window, plain_image(), action=action, pixel_action=action, **more)
+    return AgentStep(number, window, image, action=action, pixel_action=action, **more)
 
 
 def a_run(*steps: AgentStep, **more: Any) -> AgentRun:
     return AgentRun(**{"goal": "The <goal>", "model_used": "openai/x", "steps": list(steps), **more})
 
 
-def test_report_and_run_file_hold_no_key_that_a_model_repeats(
-    environment: Callable[..., None], tmp_path: Path
+PINNED = Path(__file__).with_name("report_pages.html")
+DIALOG = Window(8, "Form", 1, "Details", Rect(90, 20, 320, 200), kind="dialog", parent_id=7)
+MENU = Window(9, "Form", 1, "", Rect(100, 60, 640, 400), kind="popup", parent_id=8)
+EXCHANGES = [
+    Exchange("$first\n\n<pre>", "the key is sk-repeated", "no JSON object"),
+    Exchange("second", "{}"),
+]
+
+
+def test_reports_and_saved_steps_are_the_pinned_ones(
+    environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every text is escaped, a key that a model repeats is hidden, and a menu is drawn over its parents."""
     environment(OPENAI_API_KEY="sk-repeated")
-    run = a_run(a_step(exchanges=[Exchange("?", "the key is sk-repeated")]), message="sk-repeated")
-    save(tmp_path / "step", run.steps[0].as_data())
-    for text in (run_report(run), (tmp_path / "step.json").read_text()):
-        assert "the key is ***" in text and "sk-repeated" not in text
+    monkeypatch.setattr(run_module, "__version__", "0")
+    monkeypatch.setattr(run_module.time, "time", lambda: 1_800_000_005.25)
+    change = Rect(20.4, 30.6, 40, 50)
+    first = a_step(
+        effect="the <window> changed", exchanges=EXCHANGES, milliseconds=1234, tokens_in=9, tokens_out=2
+    )
+    first.changed_rect, first.changed, first.grid = change, True, grid_over(PIXELS, *SIZE)
+    steps = [
+        first,
+        a_step(2, window=DIALOG),
+        a_step(3, DRAG, MENU, image_after=SMALL),
+        AgentStep(4, effect="it failed"),
+    ]
+    facts: dict[str, Any] = {
+        "started": 1_800_000_000.0,
+        "folder": tmp_path.relative_to(tmp_path),
+        "grid": "pixels",
+    }
+    run = a_run(*steps, final=a_step(5, None, DIALOG), status="done", message="sk-repeated", **facts)
+    dry = a_run(a_step(), goal="a goal \ud800", message="<nothing>", dry_run=True, **facts)
+    records = a_run(a_step(1, Action("click")), model_used="", status="recorded", **facts)
+    texts = [run_report(each) for each in (run, dry, records)]
+    save(tmp_path / "run", run.as_data())
+    for step in steps:
+        step.save(tmp_path / f"step_{step.number}")
+    texts += [path.read_text() for path in sorted(tmp_path.glob("*.json"))]
+    text = "\n".join(texts)
+    assert text == PINNED.read_text("utf-8"), (
+        f"if the change is intended, replace {PINNED.name} with:\n{text}"
+    )
+    images = {path.name: path.read_bytes() for path in tmp_path.glob("*.jpg")}
+    assert images == {
+        **dict.fromkeys((f"step_{n}.jpg" for n in (1, 2, 3)), b"large"),
+        "step_3_after.jpg": b"small",
+    }
     assert error_of(read_action, '{"action": "sk-repeated"}', None).message.startswith("action is '***';")
 
 
-def test_report_shows_each_step_and_any_text() -> None:
-    text = page_text(run_report(a_run(goal="a goal \ud800", message="<nothing>")))
-    assert all(expected in text for expected in ("<nothing>", "a goal \ufffd", "failed"))
-    exchanges = [Exchange("$first\n\n<pre>", "no idea", "no JSON object"), Exchange("second question", "{}")]
-    step = a_step(effect="the window changed", exchanges=exchanges, milliseconds=1234, tokens_in=9)
-    page = run_report(a_run(step, a_step(2, None), a_step(3, DRAG), status="done"))
+ACT: dict[str, Any] = {"window_id": 7, "point": {"x": 60, "y": 50}}
+
+
+def clicked(window_id: int, problem: str = "") -> Result:
+    error = {
+        "stop": PeekabooError(ErrorCode.POLICY_DENIED, "it quotes a secret"),
+        "bug": KeyError("a secret"),
+    }
+    for wrong in filter(None, [error.get(problem)]):
+        raise wrong
+    return Result("clicked", {**ACT, "window_id": window_id})
+
+
+@pytest.mark.parametrize(
+    ("problem", "effect"),
+    [("", "clicked"), ("stop", "POLICY_DENIED"), ("bug", "it failed unexpectedly; see the log")],
+)
+def test_recorded_call_keeps_the_act_and_its_error(
+    environment: Callable[..., None], tmp_path: Path, problem: str, effect: str
+) -> None:
+    environment(PEEKABOO_RECORD=str(tmp_path / "acts"), PEEKABOO_DESKTOP="x11")
+    with pytest.raises((PeekabooError, KeyError)) if problem else nullcontext():
+        result = recorded_call("click", clicked, {"window_id": 7, "problem": problem})
+        assert result == clicked(7)
+    (path,) = (tmp_path / "acts").iterdir()
+    kept = json.loads(path.read_text())
+    assert (path.name, path.stat().st_mode & 0o777) == ("act_001.json", 0o600)
+    expected = {"effect": effect, "number": 1, "window": None, "image": None}
+    assert kept.items() >= expected.items() and kept["pixel_action"]["kind"] == "click"
+    assert "secret" not in path.read_text()
+
+
+def test_act_whose_record_cannot_be_saved_is_not_repeated(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
+    environment(PEEKABOO_RECORD=str(tmp_path / "acts"))
+
+    def act() -> Result:
+        (tmp_path / "acts" / "act_001.json").unlink()
+        (tmp_path / "acts").rmdir()
+        (tmp_path / "acts").touch()
+        return Result("done")
+
+    assert recorded_call("press_key", act, {}).text == "done"
+
+
+def test_report_of_recorded_acts_includes_an_interrupted_one(tmp_path: Path) -> None:
+    act = a_step(7, Action("drag", DRAG.values), image=plain_image(), effect="dragged", milliseconds=5)
+    act.changed_rect, act.image_after = Rect(1, 2, 3, 4), act.image
+    act.save(tmp_path / "act_001")
+    (tmp_path / "act_002.json").touch()
+    os.utime(tmp_path / "act_001.json", (0, 0))
+    result = report(str(tmp_path))
+    page = (tmp_path / "report.html").read_text()
+    assert result == Result(
+        f"2 act(s): {tmp_path}/report.html", {"report": f"{tmp_path}/report.html", "steps": 2}
+    )
     text = page_text(page)
-    for expected in (
-        "1. Open the settings",
-        "click 200,120 \u2192 the window changed",
-        "'A <title>' of Form, 1234 ms, 9 + 0 tokens",
-        "no JSON object",
-        "$first\n\n<pre>",
-        "second question",
-        "2. no action",
-        "the model reports done: ",
-    ):
-        assert expected in text
-    assert page.count("<figure>") == page.count("data:image/jpeg") == 3, "one a step"
-    assert 'class="mark" d="M200 120m' in page and 'class="mark" d="M300 120m' in page
-    assert 'class="mark would" d="M200 120m' in run_report(a_run(step, dry_run=True))
-    assert "default-src 'none'" in page, "nothing is loaded"
-
-
-def test_report_shows_a_menu_over_the_windows_it_came_from() -> None:
-    dialog = Window(8, "Form", 1, "Details", Rect(90, 20, 320, 200), kind="dialog", parent_id=7)
-    menu = Window(9, "Form", 1, "", Rect(100, 60, 640, 400), kind="popup", parent_id=8)
-    steps = [a_step(), a_step(2, window=dialog), a_step(3, window=menu)]
-    figures = run_report(a_run(*steps, final=a_step(4, window=dialog))).split("<figure>")[1:]
-    assert [re.findall(r'viewBox="(.*?)"|use class="behind" href="#shot(\d)"', one) for one in figures] == [
-        [("50 40 640 400", "")],
-        [("50 20 640 420", ""), ("", "1")],
-        [("50 20 690 440", ""), ("", "1"), ("", "2")],
-        [("50 20 640 420", ""), ("", "1")],
-    ]
-    assert 'x="90" y="20" width="320" height="200"' in figures[1], "in points; the image has 640x400 pixels"
-    assert 'translate(90 20) scale(0.5)"><path class="mark" d="M200 120m' in figures[1]
+    acts = "1. drag 200,120 to 300,120|dragged|'A <title>' of Form, 5 ms|2. no action"
+    acts += "|the process ended during this act|From 1970-01-01 00:00:00 UTC|2 act(s)"
+    assert [shown for shown in acts.split("|") if shown not in text] == []
+    assert page.count("data:image/jpeg") == 2 and 'x="1" y="2" width="3" height="4"' in page
+    (tmp_path / "act_003.json").write_text("{}")
+    assert "act_003.json is not a recorded act: KeyError" in error_of(report, str(tmp_path)).message
 
 
 def test_report_rendered_small_marks_the_click_and_the_change(tmp_path: Path) -> None:
     browser, changed, width = need_browser(), Rect(300, 200, 160, 90), 400
     page, png = tmp_path / "report.html", tmp_path / "page.png"
-    page.write_text(run_report(a_run(a_step(changed_rect=changed))), "utf-8")
+    page.write_text(run_report(a_run(a_step(image=plain_image(), changed_rect=changed))), "utf-8")
     options = ["--headless", "--no-sandbox", "--hide-scrollbars", "--enable-logging=stderr"]
     target = [f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},1600", f"--screenshot={png}"]
     argv, env = [browser, *options, *target, page.as_uri()], {**os.environ, "HOME": str(tmp_path)}

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import sys
-import time
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Callable, Optional
+from contextlib import nullcontext
+from typing import Any, Optional
 
 import pytest
+from fake_ai import picture
 from samples import app, error_of, window
 
-from peekaboo_min.agents import vision_agent
+from peekaboo_min.agents import target as target_module
 from peekaboo_min.agents.actions import Action
-from peekaboo_min.agents.mcp_client import ToolAnswer
+from peekaboo_min.agents.mcp_client import McpClient, ToolAnswer
 from peekaboo_min.agents.run import AgentRun, AgentStep, doubt_about
 from peekaboo_min.agents.target import AgentTarget
-from peekaboo_min.agents.vision_agent import AgentLoop
-from peekaboo_min.ai.client import choose_model
 from peekaboo_min.ai.grid import PIXELS, grid_over
 from peekaboo_min.automation.coordinates import find_record
 from peekaboo_min.automation.listing import window_data
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
-from peekaboo_min.core.models import ImageData, ImageInfo, Rect
+from peekaboo_min.core.models import ImageData, ImageInfo, Rect, Window
 
 SAVE = Action("press", {"key": "cmd+s"})
 LAST_SAVE = Action("press", {"key": "cmd+s"}, is_last=True)
@@ -60,25 +55,169 @@ def test_claim_after_acts_without_effect_is_doubted(steps: list[AgentStep], doub
     assert doubt_about(steps) == doubt
 
 
-class Server:
-    """A server that records calls and answers each act alike; window 7 is in front."""
+class Server(McpClient):
+    """A server that records calls. `lists` are the windows in turn, the last for good; by default window 7.
 
-    def __init__(self, **data: Any) -> None:
+    codes: the errors of the next calls in turn, empty for a success; then each call answers with the data.
+    """
+
+    def __new__(cls, *_: Any, **__: Any) -> Server:
+        return super().__new__(cls, None, None)
+
+    def __init__(self, *lists: list[Window], codes: tuple[str, ...] = (), **data: Any) -> None:
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.data = data
+        self.lists, self.codes, self.data = [*(lists or [[window(7)]])], [*codes], data
 
-    def call(self, tool: str, arguments: dict[str, Any]) -> ToolAnswer:
-        if tool == "list_windows":
-            return ToolAnswer("", {"windows": [window_data(window(7))]})
-        self.calls.append((tool, arguments))
-        return ToolAnswer("", self.data)
+    def call(self, name: str, arguments: dict[str, Any]) -> ToolAnswer:
+        if name == "list_windows":
+            listed = self.lists.pop(0) if self.lists[1:] else self.lists[0]
+            return ToolAnswer("", {"windows": [*map(window_data, listed)]})
+        self.calls.append((name, arguments))
+        code = self.codes.pop(0) if self.codes else ""
+        error = PeekabooError(ErrorCode(code), "no", "look") if code else None
+        return ToolAnswer(f"{code}: no", self.data, (picture("jpeg", 40, 30),), error)
+
+
+NOTES: dict[str, Any] = {"target_application_info": {"app_name": "Notes", "pid": 60, "bundle_id": None}}
+A, B, GONE = window(7), window(8, "B"), window(6, "Hidden", is_on_screen=False)
+MENU, HINT = window(9, "A menu", kind="popup"), window(10, "A hint", kind="tooltip")
+FORM = window(5, "A form", app_name="Form", pid=50)
+BY_PID = [("list", {"app": "PID:60"})]
 
 
 def test_agent_never_chooses_an_app_by_likeness() -> None:
-    server = Server(target_application_info={"app_name": "Notes", "pid": 60, "bundle_id": None})
-    assert AgentTarget(server)._app("note") == app("Notes", 60)  # type: ignore[arg-type]
-    error = error_of(AgentTarget(server)._app, "Notas")  # type: ignore[arg-type]
+    server = Server(**NOTES)
+    assert AgentTarget(server)._app("note") == app("Notes", 60)
+    error = error_of(AgentTarget(server)._app, "Notas")
     assert (error.code, "Notes" in error.hint) == (ErrorCode.APP_NOT_FOUND, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "windows", "chosen", "calls"),
+    [
+        ({"app": "Notes"}, [FORM, B, A], 8, [("list", {"app": "Notes"})]),
+        ({"app": "Notes", "window_title": "A"}, [B, A], 7, [("list", {"app": "Notes"})]),
+        ({"window_id": 7}, [B, A], 7, BY_PID),
+        ({"window_id": 6}, [B, GONE], 6, BY_PID),
+        ({"window_title": "b"}, [A, B], 8, BY_PID),
+        ({"window_title": "A"}, [MENU, B, A], 7, BY_PID),
+        ({"window_id": 1}, [window(1, pid=None)], 1, []),
+    ],
+)
+def test_agent_starts_with_the_chosen_window_and_stays_until_another_comes_to_the_front(
+    options: dict[str, Any], windows: list[Window], chosen: int, calls: Any
+) -> None:
+    server = Server(windows, **NOTES)
+    target = AgentTarget(server)
+    assert target.choose(AgentRun("", "", **options)).name == "Notes"
+    assert (target.window and target.window.window_id, server.calls) == (chosen, calls)
+    server.lists = [[w._replace(is_on_screen=True) for w in windows]]
+    target.follow()
+    assert target.window and target.window.window_id == chosen
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"window_id": 4}, "there is no window 4"),
+        ({"window_title": "A"}, "2 windows have 'A' in their title ('A two' of Notes, 'A form' of Form)"),
+        ({"window_title": "Z"}, "no windows have 'Z' in their title"),
+    ],
+)
+def test_agent_starts_with_no_other_window(options: dict[str, Any], message: str) -> None:
+    target = AgentTarget(Server([window(7, "A two"), FORM, B], **NOTES))
+    error = error_of(target.choose, AgentRun("", "", **options))
+    assert error.code is ErrorCode.WINDOW_NOT_FOUND
+    assert f"{error.message} ({error.details})".startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("lists", "followed"),
+    [
+        ([[A, B]], 7),
+        ([[B, A]], 8),
+        ([[A, MENU]], 9),
+        ([[HINT, A]], 7),
+        ([[FORM, A]], 7),
+        ([[GONE, A]], 7),
+        ([[B]], 8),
+        ([[FORM]], None),
+        ([[], [FORM], [], [B]], 8),
+        ([*[[]] * 10, [B]], None),  # type: ignore[list-item]
+    ],
+)
+def test_agent_follows_the_front_window_of_its_app(
+    monkeypatch: pytest.MonkeyPatch, lists: list[list[Window]], followed: Optional[int]
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(target_module, "pause", pauses.append)
+    target = AgentTarget(Server(*lists))
+    target._go_to(A)
+    target.follow()
+    assert (target.window and target.window.window_id, {*pauses} <= {0.1}) == (followed, True)
+
+
+@pytest.mark.parametrize(
+    ("start", "codes", "calls", "followed"),
+    [
+        (A._replace(is_focused=True), (), 0, 7),
+        (MENU, (), 0, 9),
+        (A, (), 1, 7),
+        (A, ("FOCUS_FAILED",), 1, 8),
+        (A, ("WINDOW_BLOCKED",), 1, 8),
+    ],
+)
+def test_agent_focuses_its_window_or_goes_to_the_dialog_in_front(
+    start: Window, codes: tuple[str, ...], calls: int, followed: int
+) -> None:
+    server = Server([B, A], codes=codes)
+    target = AgentTarget(server)
+    target._go_to(start)
+    target._front_id = 8  # a dialog that was there before
+    target.focus()
+    assert server.calls == [("focus_window", {"window_id": 7})] * calls
+    assert target.window and target.window.window_id == followed
+
+
+def test_agent_with_an_error_that_no_screenshot_solves_stops() -> None:
+    target = AgentTarget(Server(codes=("POLICY_DENIED",) * 3))
+    target._go_to(A)
+    step = AgentStep(1, A, action=SAVE, pixel_action=SAVE)
+    for work, given in ((target.focus, ()), (target.observe, (step,)), (target.act, (step,))):
+        assert error_of(work, *given).code is ErrorCode.POLICY_DENIED
+
+
+@pytest.mark.parametrize(
+    ("codes", "data", "shown", "screenshot_id"),
+    [
+        ((), {"screenshot_id": "ab"}, 7, "ab"),
+        ((), {}, 7, "none"),
+        (("WINDOW_NOT_FOUND",), {}, 8, "none"),
+        (("CAPTURE_FAILED", "CAPTURE_FAILED"), {}, None, ""),
+    ],
+)
+def test_agent_takes_the_next_windows_screenshot_if_the_first_fails(
+    codes: tuple[str, ...], data: dict[str, Any], shown: Optional[int], screenshot_id: str
+) -> None:
+    step, target = AgentStep(1), AgentTarget(Server([B, A], codes=codes, **data))
+    target._go_to(A)
+    with pytest.raises(PeekabooError) if shown is None else nullcontext():
+        target.observe(step)
+        assert step.window and step.image and step.image.info == ImageInfo("jpg", 40, 30)
+        assert (step.window.window_id, step.screenshot_id) == (shown, screenshot_id)
+
+
+def test_agent_asks_for_elements_until_an_app_has_none() -> None:
+    server = Server(codes=("TIMEOUT", "", "NO_ELEMENTS", ""), elements=[])
+    target, read = AgentTarget(server), []
+    for shown in (A, A, A, B, FORM):
+        step = AgentStep(1, shown, ImageData(b"", ImageInfo("jpg", 1, 1)))
+        target._go_to(shown)
+        target.read_elements(step)
+        read.append(step.elements)
+    target.read_elements(AgentStep(1, FORM))
+    assert [arguments["window_id"] for _, arguments in server.calls] == [7, 7, 7, 5]
+    assert read == [{}, {"elements": []}, {}, {}, {"elements": []}]
 
 
 AT = {"x": 6, "y": 5}
@@ -114,14 +253,55 @@ def act_in(server: Server, step: AgentStep) -> None:
     step.window, step.image = window(7), ImageData(b"", ImageInfo("jpg", 100, 100))
     assert step.action
     step.pixel_action = step.action.in_pixels(grid_over(PIXELS, 10, 10), 100, 100)
-    target = AgentTarget(server)  # type: ignore[arg-type]
+    target = AgentTarget(server)
     target._go_to(step.window)
     target.act(step)
 
 
+RECOVERABLE = """STALE_SCREENSHOT WINDOW_NOT_FOUND WINDOW_COVERED WINDOW_BLOCKED FOCUS_FAILED FOCUS_LOST
+    CAPTURE_FAILED INVALID_ARGUMENT APP_NOT_FOUND AMBIGUOUS_APP_IDENTIFIER FILE_IO_ERROR TIMEOUT"""
+
+
+@pytest.mark.parametrize("code", RECOVERABLE.split())
+def test_act_with_an_error_that_a_screenshot_may_solve_goes_on(code: str) -> None:
+    server, step = Server([B, A], codes=(code, code)), AgentStep(1, A, action=SAVE, pixel_action=SAVE)
+    target = AgentTarget(server)
+    target._go_to(A)
+    target._front_id = 8  # a dialog that was there before; only a blocked act goes to it
+    assert target.wait_for(7, "x", 2) == f"{code}: no"
+    target.act(step)
+    goes_on, moved = {"WINDOW_BLOCKED": (8, "; its window 'B' is in front now")}.get(code, (7, ""))
+    assert target.window and target.window.window_id == goes_on
+    assert (step.effect, step.changed) == (f"it was not done: {code}: no{moved}", moved != "")
+    assert not step.is_delivered
+
+
+def test_open_goes_on_in_the_opened_window_of_another_app() -> None:
+    opened = Action("open", {"app": "Form"})
+    server, step = Server([FORM, A], **window_data(FORM)), AgentStep(1, A, action=opened, pixel_action=opened)
+    target = AgentTarget(server)
+    target._go_to(A)
+    target.act(step)
+    target.follow()
+    assert target.window == FORM and server.calls == [("open", {"app": "Form"})]
+    assert (step.effect, step.changed) == ("'A form' of Form is in front now", True)
+
+
+@pytest.mark.parametrize(
+    ("windows", "shown"),
+    [([B, A], "its window 'B' is in front now"), ([FORM], "the app shows no window now")],
+)
+def test_act_that_brings_another_window_to_the_front_has_an_effect(windows: list[Window], shown: str) -> None:
+    target = AgentTarget(Server(windows, delivered=True, changed=False, effect_ms=1500))
+    step = AgentStep(1, A, action=SAVE, pixel_action=SAVE)
+    target._go_to(A)
+    target.act(step)
+    assert (step.effect, step.changed) == (f"no change within 1.5 s; {shown}", True)
+
+
 def test_wait_for_a_text_lasts_at_least_a_second_as_the_tool_requires() -> None:
     server = Server()
-    AgentTarget(server).wait_for(7, "Saved", 0.2)  # type: ignore[arg-type]
+    AgentTarget(server).wait_for(7, "Saved", 0.2)
     assert server.calls == [("wait_for", {"window_id": 7, "text": "Saved", "timeout_s": 1.0})]
 
 
@@ -149,59 +329,3 @@ def test_act_effect_is_read_from_the_tools_data(
     assert step.is_delivered == ("delivered" not in data)
     # in the pixels of the model's image
     assert step.changed_rect == (Rect(5, 10, 15, 20) if "changed_rect" in data else None)
-
-
-@pytest.fixture
-def loop(environment: Callable[..., None]) -> Any:
-    """Return a loop that takes no screenshots and asks no model."""
-    environment(OPENAI_API_KEY="k", PEEKABOO_DENY_APPS="com.example.notes")
-    model, server = choose_model("openai/gpt-5.4-mini"), Any
-    return AgentLoop(AgentRun("Sign it", model.name, confidence=0.5), model, server)  # type: ignore[arg-type]
-
-
-def test_agent_takes_no_screenshot_of_a_forbidden_app(loop: Any, tmp_path: Path) -> None:
-    loop._target = SimpleNamespace(choose=lambda _: app("Notes", 60, "com.example.Notes"))
-    error = error_of(loop.work, str(tmp_path / "run"))
-    assert (error.code, (tmp_path / "run").exists()) == (ErrorCode.POLICY_DENIED, False)
-
-
-def test_agent_goes_on_if_the_model_is_as_sure_as_required(loop: Any) -> None:
-    loop._target = SimpleNamespace(focus=lambda: None, observe=lambda _: None, read_elements=lambda _: None)
-    loop._planner = SimpleNamespace(decide=lambda step: Action("done", confidence=step.number / 2))
-    assert loop._take(AgentStep(1)) == "done"
-    assert error_of(loop._take, AgentStep(0)).code is ErrorCode.AI_PROVIDER_ERROR
-
-
-def test_time_for_the_persons_answer_extends_the_deadline(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    monkeypatch.setattr(vision_agent, "time", SimpleNamespace(monotonic=iter((10.0, 70.0)).__next__))
-    loop._run.deadline = 100.0
-    loop._ask_person(AgentStep(1), "")
-    assert loop._run.deadline == 160.0
-
-
-def test_wait_ends_at_the_time_limit(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
-    monkeypatch.setattr(vision_agent, "pause", pauses.append)
-    loop._target, loop._run.deadline = SimpleNamespace(follow=lambda: None), time.monotonic() + 5
-    loop._wait(AgentStep(1), Action("wait", {"seconds": 45.0}))
-    assert 0 < pauses[0] <= 5
-
-
-@pytest.mark.parametrize("slow", ["focus", "observe", "read_elements", "decide"])
-def test_agent_makes_no_call_after_the_one_that_used_up_the_time(loop: Any, slow: str) -> None:
-    calls = []
-
-    def call(name: str) -> Action:
-        calls.append(name)
-        if name == slow:
-            loop._run.deadline = 0.0
-        return Action("click", AT, confidence=1.0)
-
-    names = ("focus", "observe", "read_elements", "act")
-    loop._target = SimpleNamespace(**{name: lambda *_, name=name: call(name) for name in names})
-    if slow == "decide":  # else the planner itself must not ask the model
-        loop._planner = SimpleNamespace(decide=lambda _: call("decide"))
-    error = error_of(loop._take, AgentStep(1))
-    assert (error.code, calls[-1]) == (ErrorCode.TIMEOUT, slow)
-    assert error.message == "the time limit of 120 s was reached before the goal"

@@ -241,16 +241,19 @@ READ_ONLY_TOOLS = """list_windows take_window_screenshot image find_text find_el
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "names"),  # the tools that are offered on X11 without mail
+    ("name", "value", "can_act", "names"),  # the tools that are offered on X11 without mail
     [
-        ("PEEKABOO_TOOLS", "capture, click", "image list screenshot_app_window click analyze"),
-        ("PEEKABOO_TOOLS", "image, list_windows", "list_windows image"),
-        ("PEEKABOO_READONLY", "1", READ_ONLY_TOOLS),
+        ("PEEKABOO_TOOLS", "capture, click", True, "image list screenshot_app_window click analyze"),
+        ("PEEKABOO_TOOLS", "image, list_windows", False, "list_windows image"),
+        ("PEEKABOO_READONLY", "1", False, READ_ONLY_TOOLS),
     ],
 )
-def test_variables_choose_the_tools(tmp_path: Path, display: str, name: str, value: str, names: str) -> None:
+def test_variables_choose_the_tools(
+    tmp_path: Path, display: str, name: str, value: str, can_act: bool, names: str
+) -> None:
     with serving("package", clean_environment(tmp_path, DISPLAY=display, **{name: value})) as server:
-        assert ("mouse and keyboard" in server.shake_hands()["instructions"]) is (name == "PEEKABOO_TOOLS")
+        text = server.shake_hands()["instructions"]
+        assert ("mouse and keyboard" in text, "is read-only" in text) == (can_act, not can_act)
         assert [tool["name"] for tool in server.ask("tools/list")["result"]["tools"]] == names.split()
         hidden = server.call("type_text", window_id=7, text="a")
         assert refused(hidden)["said"].startswith("there is no tool called 'type_text'")
