@@ -20,6 +20,7 @@ from peekaboo_min.agents.keynote_agent import KEYNOTE_QUERY
 from peekaboo_min.agents.mcp_client import ToolAnswer, own_server
 from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.core.settings import settings_with_env_file
+from peekaboo_min.integrations.keynote import KEYNOTE_S
 
 LOG_LINE = re.compile(
     r"\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\](\[client\]\[run_id=[0-9a-f]{6}\]|\[server\](\[tool=\w+\])?) (.+)"
@@ -60,6 +61,7 @@ def write(text: str) -> str:
 
 def test_keynote_agent_draws_writes_and_logs_each_call(mac: FakeMac, folder: Path) -> None:
     text = 'Hello | "MCP" on macOS, Grüße 👋 {tools_description}'
+    (folder / "logs").mkdir()
     (folder / ".env").write_text(
         'GEMINI_API_KEY="AIza-secret-of-env"  # a comment\nexport KEYNOTE_THEME=Gradient\nLOG_LEVEL=debug\n'
         f"SCREENSHOT_PATH={folder / 'slide.png'}\n"
@@ -207,7 +209,7 @@ ASKED = "Create a rectangle in Keynote slide 1 and write this exact text inside 
 @pytest.mark.parametrize(
     ("argv", "written", "prompt", "text"),
     [
-        ([], TEXT, ASKED + TEXT, TEXT),
+        (["--max-iterations", "4"], TEXT, ASKED + TEXT, TEXT),
         (["--new", "--query", QUERY], "Hi ¦ there", QUERY, "Hi | there"),
         (["a\nb\n"], "a b", f"{ASKED}a b", "a b"),
     ],
@@ -232,6 +234,8 @@ def test_keynote_agent_takes_a_text_or_a_query(
     [
         ([" "], {}, "INVALID_ARGUMENT", "the text is empty; give the text to write"),
         (["x", "--query", "y"], {}, "INVALID_ARGUMENT", "TEXT and --query exclude each other"),
+        (["x", "--max-iterations", "0"], {}, "INVALID_ARGUMENT", "max_iterations is 0"),
+        (["x", "--max-iterations", "51"], {}, "INVALID_ARGUMENT", "max_iterations is 51"),
         (["x", "--model", "unknown/x"], {}, "INVALID_ARGUMENT", "there is no provider 'unknown'"),
         (["x"], {"PEEKABOO_READONLY": "1"}, "POLICY_DENIED", "keynote-agent is refused: PEEKABOO_R"),
         (["x"], {"PEEKABOO_DESKTOP": "x11"}, "UNSUPPORTED_PLATFORM", "Keynote runs on a Mac only"),
@@ -287,6 +291,7 @@ sys.stdin.read()
 def test_mcp_client_gives_up_a_server_that_does_not_answer(
     monkeypatch: pytest.MonkeyPatch, program: str, message: str
 ) -> None:
+    assert mcp_client._LONGEST_CALL_S > KEYNOTE_S
     monkeypatch.setattr(mcp_client, "_LONGEST_CALL_S", 1.0)
     monkeypatch.setattr(mcp_client, "own_command", lambda: [sys.executable, "-c", program])
     with pytest.raises(PeekabooError, match=message) as caught, own_server({}) as server:

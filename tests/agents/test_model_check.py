@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_ai import FakeAI, Request, picture, pointer
+from fake_ai import FakeAI, Request, picture, pointer, script
 from tk_windows import pixels_of
 from worlds import PATIENCE_S
 
@@ -20,6 +20,7 @@ from peekaboo_min.agents.run import AgentRun, AgentStep
 from peekaboo_min.agents.vision_agent import run_vision_agent
 from peekaboo_min.ai.client import ModelChoice
 from peekaboo_min.core.models import ImageData, ImageInfo, Point, Rect, Window
+from peekaboo_min.frontends.commands import analyze
 from peekaboo_min.system.image_files import model_size, whole_image
 
 TARGETS = [(0.97, 0.96), (0.21, 0.43)]
@@ -136,6 +137,20 @@ def test_model_check_reports_what_to_set(
     }
     sent = [(image.width, image.height) for each in ai.questions for image in each.images]
     assert sent == [(1344, 672)] * 2, "the image is not resized"
+
+
+def test_agent_and_analyze_read_the_key_in_the_env_file(
+    ai: FakeAI, environment: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(f"OPENAI_API_KEY={ai.keys['openai']}\n")
+    (tmp_path / "a.png").write_bytes(picture("png"))
+    environment(OPENAI_API_KEY="", PEEKABOO_AI_PROVIDERS="openai/gpt-5.4-mini")
+    ai.brain = pointer("pixels", square)
+    assert run_vision_agent(check_model=True).data["grid"] == "pixels"
+    environment()  # forgets the file
+    ai.brain = script(["A square."])
+    assert analyze("a.png", "?", model=" ").text == "A square."
 
 
 def test_model_check_is_unclear_where_a_model_does_not_click(ai: FakeAI) -> None:

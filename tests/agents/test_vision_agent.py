@@ -506,6 +506,8 @@ def test_agent_without_model_or_key_stops_before_it_leaves_anything(
     error = error_of(run, model="openai", **task)
     assert error.code is ErrorCode.AI_NOT_CONFIGURED and "OPENAI_API_KEY is not set" in error.message
     assert error_of(run_vision_agent, **VISION_TASK).message == "no model is chosen"
+    environment(PEEKABOO_READONLY="1")
+    assert error_of(run, model="openai", **task).code is ErrorCode.POLICY_DENIED
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,10 +12,16 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+from fakemac import FakeMac
+from in_process import InProcessProgram
+from macs import mac_environment
 from worlds import PATIENCE_S, Finished, Program, bare_x_server, both_forms, executable, need
 
 from peekaboo_min import __version__
 from peekaboo_min.core.errors import ErrorCode
+from peekaboo_min.core.models import ImageInfo
+from peekaboo_min.frontends import cli
+from peekaboo_min.system.image_files import read_image_info
 from peekaboo_min.tools.table import COMMANDS
 
 UNUSED_DISPLAY = ":64999"
@@ -77,6 +83,8 @@ USAGE = [
     ("image --path ~nosuchuser/a.png", "is not a valid path"),
     ("image --window-id 7 --window-title a", "more than one of window title, index and id"),
     ("image --max-dimension 0", "max"),
+    ("image --path -", "an image cannot be written to a terminal or together with JSON; redirect stdout"),
+    ("screenshot 7 --path a.jpg --region=0,0,9,9", "a region is saved as png; end the path in .png"),
 ]
 ON_A_DISPLAY = [
     ("screenshot 7", "WINDOW_NOT_FOUND", "there is no window 7; list the windows again"),
@@ -310,9 +318,42 @@ def test_image_to_a_closed_stdout_does_not_crash(forked: Program, empty_display:
     assert (done.code, done.err) == (0, "")
 
 
+def test_piped_image_is_the_only_one_and_leaves_no_file(
+    forked: Program, tmp_path: Path, empty_display: str, mac: FakeMac
+) -> None:
+    piped = in_shell(forked, f'exec "$@" >{tmp_path}/image', DISPLAY=empty_display)
+    for options, info in (
+        ([], ImageInfo("png", 640, 480)),
+        (["--format", "jpg"], ImageInfo("jpg", 640, 480)),
+    ):
+        assert piped.run("image", "--path", "-", *options) == Finished(0, "", "")
+        assert read_image_info(tmp_path / "image") == info
+    question = forked.run("image", "--path", "-", "--question", "?", DISPLAY=empty_display)
+    assert "stdout cannot carry both an image and an answer; save the image as a file" in question.err
+    two = InProcessProgram(mac_environment(mac)).run("image", "--path", "-")
+    problem = "peekaboo-min: stdout takes one image, not 2; name one screen or window, or a folder\n"
+    assert two == Finished(2, "", problem)
+    assert [
+        path for folder in (tmp_path / "tmp", mac.folder / "tmp") for path in folder.rglob("peekaboo_*.*")
+    ] == []
+
+
+def test_bug_is_one_json_document_and_in_text_a_traceback(
+    forked: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "run_command", lambda *_: 1 / 0)
+    done = forked.run("windows", "--json")
+    expected = {"code": "INTERNAL_ERROR", "message": ANY, "details": ""}
+    assert (done.code, done.error) == (1, expected)
+    assert done.error["message"].startswith("ZeroDivisionError: division by zero; see the log; ")
+    with pytest.raises(ZeroDivisionError):
+        forked.run("windows")
+
+
 def test_full_disk_behind_stdout_is_reported_without_a_traceback(forked: Program) -> None:
     done = in_shell(forked, 'exec "$@" >/dev/full').run("--help")
-    assert done.code != 0 and done.err.startswith("peekaboo-min: the output could not be written: ")
+    problem = "peekaboo-min: the output could not be written: No space left on device\n"
+    assert done == Finished(1, "", problem)
 
 
 @both_forms

@@ -8,11 +8,11 @@ import sys
 import venv
 from pathlib import Path
 from typing import Any, Callable
-from unittest.mock import ANY
 
 import anyio
 import pytest
 from answers import refused
+from in_process import InProcessProgram
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_server import initialized
@@ -155,25 +155,36 @@ def test_config_desktop_starts_a_server_with_a_desktop(tmp_path: Path, environme
     assert start("claude-code", block, launcher, tmp_path, listed_titles) == []
 
 
+# the file, with {} for the system's folder, and what the block has beside the command
+FILES: dict[str, tuple[str, dict[str, Any]]] = {
+    "claude-code": ("~/.claude.json", {"type": "stdio"}),
+    "claude-desktop": ("{}/Claude/claude_desktop_config.json", {}),
+    "codex": ("~/.codex/config.toml", {"startup_timeout_sec": 60, "required": True, "env_vars": []}),
+    "cursor": ("~/.cursor/mcp.json", {}),
+    "gemini": ("~/.gemini/settings.json", {}),
+    "vscode": ("{}/Code/User/mcp.json (or .vscode/mcp.json of one project)", {"type": "stdio"}),
+}
+
+
 @pytest.mark.parametrize(
-    ("client", "system", "path"),
-    [
-        ("claude-desktop", "x11", "~/.config/Claude/claude_desktop_config.json"),
-        ("claude-desktop", "macos", "~/Library/Application Support/Claude/claude_desktop_config.json"),
-        ("vscode", "x11", "~/.config/Code/User/mcp.json"),
-        ("vscode", "macos", "~/Library/Application Support/Code/User/mcp.json"),
-    ],
+    ("system", "folder", "names"),
+    [("x11", "~/.config", ("DISPLAY", "XAUTHORITY")), ("macos", "~/Library/Application Support", ())],
 )
+@pytest.mark.parametrize("client", CLIENTS)
 def test_config_names_the_systems_file_and_has_no_display_on_a_mac(
-    environment: dict[str, str], client: str, system: str, path: str
+    environment: dict[str, str], client: str, system: str, folder: str, names: Any
 ) -> None:
     there = {**environment, "DISPLAY": ":7", "PEEKABOO_DESKTOP": system}
-    plain, as_json = config(PACKAGE, there, client), config(PACKAGE, there, client, "--json")
-    text = as_json.data["text"]
-    assert as_json.data == {"client": client, "file": ANY, "text": text}
-    assert as_json.data["file"].startswith(path)
-    assert [f"note: {message}" for message in as_json.json["messages"]] == plain.err.splitlines()
-    assert plain.out == f"{text}\n" and ("DISPLAY" in text) is (system == "x11")
+    plain, as_json = (InProcessProgram(there).run("config", client, *more) for more in ((), ("--json",)))
+    file, more = FILES[client]
+    command = {"command": sys.executable, "args": [str(ROOT / "peekaboo_min" / "__main__.py")]}
+    usual = {name: there[name] for name in names}
+    assert block_of(client, plain.out) == {**command, "env": usual, **more}
+    shown = {"client": client, "file": file.format(folder), "text": plain.out.removesuffix("\n")}
+    assert as_json.data == shown
+    messages = as_json.json["messages"]
+    assert messages[0] == f"put this into {shown['file']}" and len(messages) == 1 + (client == "codex")
+    assert [f"note: {message}" for message in messages] == plain.err.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -188,12 +199,25 @@ def test_config_needs_a_python_with_mcp(
     assert f"MCP needs the package mcp 2; {python} has none; " in done.err
 
 
-def test_config_refuses_an_interpreter_in_a_cache(tmp_path: Path, environment: dict[str, str]) -> None:
-    python = make_environment(tmp_path / "uv cache" / "environments-v2" / "peekaboo-1f2e")
-    done = config([python, "-m", "peekaboo_min"], environment, "cursor")
-    assert (done.code, done.out) == (2, "")
-    assert "is in a cache that may be cleaned: " in done.err and "`uv tool install`" in done.err
+CACHES = "/u/uv/archive-v0/x /u/uv/environments-v2/x /u/uv/builds-v0/.tmp /p/pipx/.cache/x /h/.cache/pipx/x"
+LASTING = "/u/environments/x /p/pipx/venvs/x /opt/archive-v/x /h/.cache/x"
 
+
+@pytest.mark.parametrize(
+    ("prefix", "is_cache"),
+    [*((name, True) for name in CACHES.split()), *((name, False) for name in LASTING.split())],
+)
+def test_config_refuses_an_interpreter_in_a_cache(
+    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, prefix: str, is_cache: bool
+) -> None:
+    monkeypatch.setattr(sys, "prefix", prefix)
+    done = InProcessProgram(environment).run("config", "cursor")
+    refusal = f"this Python is in a cache that may be cleaned: {prefix}; install it with `uv tool install` or"
+    assert (done.code, refusal in done.err) == (2 * is_cache, is_cache)
+
+
+def test_config_of_a_file_in_a_cache_needs_uv(tmp_path: Path, environment: dict[str, str]) -> None:
+    python = make_environment(tmp_path / "uv cache" / "environments-v2" / "peekaboo-1f2e")
     done = config([python, SINGLE_FILE], environment, "cursor")
     assert (done.code, done.out) == (2, "") and "save the file somewhere permanent" in done.err
     done = config([python, SINGLE_FILE], {**environment, "UV": "/opt/uv"}, "cursor")

@@ -124,28 +124,28 @@ def session(request: pytest.FixtureRequest, mac: FakeMac, ai: FakeAI, gmail: Pat
 
 
 MULTI = {"app": "Safari", "mode": "multi", "return_data": True, "max_dimension": 64}
-CALLS: dict[str, tuple[str, Message, bool]] = {
-    # name: tool, arguments, whether it is refused
-    "a list": ("list", {"app": "Safari", "include_window_details": ["ids", "bounds"]}, False),
-    "a picture": ("take_window_screenshot", {"window_id": 1090}, False),
-    "a file": ("screenshot_app_window", {"appName": "Calculator"}, False),
-    "an app that is not there": ("image", {"app": "Zzzz"}, True),
-    "a bad argument": ("click", {"window_id": "x"}, True),
-    "an unknown tool": ("no_such_tool", {}, True),
+CALLS: dict[str, tuple[str, Message, str]] = {
+    # name: tool, arguments, the first word of an error
+    "a list": ("list", {"app": "Safari", "include_window_details": ["ids", "bounds"]}, ""),
+    "a picture": ("take_window_screenshot", {"window_id": 1090}, ""),
+    "a file": ("screenshot_app_window", {"appName": "Calculator"}, ""),
+    "an app that is not there": ("image", {"app": "Zzzz"}, "APP_NOT_FOUND"),
+    "a bad argument": ("click", {"window_id": "x"}, "INVALID_ARGUMENT"),
+    "an unknown tool": ("no_such_tool", {}, "INVALID_ARGUMENT"),
 }
 # the older versions share the models of the newest one with a handshake; it alone gets these calls
-MORE_CALLS: dict[str, tuple[str, Message, bool]] = {
-    "text alone": ("list", {"item_type": "server_status"}, False),
-    "pictures": ("image", MULTI, False),
-    "an analysis": ("image", {"app": "Calculator", "max_dimension": 64, "question": "?"}, False),
-    "a program": ("peekaboo_exec", {"args": ["--version"]}, False),
-    "a found text": ("find_text", {"window_id": 1090, "text": "Search"}, False),
-    "a refusal by its grammar": ("send_email", {"to": "nobody", "subject": "s", "body": "b"}, True),
+MORE_CALLS: dict[str, tuple[str, Message, str]] = {
+    "text alone": ("list", {"item_type": "server_status"}, ""),
+    "pictures": ("image", MULTI, ""),
+    "an analysis": ("image", {"app": "Calculator", "max_dimension": 64, "question": "?"}, ""),
+    "a program": ("peekaboo_exec", {"args": ["--version"]}, ""),
+    "a found text": ("find_text", {"window_id": 1090, "text": "Search"}, ""),
+    "a refusal by its grammar": ("send_email", {"to": "nobody", "subject": "s", "body": "b"}, "ERROR"),
 }
 HAVE_OWN_MODELS = (HANDSHAKE_PROTOCOL_VERSIONS[-1], *MODERN_PROTOCOL_VERSIONS)
 
 
-def calls_of(version: str) -> dict[str, tuple[str, Message, bool]]:
+def calls_of(version: str) -> dict[str, tuple[str, Message, str]]:
     return {**CALLS, **MORE_CALLS} if version in HAVE_OWN_MODELS else CALLS
 
 
@@ -153,8 +153,11 @@ def test_every_message_conforms_to_the_protocol(session: Recorded) -> None:
     assert len(session.messages) >= 14
     assert [problem for message in session.messages for problem in session.problems_of(message)] == []
     # an error instead of an image would conform, too
-    are_refused = {name: answer["isError"] for name, answer in session.answers.items()}
-    assert are_refused == {name: is_refused for name, (_, _, is_refused) in calls_of(session.version).items()}
+    errors = {
+        name: answer["isError"] * answer["content"][0]["text"].partition(":")[0]
+        for name, answer in session.answers.items()
+    }
+    assert errors == {name: error for name, (_, _, error) in calls_of(session.version).items()}
 
 
 NOT_ON_X11 = """peekaboo_exec open_keynote get_slide_size draw_rectangle add_text_in_keynote screenshot_slide

@@ -79,9 +79,22 @@ def test_single_large_image_is_sent() -> None:
 
 def test_failed_result_has_its_error_then_its_text_and_images() -> None:
     picture, error = ImageData(b"x", ImageInfo("png", 1, 1)), PeekabooError(ErrorCode.TIMEOUT, "late")
-    message = success_message(Result("killed", {"stdout": "half"}, (picture,), failure=error))
-    blocks = [(block["type"], block.get("text", "")[:7]) for block in message["content"]]
-    assert (message["isError"], blocks) == (True, [("text", "TIMEOUT"), ("text", "killed\n"), ("image", "")])
+    data = {"stdout": "half", "code": None}
+    text = {"type": "text", "text": 'killed\nnote: look\n{"stdout":"half","code":null}'}
+    image_block = {"type": "image", "data": "eA==", "mimeType": "image/png"}
+    late = {"type": "text", "text": "TIMEOUT: late. Next step: increase the timeout and try again"}
+    meta = {"backend_error_code": "TIMEOUT", "message": "late", "next_step": ErrorCode.TIMEOUT.next_step}
+    failed = {"content": [late, text], "isError": True, "_meta": meta}
+    result = Result("killed", data, messages=("look",), failure=error)
+    assert success_message(result) == {
+        **failed,
+        "structuredContent": {"summary": "killed\nnote: look", **data},
+    }
+    with_image = success_message(result._replace(images=(picture,)))
+    assert with_image == {**failed, "content": [late, text, image_block]}
+    done = success_message(result._replace(failure=None, is_text_only=True, data={"note": "moved"}))
+    shown = {"type": "text", "text": "killed\nnote: look"}
+    assert done == {"content": [shown], "isError": False, "_meta": {"note": "moved"}}
 
 
 def test_error_can_always_be_sent() -> None:

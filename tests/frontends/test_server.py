@@ -27,6 +27,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from mcp_server import FORMS, SLOW, Server, assert_all_dead, initialized, is_alive, pids_in, serving
 from worlds import PATIENCE_S, Form, clean_environment, executable, wait_for
 
+from peekaboo_min.core.errors import ErrorCode, PeekabooError
 from peekaboo_min.frontends import serve
 from peekaboo_min.frontends.server import _as_error, _resource_content
 from peekaboo_min.system.image_files import sniff_image
@@ -99,18 +100,31 @@ def test_discover_is_answered_before_the_sdk_is_imported_and_like_by_the_sdk(tmp
         assert server.shake_hands()["protocolVersion"] == "2025-11-25"
         assert "error" in server.ask("server/discover", MODERN), "the SDK answers after initialize"
     with serving("package", environment) as server:
+        old = {"_meta": {**MODERN["_meta"], f"{ABOUT}/protocolVersion": "1999-01-01"}}
+        assert "error" in server.ask("server/discover", old)
         listed = server.ask("tools/list", MODERN)["result"]
         assert server.ask("server/discover", MODERN)["result"] == early
     assert [(kept["ttlMs"], kept["cacheScope"]) for kept in (early, listed)] == [(300_000, "private")] * 2
 
 
-JUNK = (b"", b"{}", b"[1]", b"null", b"\xff\xfe", b'{"jsonrpc": "2.0", "id": 1, "method":' + b"[" * 100_000)
+START = b'"server/discover", "2026-07-28"'
+JUNK = (
+    START,
+    b"[%s]" % START,
+    b"",
+    b"{}",
+    b"[1]",
+    b"null",
+    b"\xff\xfe",
+    b'{"jsonrpc": "2.0", "id": 1, "method":' + b"[" * 100_000,
+)
 
 
 def test_junk_on_stdin_does_not_end_the_server(tmp_path: Path) -> None:
-    with initialized("package", clean_environment(tmp_path)) as server:
-        for line in JUNK:
-            server.process.stdin.write(line + b"\n")  # type: ignore[union-attr]
+    with serving("package", clean_environment(tmp_path)) as server:
+        server.process.stdin.write(b"\n".join(JUNK) + b"\n")  # type: ignore[union-attr]
+        server.shake_hands()
+        server.process.stdin.write(b"\n".join(JUNK) + b"\n")  # type: ignore[union-attr]
         assert server.ask("ping")["result"] == {}
         assert_only_messages(server)
 
@@ -365,13 +379,17 @@ def listed_uris(server: Server) -> list[str]:
 
 
 @pytest.mark.parametrize(("ttl", "pause_s"), [("0", 60), ("5", 5), ("600", 60)])
-def test_pause_between_two_sweeps_is_never_zero(
+def test_pause_between_two_sweeps_is_never_zero_even_if_one_fails(
     environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch, ttl: str, pause_s: int
 ) -> None:
     def sleep(seconds: float) -> None:
         raise EOFError(seconds)
 
+    def fail() -> None:
+        raise PeekabooError(ErrorCode.FILE_IO_ERROR, "the folder is not ours")
+
     environment(PEEKABOO_TTL_SECONDS=ttl)
+    monkeypatch.setattr(serve, "sweep", fail)
     monkeypatch.setattr(serve, "time", SimpleNamespace(sleep=sleep))
     with pytest.raises(EOFError, match=f"^{pause_s}$"):
         serve._sweep_regularly()

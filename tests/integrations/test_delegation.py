@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import mcp_server
 import pytest
@@ -19,6 +19,10 @@ from in_process import InProcessProgram
 from macs import fake_mac, mac_environment
 from mcp_server import Server, initialized, is_alive, pids_in
 from worlds import ROOT, executable, wait_for
+
+from peekaboo_min.automation.image import ImageRequest
+from peekaboo_min.core.models import Result
+from peekaboo_min.integrations.peekaboo_cli import image_by_cli
 
 # records its argv; replies with the files that the test wrote
 SCRIPTED = """#!/bin/sh
@@ -151,6 +155,21 @@ def test_delegation_passes_an_absolute_path(scripted: Scripted, tmp_path: Path) 
     scripted.call("image", saved(Path("/p/a.jpg")), path="~/a.jpg")
     path = str(scripted.folder / "home" / "a.jpg")
     assert scripted.argv[-7:-1] == ["--path", path, "--format", "jpg", "--capture-focus", "background"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.JPEG", "jpg"), ("a.jpg", "jpg"), ("a.png", "png"), ("folder", "png")]
+)
+def test_delegated_image_goes_to_the_default_path_in_the_format_of_its_name(
+    scripted: Scripted, environment: Callable[..., None], tmp_path: Path, name: str, kind: str
+) -> None:
+    scripted.call("image", saved())
+    environment(PEEKABOO_DEFAULT_SAVE_PATH=str(tmp_path / name))
+    program = scripted.environment["PEEKABOO_CLI_PATH"]
+    result = image_by_cli(program, ImageRequest(), "background", returns_data=False)
+    options = ["--path", str(tmp_path / name), "--format", kind, "--capture-focus", "background"]
+    assert scripted.argv == ["image", "--mode", "screen", *options, "--json-output"]
+    assert result == Result("Captured 0 image(s). Saved files:", {"saved_files": []})
 
 
 @pytest.mark.parametrize(

@@ -117,4 +117,5 @@ def test_server_log_has_the_keynote_calls(server: Server, mac: FakeMac, tmp_path
         text,
     )
     assert "[tool=add_text_in_keynote] args={'text':'Hello'} -> TEXT_OK: " in text
+    assert "[server] Keynote moved or resized it; 384,378 1152x324 was requested" in text.splitlines()
     assert '[server] osascript draw -> {"index": 1, ' in text

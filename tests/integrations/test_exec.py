@@ -83,6 +83,8 @@ def test_exec_keeps_the_output_from_before_a_timeout(shell: Program, tmp_path: P
     assert f"{left}peekaboo-min: peekaboo did not finish within 3" in done.err
     assert as_json.error["code"] == "TIMEOUT" and as_json.json["data"]["stdout"] == "halfway\n"
     assert as_json.json["data"]["exit_code"] is None
+    hint = "; raise timeout_seconds, or check whether a dialog is waiting"
+    assert as_json.error["message"].endswith(hint) and as_json.json["messages"] == [left[6:-1]]
 
 
 def test_exec_returns_output_if_an_image_cannot_be_attached(mac: FakeMac, tmp_path: Path) -> None:

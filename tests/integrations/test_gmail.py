@@ -236,6 +236,7 @@ def test_gmail_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path,
     assert page.status == 200 and "you can close this page" in page.body
     stored = folder / "token.json"
     assert login.end().data == {"token_path": str(stored)}
+    assert capfd.readouterr().err == "", "the code is in the redirect's address"
     form, grant = google.requests[-1].params, {"grant_type": "authorization_code", "redirect_uri": here}
     verifier, code = form["code_verifier"], form["code"]
     assert form == {**client(google), **grant, "code": code, "code_verifier": verifier}
@@ -247,9 +248,24 @@ def test_gmail_login_stores_a_token_that_sends(google: FakeGoogle, folder: Path,
     assert len(google.sent) == 1
 
 
-def test_gmail_login_opens_the_browser(google: FakeGoogle, folder: Path) -> None:
-    script = f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1"\n'
-    executable(folder.parent / "bin" / "xdg-open", script)
+@pytest.mark.parametrize(
+    ("program", "variables"),
+    [
+        ("xdg-open", {}),
+        ("xdg-open", {"DISPLAY": "", "WAYLAND_DISPLAY": "wayland-0"}),
+        ("open", {"DISPLAY": "", "PEEKABOO_DESKTOP": "macos"}),
+    ],
+)
+def test_gmail_login_opens_a_browser_that_outlives_its_starter(
+    google: FakeGoogle,
+    folder: Path,
+    environment: Callable[..., None],
+    program: str,
+    variables: dict[str, str],
+) -> None:
+    environment(**variables)
+    script = f'#!/bin/sh\n(sleep 0.2; exec "{sys.executable}" "{ROOT}/tests/support/fake_google.py" "$1") &\n'
+    executable(folder.parent / "bin" / program, script)
     assert "logged in to Gmail" in gmail_login(PATIENCE_S).text
     assert (folder / "token.json").exists()
 
@@ -339,6 +355,8 @@ def test_gmail_credentials_are_in_the_systems_data_folder(
     assert usual.stat().st_mode & 0o777 == 0o700
     (folder / "credentials.json").rename(usual / "credentials.json")
     assert has_gmail_credentials()
+    environment(PEEKABOO_GMAIL_FOLDER="~nosuchuser/mail")
+    assert not has_gmail_credentials()
 
 
 INVALID = [None, "{", "[]", "\u00ff", '{"web": {}}', '{"installed": 5}', '{"installed": {"client_id": 5}}']

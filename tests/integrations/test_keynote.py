@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Callable, Optional
+from unittest.mock import ANY
 
 import pytest
 from fakemac import FakeMac, image_size, labels, pixel, shape_colour
@@ -21,6 +22,7 @@ from worlds import PATIENCE_S, ROOT, Program, need, wait_for
 from peekaboo_min.core.errors import PeekabooError
 from peekaboo_min.core.settings import forget_environment
 from peekaboo_min.integrations import keynote
+from peekaboo_min.system.saved_images import saved_images
 
 CENTRED = {"x": 384, "y": 378, "width": 1152, "height": 324}
 OPEN: tuple[str, dict[str, Any]] = ("open_keynote", {})
@@ -385,6 +387,8 @@ def test_keynote_image_is_written_only_to_the_given_path(
         f"SCREENSHOT_SAVED: path={mac.home / 'c.png'}",
     ]
     assert image_size(target) == image_size(mac.home / "c.png") == (1920, 1080)
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert [path for path, _ in saved_images()][:2] == [mac.home / "c.png", target], "a server offers them"
     (mac.folder / ".env").write_text(f"SCREENSHOT_PATH={mac.folder / 'd.png'}\n")
     monkeypatch.chdir(mac.folder)
     assert caller.shell.run("keynote", "screenshot", "").out == f"SCREENSHOT_SAVED: path={mac.folder}/d.png\n"
@@ -453,10 +457,15 @@ def test_keynote_acts_are_audited_and_can_be_forbidden(caller: Caller, mac: Fake
     caller.call(OPEN, ("get_slide_size", {}), DRAW, write("a secret"), shot)
     (path,) = mac.home.rglob("audit.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    acts = ["open_keynote", "draw_rectangle", "add_text_in_keynote", "screenshot_slide"]
-    assert [line["action"] for line in lines] == acts
-    assert {(line["app"], line["bundle_id"]) for line in lines} == {("Keynote", "com.apple.Keynote")}
-    assert lines[1].items() >= CENTRED.items() and lines[2]["characters"] == 8
+    document = caller.documents[0]["id"]
+    acts = {
+        "open_keynote": {"mode": "reuse_or_create"},
+        "draw_rectangle": {"document": document, **CENTRED},
+        "add_text_in_keynote": {"id": f"{document}/1/1", "characters": 8},
+        "screenshot_slide": {"document": document, "path": str(mac.folder / "x.png")},
+    }
+    app = {"time": ANY, "pid": ANY, "app": "Keynote", "bundle_id": "com.apple.Keynote"}
+    assert lines == [{**app, "action": action, **fields} for action, fields in acts.items()]
     assert not any("secret" in file.read_text() for file in (path, path.with_name("keynote.json")))
     scripts = caller.scripts()
     for rule, value in {"READONLY": "1", "DENY_APPS": "com.apple.key*", "ALLOW_APPS": "Safari"}.items():

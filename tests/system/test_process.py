@@ -112,9 +112,10 @@ def test_run_program_kills_a_daemon_that_does_not_start_in_time(tmp_path: Path) 
     assert_all_dead(pids_in(tmp_path / "pids"))
 
 
-def test_run_program_stops_output_at_the_cap(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_run_program_stops_output_at_the_cap(tmp_path: Path, stream: str) -> None:
     """Read little more than the cap."""
-    error = failure("exec head -c 2000000000 /dev/zero | tee $1", str(tmp_path / "written"))
+    error = failure(f"exec head -c 2000000000 /dev/zero | tee $1 {stream}", str(tmp_path / "written"))
     assert (error.code, error.hint) == (ErrorCode.PROGRAM_FAILED, "request less output")
     assert (tmp_path / "written").stat().st_size < 1_000_000_000
 
